@@ -1,0 +1,1 @@
+//! C ABI between the daemon and its brokers.

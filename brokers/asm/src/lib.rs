@@ -1,0 +1,1 @@
+//! Broker that feeds assembly text, objects or hex bytes.

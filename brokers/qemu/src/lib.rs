@@ -1,0 +1,1 @@
+//! Broker that runs a program under QEMU and drains its ring.

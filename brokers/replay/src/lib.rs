@@ -1,0 +1,1 @@
+//! Broker that reads recorded traces.

@@ -1,0 +1,256 @@
+//! The finished result of a run: what every viewer, script and diff reads.
+//!
+//! Serialised as JSON it is the project's machine-readable contract. Everything outside
+//! [`Report::run`] is a function of the trace and the options alone, byte for byte.
+//! Cycles are core clock cycles; µops are counted in the fused domain unless said otherwise.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the JSON layout; raised on incompatible change.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A complete report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// See [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The tool that made the report.
+    pub tool: Tool,
+    /// What was analysed.
+    pub program: Program,
+    /// What was received.
+    pub trace: TraceStats,
+    /// One result per CPU model and analysis, in the order asked for.
+    pub cpus: Vec<CpuReport>,
+    /// Instructions that a model had no figures for, over all CPUs.
+    pub unknown_instructions: Unknown,
+    /// Things worth knowing about this result, for people.
+    pub notes: Vec<String>,
+    /// Values that differ from run to run.
+    pub run: RunInfo,
+}
+
+/// The tool that made a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// Always `mcad`.
+    pub name: String,
+    /// Version of the package.
+    pub version: String,
+}
+
+/// What was analysed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Command line; empty for assembly input.
+    pub command: Vec<String>,
+    /// Guest instruction set, for example `x86_64`.
+    pub arch: String,
+    /// How the run ended: `exited 0`, `signal 9`, `truncated: …`.
+    pub end: String,
+    /// Whether the trace is complete.
+    pub complete: bool,
+    /// Mapped files.
+    pub modules: Vec<Module>,
+}
+
+/// A mapped file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    /// Path on the traced machine.
+    pub path: String,
+    /// First mapped address, hexadecimal with `0x`.
+    pub start: String,
+    /// One past the last mapped address.
+    pub end: String,
+}
+
+/// What was received.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceStats {
+    /// Instructions executed; a `rep` string instruction counts once.
+    pub instructions: u64,
+    /// Block executions.
+    pub blocks_executed: u64,
+    /// Memory accesses, after merging split ones.
+    pub memory_accesses: u64,
+    /// Record words received.
+    pub records: u64,
+    /// Distinct blocks seen.
+    pub distinct_blocks: u64,
+    /// Threads traced.
+    pub threads: u64,
+    /// Records known to be missing.
+    pub lost_records: u64,
+    /// Why, when `lost_records` is not 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_reasons: Vec<String>,
+    /// Blocks that a fault or signal left early (counted up to the fault).
+    pub partial_blocks: u64,
+}
+
+/// Result for one CPU model under one analysis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuReport {
+    /// Short name: `skl`, `glc`, …
+    pub cpu: String,
+    /// Full name for people.
+    pub name: String,
+    /// `pipeline`, `block` or `inorder`.
+    pub analysis: String,
+    /// Instructions simulated.
+    pub instructions: u64,
+    /// µops issued, fused domain.
+    pub uops: u64,
+    /// Core cycles; with several threads the sum over threads.
+    pub cycles: u64,
+    /// Instructions per cycle.
+    pub ipc: f64,
+    /// Where issue slots went.
+    pub topdown: TopDown,
+    /// µops executed per port.
+    pub ports: Vec<PortUse>,
+    /// Per guest thread.
+    pub threads: Vec<ThreadReport>,
+    /// Functions by cycles, most first; all that executed.
+    pub functions: Vec<FunctionReport>,
+    /// Hottest blocks by cycles, most first.
+    pub blocks: Vec<BlockReport>,
+    /// Regions of interest, in the order asked for.
+    pub regions: Vec<RegionReport>,
+    /// Instructions that this model had no figures for.
+    pub unknown_instructions: Unknown,
+    /// The resolved parameters of the model.
+    pub parameters: serde_json::Value,
+}
+
+/// Where issue slots went (Yasin, ISPASS 2014, without bad speculation, which is not modelled).
+/// The five counts add up to `slots` = issue width × cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopDown {
+    /// All slots.
+    pub slots: u64,
+    /// Slots that issued a µop.
+    pub retiring: u64,
+    /// Empty because the front end delivered no µop.
+    pub frontend: u64,
+    /// Empty because a load or store held up a full buffer.
+    pub backend_memory: u64,
+    /// Empty because a dependency, a port or the divider held up a full buffer.
+    pub backend_core: u64,
+    /// Empty for other reasons: serialisation, issue-group rules, drain at the end.
+    pub other: u64,
+}
+
+/// µops executed on one port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortUse {
+    /// Port name as Intel numbers it: `0` … `9`, `A`, `B`.
+    pub port: String,
+    /// Unfused µops executed there.
+    pub uops: u64,
+}
+
+/// One guest thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadReport {
+    /// Number in order of appearance.
+    pub thread: u32,
+    /// Instructions.
+    pub instructions: u64,
+    /// Cycles from its first to its last µop.
+    pub cycles: u64,
+}
+
+/// One function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FunctionReport {
+    /// Demangled name, or `0x…` range name when there is none.
+    pub name: String,
+    /// File name of the module, empty when unknown.
+    pub module: String,
+    /// Cycles spent in its own blocks.
+    pub cycles: u64,
+    /// Instructions executed in its own blocks.
+    pub instructions: u64,
+    /// Fused µops issued in its own blocks.
+    pub uops: u64,
+}
+
+/// One block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockReport {
+    /// Address in the guest, hexadecimal.
+    pub address: String,
+    /// `function+0x12`, empty when unknown.
+    pub symbol: String,
+    /// File name of the module.
+    pub module: String,
+    /// `file:line` where debug information exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// Times executed.
+    pub executions: u64,
+    /// Instructions in one execution.
+    pub instructions: u32,
+    /// Cycles attributed to it.
+    pub cycles: u64,
+    /// Its instructions, Intel syntax, one per line.
+    pub code: Vec<String>,
+}
+
+/// Aggregated occurrences of one region.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RegionReport {
+    /// Name as asked for.
+    pub name: String,
+    /// Completed occurrences.
+    pub count: u64,
+    /// Cycles over all occurrences.
+    pub cycles: u64,
+    /// Instructions over all occurrences.
+    pub instructions: u64,
+    /// Fewest cycles of one occurrence.
+    pub min: u64,
+    /// Median cycles (within 0.1 %).
+    pub median: u64,
+    /// Most cycles of one occurrence.
+    pub max: u64,
+}
+
+/// Instructions without figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unknown {
+    /// Executed instructions without figures.
+    pub count: u64,
+    /// Executed instructions whose figures are approximated from a similar form.
+    pub approximated: u64,
+    /// The most frequent forms, most first.
+    pub forms: Vec<UnknownForm>,
+}
+
+/// One instruction form without figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownForm {
+    /// Form, for example `vpdpbusd xmm, xmm, xmm`.
+    pub form: String,
+    /// How it was treated: `unknown`, or `approximated as …`.
+    pub treatment: String,
+    /// CPU model that lacks it.
+    pub cpu: String,
+    /// Times executed.
+    pub count: u64,
+}
+
+/// Values that differ from run to run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Wall-clock seconds of the run.
+    pub seconds: f64,
+    /// Simulated instructions per second of wall clock.
+    pub instructions_per_second: f64,
+    /// Peak resident memory of the analysing process in bytes.
+    pub peak_memory_bytes: u64,
+    /// Where the records came from: `qemu`, `replay FILE`, …
+    pub source: String,
+}

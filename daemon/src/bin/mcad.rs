@@ -1,0 +1,3 @@
+//! `mcad`: the command-line front of the project.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Daemon, sessions and command-line tools of mcad.

@@ -1,0 +1,117 @@
+//! What a broker tells a session: the one stream of events that every analysis consumes.
+//!
+//! Order within a session: [`Event::Session`] first; a [`Event::Block`] before the first record
+//! that names it; records of one stream in program order; [`Event::End`] last. Streams of
+//! different threads have no order relative to each other beyond the order of their batches.
+
+use crate::word::{BlockId, GuestAddr, StreamId};
+
+/// Guest instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Arch {
+    /// AMD64 / Intel 64 in 64-bit mode.
+    X86_64,
+}
+
+/// What is known of a session when it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionInfo {
+    /// Guest instruction set.
+    pub arch: Arch,
+    /// Who produced the stream, for example `qemu 7.2.0, plugin API 1`.
+    pub producer: String,
+    /// The traced command, program first; empty when there is none (assembly input).
+    pub command: Vec<String>,
+    /// Whether records carry memory accesses.
+    pub memory: bool,
+}
+
+/// A block's code, sent once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockDef<'a> {
+    /// Identity, dense from 0 within the session.
+    pub id: BlockId,
+    /// Address of the first instruction.
+    pub address: GuestAddr,
+    /// Number of instructions.
+    pub instructions: u16,
+    /// The instructions' bytes, back to back.
+    pub bytes: &'a [u8],
+}
+
+/// A file mapped into the guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleDef {
+    /// Path of the file on the producer's machine.
+    pub path: String,
+    /// First mapped address.
+    pub start: GuestAddr,
+    /// One past the last mapped address.
+    pub end: GuestAddr,
+    /// Offset in the file of `start`.
+    pub file_offset: u64,
+}
+
+/// A region of interest: occurrences are timed and aggregated by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionDef {
+    /// Name in reports.
+    pub name: String,
+    /// First address of the region.
+    pub start: GuestAddr,
+    /// One past the last address.
+    pub end: GuestAddr,
+}
+
+/// Why a session ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// The program exited by itself with this status.
+    Exited(i32),
+    /// A signal ended the program (number as on Linux).
+    Signaled(i32),
+    /// The program replaced itself; what follows runs untraced.
+    Exec,
+    /// The emulator died or was killed; everything that it had written was taken.
+    ProducerDied(String),
+    /// The connection or file ended early; what came was taken.
+    Truncated(String),
+    /// Input without a process (assembly, hex) was delivered completely.
+    Complete,
+}
+
+/// One event; borrowed data lives until the broker is asked for the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// Start of the session.
+    Session(SessionInfo),
+    /// A block's code.
+    Block(BlockDef<'a>),
+    /// A mapped file.
+    Module(ModuleDef),
+    /// A region of interest.
+    Region(RegionDef),
+    /// A guest thread starts.
+    StreamStart(StreamId),
+    /// Records of one thread, in program order (see [`crate::word`]).
+    Records {
+        /// The thread.
+        stream: StreamId,
+        /// The record words.
+        words: &'a [u64],
+    },
+    /// A guest thread ended.
+    StreamEnd(StreamId),
+    /// Records that are known to be missing.
+    Lost {
+        /// How many words, where known; at least 1.
+        count: u64,
+        /// Why, for people.
+        reason: String,
+    },
+    /// Something worth telling people that changes no result.
+    Notice(String),
+    /// The end; nothing follows.
+    End(EndReason),
+}

@@ -1,0 +1,6 @@
+//! Wire and trace-file formats of mcad, and the event types that they carry.
+//!
+//! This crate knows nobody: brokers, daemon and tools build on it.
+
+pub mod event;
+pub mod word;

@@ -1,0 +1,161 @@
+//! The 8-byte record: one executed block or one memory access.
+//!
+//! A stream of records is a sequence of little-endian 64-bit words. A word is never zero: a zero
+//! in a shared buffer means "not written yet", which lets a reader take what a killed writer left.
+//!
+//! ```text
+//!  63 62 61 | 60 .. 52 | 51   | 50 49 48    | 47 ................ 0
+//!  tag = 1  | index    | store| log2(size)  | address                 memory access
+//!  tag = 2  | 0        | 0    | 0           | block id (32 bits)      block execution
+//! ```
+//!
+//! * A block record says that the block's first instruction is about to execute. The accesses of
+//!   that execution follow it, in program order, before the next block record of the same stream.
+//! * `index` is the instruction's place in its block (0..=511), `size` the access's size in bytes
+//!   (1..=64, a power of two), `address` the low 48 bits of the guest virtual address
+//!   (sign-extended when read).
+//! * A wide access may come as several words with the same index (QEMU splits 16- and 32-byte
+//!   accesses); readers merge them. A read-modify-write gives a load and a store.
+
+/// Identity of a translated block within one session. Ids are dense, starting at 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockId(pub u32);
+
+/// A guest virtual address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GuestAddr(pub u64);
+
+/// Identity of one guest thread's record stream within one session; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
+
+/// Most instructions that one block may have; QEMU ends a translation block at 512.
+pub const MAX_BLOCK_INSTRUCTIONS: usize = 512;
+
+const TAG_SHIFT: u32 = 61;
+const TAG_ACCESS: u64 = 1;
+const TAG_BLOCK: u64 = 2;
+const INDEX_SHIFT: u32 = 52;
+const INDEX_MASK: u64 = 0x1ff;
+const STORE_BIT: u64 = 1 << 51;
+const SIZE_SHIFT: u32 = 48;
+const ADDRESS_MASK: u64 = (1 << 48) - 1;
+
+/// One memory access of one executed instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Place of the instruction in its block, 0..=511.
+    pub index: u16,
+    /// Whether the access writes.
+    pub store: bool,
+    /// Size in bytes: 1, 2, 4, 8, 16, 32 or 64.
+    pub size: u8,
+    /// First byte accessed.
+    pub address: GuestAddr,
+}
+
+/// A record, decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A block starts to execute.
+    Block(BlockId),
+    /// An instruction of the block that executes accesses memory.
+    Access(Access),
+}
+
+/// A word that is no record of this format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:#018x} is not a trace record")]
+pub struct BadWord(pub u64);
+
+/// Encodes a block execution.
+#[inline]
+#[must_use]
+pub const fn block_word(id: BlockId) -> u64 {
+    (TAG_BLOCK << TAG_SHIFT) | id.0 as u64
+}
+
+/// Encodes a memory access. `size` is rounded up to a power of two of at most 64.
+#[inline]
+#[must_use]
+pub const fn access_word(access: Access) -> u64 {
+    let size = if access.size == 0 { 1 } else { access.size };
+    let mut log2 = size.next_power_of_two().trailing_zeros() as u64;
+    if size > 64 {
+        log2 = 6;
+    }
+    (TAG_ACCESS << TAG_SHIFT)
+        | ((access.index as u64 & INDEX_MASK) << INDEX_SHIFT)
+        | (if access.store { STORE_BIT } else { 0 })
+        | (log2 << SIZE_SHIFT)
+        | (access.address.0 & ADDRESS_MASK)
+}
+
+/// Decodes one word.
+///
+/// # Errors
+/// [`BadWord`] when the tag is unknown or bits that must be zero are set.
+#[inline]
+pub const fn decode_word(word: u64) -> Result<Record, BadWord> {
+    match word >> TAG_SHIFT {
+        TAG_BLOCK if word & !(7 << TAG_SHIFT) <= u32::MAX as u64 => {
+            Ok(Record::Block(BlockId(word as u32)))
+        }
+        TAG_ACCESS => {
+            let log2 = (word >> SIZE_SHIFT) & 7;
+            if log2 > 6 {
+                return Err(BadWord(word));
+            }
+            // Canonical x86-64 addresses are sign-extended from bit 47.
+            let address = (((word & ADDRESS_MASK) << 16) as i64 >> 16) as u64;
+            Ok(Record::Access(Access {
+                index: ((word >> INDEX_SHIFT) & INDEX_MASK) as u16,
+                store: word & STORE_BIT != 0,
+                size: 1 << log2,
+                address: GuestAddr(address),
+            }))
+        }
+        _ => Err(BadWord(word)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_round_trip() {
+        for id in [0, 1, 77, u32::MAX] {
+            assert_eq!(
+                decode_word(block_word(BlockId(id))),
+                Ok(Record::Block(BlockId(id)))
+            );
+        }
+        for (index, store, size, address) in [
+            (0, false, 1, 0),
+            (511, true, 64, 0x7fff_ffff_ffff),
+            (3, true, 8, 0xffff_8000_0000_1234),
+        ] {
+            let access = Access {
+                index,
+                store,
+                size,
+                address: GuestAddr(address),
+            };
+            assert_eq!(decode_word(access_word(access)), Ok(Record::Access(access)));
+        }
+    }
+
+    #[test]
+    fn foreign_words_are_refused() {
+        for word in [
+            0,
+            1,
+            3 << TAG_SHIFT,
+            7 << TAG_SHIFT,
+            (TAG_BLOCK << TAG_SHIFT) | (1 << 40),
+        ] {
+            assert_eq!(decode_word(word), Err(BadWord(word)));
+        }
+    }
+}
