@@ -1,0 +1,52 @@
+//! Makes foreign text safe to print: symbol names and paths come from files that anyone may have
+//! written and must not drive the reader's terminal.
+
+use std::borrow::Cow;
+
+/// Replaces what a terminal would obey: control characters (C0, DEL, C1) and the Unicode
+/// characters that reorder or hide text. Everything else stays as it is.
+#[must_use]
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_unsafe(c) {
+            safe.extend(c.escape_default());
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_names_are_untouched() {
+        for name in ["main", "core::fmt::Ü<'a>", "a b"] {
+            assert!(matches!(escape(name), Cow::Borrowed(same) if same == name));
+        }
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_survives() {
+        let hostile = "a\x1b[2Jb\r\n\t\u{9b}31m\u{202e}x\u{7f}";
+        let safe = escape(hostile);
+        assert!(!safe.chars().any(is_unsafe), "{safe:?}");
+        assert!(safe.contains("\\u{1b}[2J"));
+    }
+}
