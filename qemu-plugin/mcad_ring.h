@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Layout of the shared-memory ring between the plugin (writers: the guest's threads) and the
+ * broker (the one reader). Little-endian, one machine, one session. The reader creates the memory
+ * (zeroed), fills in the constant part of the header and starts the emulator; the plugin maps it
+ * once and keeps no file descriptor. brokers/qemu/src/ring/layout.rs mirrors this file; a test
+ * there compiles it and compares every offset and constant.
+ *
+ *   header | chunk descriptors | ready queue | free queue | chunks
+ *
+ * A pool of equal chunks. A guest thread owns one data chunk at a time and appends 8-byte words
+ * (proto/src/word.rs) to it without any other bookkeeping. A word is never 0 and the reader zeroes
+ * a chunk before it gives it back, so whatever way the emulator dies, the words of an unfinished
+ * chunk are those before its first 0.
+ *
+ * Life of a chunk:  free queue -> OPEN (owned by a thread) -> FULL, in the ready queue -> read,
+ * zeroed by the reader -> free queue. The writers take turns at both queues under a lock of their
+ * own process, so each queue has one producer and one consumer at a time. A queue has chunk_count
+ * slots and can never overflow. Heads and tails count up and wrap at 2^32; slot = counter modulo
+ * chunk_count, a power of two.
+ *
+ * Control messages (block definitions, modules, notices) form one log of their own over control
+ * chunks, linked by `next`; `used` is what is committed. A writer commits a definition before any
+ * record that needs it can be written. The reader, having seen that a data chunk is FULL, reads
+ * the log to its committed end before it looks into the chunk; so every definition is known when
+ * a record names it.
+ *
+ * Streams: each guest thread gets a stream id of its own, never reused; `seq` numbers the chunks
+ * of a stream (and of the control log) from 0 without gaps. The last one carries
+ * MCAD_CHUNK_LAST.
+ *
+ * Back-pressure: a writer that finds no free chunk sleeps on `free_tail` (futex); the reader wakes
+ * it. It gives up and lets the guest run on unrecorded when the reader is gone.
+ */
+#ifndef MCAD_RING_H
+#define MCAD_RING_H
+
+#include <stdint.h>
+
+#define MCAD_RING_MAGIC 0x31676e697244434dull /* "MCDring1" */
+#define MCAD_RING_VERSION 1u
+#define MCAD_RING_HEADER_BYTES 4096u
+#define MCAD_RING_LINE 64u
+#define MCAD_RING_PATH_BYTES 1024u
+
+/* Options that the reader sets. */
+#define MCAD_RING_MEMORY 1u /* record memory accesses */
+
+/* mcad_ring_header.exec_state */
+#define MCAD_EXEC_NONE 0u
+#define MCAD_EXEC_TRIED 1u /* inside execve; it succeeded if the process never takes this back */
+
+/* Field groups with different writers lie on cache lines of their own. */
+struct mcad_ring_header {
+    /* Written by the reader before the emulator starts. */
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_bytes;
+    uint64_t total_bytes;
+    uint32_t chunk_count; /* power of two */
+    uint32_t chunk_bytes; /* multiple of the page size */
+    uint64_t descs_offset;
+    uint64_t ready_offset; /* uint32_t[chunk_count]: chunk indexes */
+    uint64_t free_offset;  /* uint32_t[chunk_count] */
+    uint64_t chunks_offset;
+
+    uint32_t reader_pid;
+    uint32_t options;
+    uint8_t pad0[56];
+
+    /* Written once by the plugin when it is loaded. */
+    uint32_t attached; /* 1 when the rest of this line is valid */
+    uint32_t producer_pid;
+    uint32_t api_min; /* plugin API versions of this QEMU */
+    uint32_t api_current;
+    uint32_t api_used;
+    uint32_t first_control; /* index of the control log's first chunk */
+    uint8_t pad1[40];
+
+    /* Written by the plugin when the program ends or replaces itself. */
+    uint32_t ended; /* 1: the emulator announced a regular end */
+    uint32_t exec_state;
+    uint32_t silenced; /* 1: the plugin stopped recording in the traced process */
+    uint8_t pad2[52];
+
+    /* Ready queue. */
+    uint32_t ready_tail; /* writers; the reader sleeps on it */
+    uint8_t pad3[60];
+    uint32_t ready_head;     /* reader */
+    uint32_t reader_waiting; /* reader: 1 while it sleeps or is about to */
+    uint8_t pad4[56];
+
+    /* Free queue. */
+    uint32_t free_tail; /* reader; writers sleep on it */
+    uint8_t pad5[60];
+    uint32_t free_head;       /* writers */
+    uint32_t writers_waiting; /* writers that sleep or are about to */
+    uint64_t stalls;          /* how often a writer had to sleep */
+    uint8_t pad6[48];
+
+    uint8_t exec_path[MCAD_RING_PATH_BYTES]; /* of the last execve, zero-terminated */
+};
+
+/* mcad_chunk_desc.state */
+#define MCAD_CHUNK_FREE 0u
+#define MCAD_CHUNK_OPEN 1u
+#define MCAD_CHUNK_FULL 2u
+
+/* mcad_chunk_desc.kind */
+#define MCAD_CHUNK_DATA 1u
+#define MCAD_CHUNK_CONTROL 2u
+
+/* mcad_chunk_desc.flags */
+#define MCAD_CHUNK_LAST 1u /* the stream ends with this chunk */
+
+struct mcad_chunk_desc {
+    uint32_t state;
+    uint32_t kind;
+    uint32_t stream; /* data */
+    uint32_t flags;
+    uint64_t seq;
+    uint32_t used; /* data: bytes, valid when FULL; control: bytes committed so far */
+    uint32_t next; /* control: index of the next control chunk plus 1, 0 while there is none */
+    uint8_t pad[32];
+};
+
+/* A control message: this head, then a body by kind, then zeroes to a multiple of 8 bytes. */
+struct mcad_message {
+    uint32_t kind;
+    uint32_t bytes; /* of head, body and padding */
+};
+
+#define MCAD_MESSAGE_BLOCK 1u
+#define MCAD_MESSAGE_MODULE 2u
+#define MCAD_MESSAGE_NOTICE 3u
+
+/* Followed by code_bytes of code. The last instruction may be a truncated one that never executes
+ * (QEMU 7.2 at page ends); the reader, which can decode, drops it. */
+struct mcad_message_block {
+    struct mcad_message head;
+    uint64_t address;
+    uint32_t id;
+    uint32_t instructions;
+    uint32_t code_bytes;
+    uint32_t last_bytes; /* size of the last instruction */
+};
+
+/* Followed by path_bytes of path. Sent before the first block definition inside the mapping; a
+ * later module that overlaps an earlier one replaces it there for the definitions that follow. */
+struct mcad_message_module {
+    struct mcad_message head;
+    uint64_t start;
+    uint64_t end;
+    uint64_t file_offset;
+    uint32_t path_bytes;
+    uint32_t pad;
+};
+
+/* Followed by text_bytes of UTF-8. */
+struct mcad_message_notice {
+    struct mcad_message head;
+    uint32_t text_bytes;
+    uint32_t pad;
+};
+
+#endif

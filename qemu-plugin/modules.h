@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Which file guest code comes from.
+ */
+#ifndef MCAD_PLUGIN_MODULES_H
+#define MCAD_PLUGIN_MODULES_H
+
+#include <stdint.h>
+
+/* Remembers the emulator's own mappings, which are no modules of the guest. Once, before the
+ * guest's program is loaded. */
+void mcad_modules_init(void);
+
+/* The guest mapped a file: look again before the next definition. Any thread. */
+void mcad_modules_changed(void);
+
+/* Sends the module that holds guest address `address` (at `host` in this process), unless it was
+ * sent. Not for use by two threads at once. */
+void mcad_modules_cover(uint64_t address, uint64_t host);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * mcad's QEMU plugin: sends each block's code once, then one 8-byte word per executed block and
+ * per memory access, into the ring that mcad_ring.h describes.
+ *
+ * One library serves QEMU 7.2 (plugin API 1) and later (2 and up): see choose_version. Arguments:
+ * ring-fd=N (inherited descriptor of the ring, closed here) or ring=PATH.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dict.h"
+#include "modules.h"
+#include "qemu_api.h"
+#include "ring.h"
+#include "syscalls.h"
+
+/* Record words: proto/src/word.rs. */
+#define TAG_ACCESS (1ull << 61)
+#define TAG_BLOCK (2ull << 61)
+#define INDEX_SHIFT 52
+#define KIND_SHIFT 48 /* bit 3: store, bits 0 to 2: log2 of the size */
+#define KIND_STORE 8u
+#define ADDRESS_MASK ((1ull << 48) - 1)
+
+#define MAX_INSTRUCTIONS 512
+#define MAX_INSTRUCTION_BYTES 16
+
+QEMU_EXPORT int qemu_plugin_version = 1;
+
+static bool with_memory;
+static pthread_mutex_t translation_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint8_t code[MAX_INSTRUCTIONS * MAX_INSTRUCTION_BYTES]; /* under translation_lock */
+
+/* QEMU reads qemu_plugin_version after the constructors ran. */
+__attribute__((constructor)) static void choose_version(void)
+{
+    if (qemu_plugin_scoreboard_new != NULL) {
+        qemu_plugin_version = 4;
+    }
+}
+
+static void on_block(unsigned vcpu, void *word)
+{
+    (void)vcpu;
+    mcad_push((uint64_t)(uintptr_t)word);
+}
+
+/* QEMU's description of an access is opaque but one of few values, so the two calls that take it
+ * apart are made once each. A slot holds description << 32 | known << 31 | kind. */
+static uint64_t access_kind(qemu_plugin_meminfo_t info)
+{
+    static uint64_t known[64];
+    uint64_t *slot = &known[(info ^ (info >> 4) ^ (info >> 16)) % 64];
+    uint64_t entry = __atomic_load_n(slot, __ATOMIC_RELAXED);
+    if (__builtin_expect(entry >> 31 != ((uint64_t)info << 1 | 1), 0)) {
+        unsigned log2 = qemu_plugin_mem_size_shift(info);
+        uint64_t kind = (log2 > 6 ? 6 : log2) | (qemu_plugin_mem_is_store(info) ? KIND_STORE : 0);
+        entry = (uint64_t)info << 32 | 1ull << 31 | kind;
+        __atomic_store_n(slot, entry, __ATOMIC_RELAXED);
+    }
+    return entry & 0xf;
+}
+
+static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *word)
+{
+    (void)vcpu;
+    mcad_push((uint64_t)(uintptr_t)word | access_kind(info) << KIND_SHIFT |
+              (address & ADDRESS_MASK));
+}
+
+static size_t copy_instruction(const struct qemu_plugin_insn *insn, uint8_t *to)
+{
+    size_t size = qemu_plugin_insn_size(insn);
+    if (size > MAX_INSTRUCTION_BYTES) {
+        size = MAX_INSTRUCTION_BYTES;
+    }
+    if (qemu_plugin_version >= 3) {
+        size_t (*data)(const struct qemu_plugin_insn *, void *, size_t) =
+            (size_t (*)(const struct qemu_plugin_insn *, void *, size_t))qemu_plugin_insn_data;
+        data(insn, to, size);
+    } else {
+        const void *(*data)(const struct qemu_plugin_insn *) =
+            (const void *(*)(const struct qemu_plugin_insn *))qemu_plugin_insn_data;
+        memcpy(to, data(insn), size);
+    }
+    return size;
+}
+
+/* Finds the block's id; sends the block when it is new. */
+static bool identify(struct qemu_plugin_tb *tb, size_t count, uint32_t *id)
+{
+    struct block_key key = {
+        .address = qemu_plugin_tb_vaddr(tb),
+        .instructions = (uint32_t)count,
+        .code = code,
+    };
+    for (size_t i = 0; i < count; i++) {
+        key.last_bytes =
+            (uint32_t)copy_instruction(qemu_plugin_tb_get_insn(tb, i), code + key.code_bytes);
+        key.code_bytes += key.last_bytes;
+    }
+    bool added;
+    if (!mcad_dict_id(&key, id, &added)) {
+        return false;
+    }
+    if (added) {
+        uint64_t host = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0));
+        mcad_modules_cover(key.address, host != 0 ? host : key.address);
+        struct mcad_message_block message = {
+            .head.kind = MCAD_MESSAGE_BLOCK,
+            .address = key.address,
+            .id = *id,
+            .instructions = key.instructions,
+            .code_bytes = key.code_bytes,
+            .last_bytes = key.last_bytes,
+        };
+        mcad_control(&message.head, sizeof(message), key.code, key.code_bytes);
+    }
+    return true;
+}
+
+static void on_translate(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
+{
+    (void)plugin;
+    size_t count = qemu_plugin_tb_n_insns(tb);
+    if (mcad_silent() || count == 0 || count > MAX_INSTRUCTIONS) {
+        return;
+    }
+    pthread_mutex_lock(&translation_lock);
+    uint32_t id;
+    bool found = identify(tb, count, &id);
+    pthread_mutex_unlock(&translation_lock);
+    if (!found) {
+        static bool told;
+        if (!told) {
+            told = true;
+            mcad_notice("out of memory for the block dictionary: new code is not recorded");
+        }
+        return;
+    }
+    qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, QEMU_PLUGIN_CB_NO_REGS,
+                                         (void *)(uintptr_t)(TAG_BLOCK | id));
+    for (size_t i = 0; with_memory && i < count; i++) {
+        qemu_plugin_register_vcpu_mem_cb(
+            qemu_plugin_tb_get_insn(tb, i), on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+            (void *)(uintptr_t)(TAG_ACCESS | (uint64_t)i << INDEX_SHIFT));
+    }
+}
+
+static void on_end(qemu_plugin_id_t plugin, void *udata)
+{
+    (void)plugin, (void)udata;
+    if (!mcad_silent()) {
+        __atomic_store_n(&mcad_ring()->ended, 1, __ATOMIC_RELEASE);
+    }
+}
+
+QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t plugin, const qemu_info_t *info, int argc,
+                                    char **argv)
+{
+    const char *path = NULL;
+    int fd = -1;
+    for (int i = 0; i < argc; i++) {
+        char *end = NULL;
+        if (strncmp(argv[i], "ring=", 5) == 0) {
+            path = argv[i] + 5;
+        } else if (strncmp(argv[i], "ring-fd=", 8) == 0 &&
+                   (fd = (int)strtol(argv[i] + 8, &end, 10)) >= 0 && *end == '\0') {
+            continue;
+        } else {
+            fprintf(stderr, "mcad plugin: unknown argument '%s' (ring=PATH or ring-fd=N)\n",
+                    argv[i]);
+            return -1;
+        }
+    }
+    if (path == NULL && fd < 0) {
+        fprintf(stderr, "mcad plugin: run it through mcad-run, or give it ring=PATH\n");
+        return -1;
+    }
+    if (info->system_emulation || strcmp(info->target_name, "x86_64") != 0) {
+        fprintf(stderr, "mcad plugin: needs qemu-x86_64 (user mode), not %s%s\n",
+                info->system_emulation ? "the system emulator for " : "qemu-", info->target_name);
+        return -1;
+    }
+    if (!mcad_ring_attach(fd, path, info->version.min, info->version.cur, qemu_plugin_version)) {
+        return -1;
+    }
+    with_memory = (mcad_ring()->options & MCAD_RING_MEMORY) != 0;
+    mcad_modules_init();
+    qemu_plugin_register_vcpu_tb_trans_cb(plugin, on_translate);
+    mcad_syscalls_register(plugin);
+    qemu_plugin_register_atexit_cb(plugin, on_end, NULL);
+    return 0;
+}

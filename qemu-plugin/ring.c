@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Writers' side of the ring that mcad_ring.h describes.
+ */
+#include "ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+__thread struct lane mcad_lane __attribute__((tls_model("initial-exec")));
+
+static struct mcad_ring_header *ring;
+static struct mcad_chunk_desc *descs;
+static uint32_t *ready_queue;
+static uint32_t *free_queue;
+static uint8_t *chunks;
+/* Copies: in a fork's child the header is no longer there. */
+static size_t ring_bytes;
+static uint32_t chunk_count;
+static uint32_t chunk_bytes;
+
+static pid_t owner;            /* the traced process */
+static bool reader_is_parent;
+static bool silent;            /* atomic */
+static uint32_t next_stream;   /* atomic */
+static uint32_t live_lanes;    /* atomic: threads that have a stream */
+static pthread_key_t lane_key; /* its destructor runs when a guest thread ends */
+
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t control_chunk;
+static uint32_t control_used;
+static uint64_t control_seq;
+
+bool mcad_silent(void)
+{
+    return __atomic_load_n(&silent, __ATOMIC_RELAXED);
+}
+
+struct mcad_ring_header *mcad_ring(void)
+{
+    return ring;
+}
+
+static long futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
+{
+    return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
+}
+
+/* After fork the child's mapping is shared with the parent, and so are its lanes' cursors: put
+ * private memory in its place, so that nothing the child does can reach the session. Translated
+ * blocks keep their callbacks, which now write into that memory; new ones get none. */
+static void silence_child(void)
+{
+    __atomic_store_n(&silent, true, __ATOMIC_RELAXED);
+    mmap(ring, ring_bytes, PROT_READ | PROT_WRITE,
+         MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+static uint64_t *chunk_words(uint32_t index)
+{
+    return (uint64_t *)(chunks + (size_t)index * chunk_bytes);
+}
+
+static bool reader_gone(void)
+{
+    if (reader_is_parent) {
+        return getppid() != (pid_t)ring->reader_pid;
+    }
+    return kill((pid_t)ring->reader_pid, 0) != 0 && errno == ESRCH;
+}
+
+/* Takes a chunk from the free queue, sleeping while there is none. False: silent from now on. */
+static bool take_chunk(uint32_t *index)
+{
+    for (;;) {
+        pthread_mutex_lock(&queue_lock);
+        uint32_t head = ring->free_head;
+        uint32_t tail = __atomic_load_n(&ring->free_tail, __ATOMIC_ACQUIRE);
+        if (head != tail) {
+            *index = free_queue[head & (chunk_count - 1)];
+            __atomic_store_n(&ring->free_head, head + 1, __ATOMIC_RELEASE);
+            pthread_mutex_unlock(&queue_lock);
+            return true;
+        }
+        ring->stalls++;
+        pthread_mutex_unlock(&queue_lock);
+
+        __atomic_fetch_add(&ring->writers_waiting, 1, __ATOMIC_SEQ_CST);
+        struct timespec limit = {.tv_sec = 0, .tv_nsec = 100 * 1000 * 1000};
+        futex(&ring->free_tail, FUTEX_WAIT, tail, &limit);
+        __atomic_fetch_sub(&ring->writers_waiting, 1, __ATOMIC_SEQ_CST);
+
+        if (mcad_silent()) {
+            return false;
+        }
+        if (reader_gone()) {
+            __atomic_store_n(&ring->silenced, 1, __ATOMIC_RELAXED);
+            __atomic_store_n(&silent, true, __ATOMIC_RELAXED);
+            return false;
+        }
+    }
+}
+
+/* Opens a chunk for words or messages. */
+static void open_chunk(uint32_t index, uint32_t kind, uint32_t stream, uint64_t seq)
+{
+    struct mcad_chunk_desc *desc = &descs[index];
+    desc->kind = kind;
+    desc->stream = stream;
+    desc->flags = 0;
+    desc->seq = seq;
+    desc->used = 0;
+    desc->next = 0;
+    __atomic_store_n(&desc->state, MCAD_CHUNK_OPEN, __ATOMIC_RELEASE);
+}
+
+/* Hands the lane's chunk to the reader. */
+static void publish(struct lane *lane, uint32_t flags)
+{
+    uint32_t index = lane->chunk - 1;
+    struct mcad_chunk_desc *desc = &descs[index];
+    desc->used = (uint32_t)((uint8_t *)lane->cursor -
+                            (uint8_t *)chunk_words(index));
+    desc->flags = flags;
+    __atomic_store_n(&desc->state, MCAD_CHUNK_FULL, __ATOMIC_RELEASE);
+    lane->chunk = 0;
+    lane->cursor = lane->end = NULL;
+
+    pthread_mutex_lock(&queue_lock);
+    uint32_t tail = ring->ready_tail;
+    ready_queue[tail & (chunk_count - 1)] = index;
+    __atomic_store_n(&ring->ready_tail, tail + 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&queue_lock);
+    if (__atomic_load_n(&ring->reader_waiting, __ATOMIC_SEQ_CST)) {
+        futex(&ring->ready_tail, FUTEX_WAKE, 1, NULL);
+    }
+}
+
+/* Words of a process that does not record go round in memory that nobody reads. */
+static void refill_silent(struct lane *lane)
+{
+    static __thread uint64_t scratch[64] __attribute__((tls_model("global-dynamic")));
+    lane->chunk = 0;
+    lane->cursor = scratch;
+    lane->end = scratch + sizeof(scratch) / sizeof(scratch[0]);
+}
+
+void mcad_lane_refill(void)
+{
+    struct lane *lane = &mcad_lane;
+    /* Second line of defence behind the fork handler: a child made in some other way. */
+    if (!mcad_silent() && getpid() != owner) {
+        silence_child();
+    }
+    if (mcad_silent()) {
+        refill_silent(lane);
+        return;
+    }
+    if (lane->chunk != 0) {
+        publish(lane, 0);
+    }
+    if (!lane->known) {
+        lane->known = true;
+        lane->stream = __atomic_fetch_add(&next_stream, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&live_lanes, 1, __ATOMIC_RELAXED);
+        pthread_setspecific(lane_key, lane);
+    }
+    uint32_t index;
+    if (!take_chunk(&index)) {
+        refill_silent(lane);
+        return;
+    }
+    open_chunk(index, MCAD_CHUNK_DATA, lane->stream, lane->seq++);
+    lane->chunk = index + 1;
+    lane->cursor = chunk_words(index);
+    lane->end = lane->cursor + chunk_bytes / sizeof(uint64_t);
+}
+
+void mcad_lane_yield_if_crowded(void)
+{
+    struct lane *lane = &mcad_lane;
+    if (lane->chunk != 0 && !mcad_silent() &&
+        __atomic_load_n(&live_lanes, __ATOMIC_RELAXED) > chunk_count / 4) {
+        publish(lane, 0);
+    }
+}
+
+/* A guest thread ended. */
+static void close_lane(void *value)
+{
+    struct lane *lane = value;
+    if (mcad_silent() || getpid() != owner) {
+        return;
+    }
+    if (lane->chunk == 0) {
+        uint32_t index;
+        if (!take_chunk(&index)) {
+            return;
+        }
+        open_chunk(index, MCAD_CHUNK_DATA, lane->stream, lane->seq++);
+        lane->chunk = index + 1;
+        lane->cursor = chunk_words(index);
+    }
+    publish(lane, MCAD_CHUNK_LAST);
+    lane->known = false;
+    lane->seq = 0;
+    __atomic_fetch_sub(&live_lanes, 1, __ATOMIC_RELAXED);
+}
+
+void mcad_control(struct mcad_message *message, size_t head_bytes, const void *tail,
+                  size_t tail_bytes)
+{
+    if (mcad_silent()) {
+        return;
+    }
+    size_t bytes = (head_bytes + tail_bytes + 7) & ~(size_t)7;
+    message->bytes = (uint32_t)bytes;
+    pthread_mutex_lock(&control_lock);
+    if (bytes > chunk_bytes - control_used) {
+        uint32_t index;
+        if (!take_chunk(&index)) {
+            pthread_mutex_unlock(&control_lock);
+            return;
+        }
+        open_chunk(index, MCAD_CHUNK_CONTROL, 0, ++control_seq);
+        __atomic_store_n(&descs[control_chunk].next, index + 1, __ATOMIC_RELEASE);
+        control_chunk = index;
+        control_used = 0;
+    }
+    uint8_t *place = (uint8_t *)chunk_words(control_chunk) + control_used;
+    memcpy(place, message, head_bytes);
+    memcpy(place + head_bytes, tail, tail_bytes);
+    control_used += (uint32_t)bytes;
+    __atomic_store_n(&descs[control_chunk].used, control_used, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&control_lock);
+}
+
+void mcad_notice(const char *text)
+{
+    size_t length = strlen(text);
+    struct mcad_message_notice notice = {
+        .head.kind = MCAD_MESSAGE_NOTICE,
+        .text_bytes = (uint32_t)length,
+    };
+    mcad_control(&notice.head, sizeof(notice), text, length);
+}
+
+static bool header_fits(const struct mcad_ring_header *header, size_t size)
+{
+    uint64_t count = header->chunk_count;
+    return header->magic == MCAD_RING_MAGIC && header->version == MCAD_RING_VERSION &&
+           header->total_bytes == size && count >= 4 && (count & (count - 1)) == 0 &&
+           header->descs_offset + count * sizeof(struct mcad_chunk_desc) <= size &&
+           header->ready_offset + count * 4 <= size && header->free_offset + count * 4 <= size &&
+           header->chunk_bytes >= 16384 &&
+           header->chunks_offset + count * header->chunk_bytes <= size;
+}
+
+bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, int api_used)
+{
+    if (path != NULL) {
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd < 0) {
+            fprintf(stderr, "mcad plugin: cannot open the ring %s: %s\n", path, strerror(errno));
+            return false;
+        }
+    }
+    struct stat status;
+    void *base = MAP_FAILED;
+    size_t size = 0;
+    if (fstat(fd, &status) == 0 && status.st_size >= (off_t)MCAD_RING_HEADER_BYTES) {
+        size = (size_t)status.st_size;
+        base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    /* The guest must not find a descriptor that it did not open, and may close all it finds. */
+    close(fd);
+    if (base == MAP_FAILED) {
+        fprintf(stderr, "mcad plugin: cannot map the ring: %s\n", strerror(errno));
+        return false;
+    }
+    ring = base;
+    ring_bytes = size;
+    if (!header_fits(ring, size)) {
+        fprintf(stderr, "mcad plugin: the ring is of another version of mcad; "
+                        "rebuild the plugin with qemu-plugin/build.sh\n");
+        return false;
+    }
+    chunk_count = ring->chunk_count;
+    chunk_bytes = ring->chunk_bytes;
+    descs = (void *)((uint8_t *)base + ring->descs_offset);
+    ready_queue = (void *)((uint8_t *)base + ring->ready_offset);
+    free_queue = (void *)((uint8_t *)base + ring->free_offset);
+    chunks = (uint8_t *)base + ring->chunks_offset;
+    owner = getpid();
+    reader_is_parent = getppid() == (pid_t)ring->reader_pid;
+    if (pthread_key_create(&lane_key, close_lane) != 0 ||
+        pthread_atfork(NULL, NULL, silence_child) != 0) {
+        fprintf(stderr, "mcad plugin: no room for a thread key or fork handler\n");
+        return false;
+    }
+    if (!take_chunk(&control_chunk)) {
+        return false;
+    }
+    open_chunk(control_chunk, MCAD_CHUNK_CONTROL, 0, 0);
+    ring->first_control = control_chunk;
+    ring->producer_pid = (uint32_t)owner;
+    ring->api_min = (uint32_t)api_min;
+    ring->api_current = (uint32_t)api_current;
+    ring->api_used = (uint32_t)api_used;
+    __atomic_store_n(&ring->attached, 1, __ATOMIC_RELEASE);
+    return true;
+}

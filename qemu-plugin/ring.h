@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * The plugin's end of the ring: a lane per guest thread, the control log, going silent.
+ */
+#ifndef MCAD_PLUGIN_RING_H
+#define MCAD_PLUGIN_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mcad_ring.h"
+
+/* Where a guest thread writes its next word. In user-mode QEMU a vCPU is a host thread, so the
+ * lane is thread-local and the reuse of vCPU indexes does not matter. */
+struct lane {
+    uint64_t *cursor;
+    uint64_t *end;
+    uint64_t seq;    /* of the next chunk */
+    uint32_t stream; /* valid when `known` */
+    uint32_t chunk;  /* index plus 1; 0 when the lane has none */
+    bool known;
+};
+
+extern __thread struct lane mcad_lane __attribute__((tls_model("initial-exec")));
+
+/* Gives the calling thread's lane room for at least one word. */
+void mcad_lane_refill(void);
+
+/* Appends a record word: the hot path. */
+static inline void mcad_push(uint64_t word)
+{
+    if (__builtin_expect(mcad_lane.cursor == mcad_lane.end, 0)) {
+        mcad_lane_refill();
+    }
+    /* The reader of a dead process takes what is there, so the word must appear whole. */
+    __atomic_store_n(mcad_lane.cursor++, word, __ATOMIC_RELAXED);
+}
+
+/* Hands over the calling thread's chunk if so many threads hold chunks that a blocked one with a
+ * chunk could starve the others. Called before system calls. */
+void mcad_lane_yield_if_crowded(void);
+
+/* Maps the ring; false with a message on stderr. */
+bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, int api_used);
+
+/* Whether this process no longer records: a fork's child, or the reader is gone. */
+bool mcad_silent(void);
+
+/* The session's header, for the single flags. */
+struct mcad_ring_header *mcad_ring(void);
+
+/* Appends a message whose head is `message` (of `head_bytes`) and whose tail is `tail`. */
+void mcad_control(struct mcad_message *message, size_t head_bytes, const void *tail,
+                  size_t tail_bytes);
+
+/* Tells people something that changes no result. */
+void mcad_notice(const char *text);
+
+#endif
