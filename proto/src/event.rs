@@ -71,8 +71,9 @@ pub enum EndReason {
     Exited(i32),
     /// A signal ended the program (number as on Linux).
     Signaled(i32),
-    /// The program replaced itself; what follows runs untraced.
-    Exec,
+    /// The program replaced itself; what followed ran untraced and ended with this status (128
+    /// plus the number when a signal ended it).
+    Exec(i32),
     /// The emulator died or was killed; everything that it had written was taken.
     ProducerDied(String),
     /// The connection or file ended early; what came was taken.

@@ -52,7 +52,8 @@ enum mcad_event_kind {
 enum mcad_end_reason {
     MCAD_END_EXITED = 0,        /* status: exit status */
     MCAD_END_SIGNALED = 1,      /* status: signal number */
-    MCAD_END_EXEC = 2,          /* the program replaced itself */
+    MCAD_END_EXEC = 2,          /* the program replaced itself; status: how that ended, 128 plus
+                                 * the number after a signal */
     MCAD_END_PRODUCER_DIED = 3, /* text: what happened */
     MCAD_END_TRUNCATED = 4,     /* text: what is missing */
     MCAD_END_COMPLETE = 5       /* input without a process was delivered completely */

@@ -262,7 +262,7 @@ fn fill(event: Option<Event<'_>>, features: Features, held: &mut Held, out: &mut
             let (code, status, text) = match reason {
                 EndReason::Exited(status) => (ffi::MCAD_END_EXITED, status, None),
                 EndReason::Signaled(signal) => (ffi::MCAD_END_SIGNALED, signal, None),
-                EndReason::Exec => (ffi::MCAD_END_EXEC, 0, None),
+                EndReason::Exec(status) => (ffi::MCAD_END_EXEC, status, None),
                 EndReason::ProducerDied(what) => (ffi::MCAD_END_PRODUCER_DIED, 0, Some(what)),
                 EndReason::Truncated(what) => (ffi::MCAD_END_TRUNCATED, 0, Some(what)),
                 EndReason::Complete => (ffi::MCAD_END_COMPLETE, 0, None),

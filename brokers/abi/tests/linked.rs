@@ -130,7 +130,7 @@ fn every_end_reason_crosses() {
     let reasons = [
         EndReason::Exited(3),
         EndReason::Signaled(9),
-        EndReason::Exec,
+        EndReason::Exec(137),
         EndReason::ProducerDied("killed".into()),
         EndReason::Truncated("cut".into()),
         EndReason::Complete,

@@ -134,7 +134,7 @@ pub(super) unsafe fn event<'a>(event: &mcad_event) -> Result<Event<'a>, String> 
         ffi::MCAD_EVENT_END => Event::End(match event.reason {
             ffi::MCAD_END_EXITED => EndReason::Exited(event.status),
             ffi::MCAD_END_SIGNALED => EndReason::Signaled(event.status),
-            ffi::MCAD_END_EXEC => EndReason::Exec,
+            ffi::MCAD_END_EXEC => EndReason::Exec(event.status),
             ffi::MCAD_END_PRODUCER_DIED => EndReason::ProducerDied(owned_text()?),
             ffi::MCAD_END_TRUNCATED => EndReason::Truncated(owned_text()?),
             ffi::MCAD_END_COMPLETE => EndReason::Complete,
