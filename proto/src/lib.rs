@@ -3,4 +3,6 @@
 //! This crate knows nobody: brokers, daemon and tools build on it.
 
 pub mod event;
+pub mod generated;
+pub mod wire;
 pub mod word;

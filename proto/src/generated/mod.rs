@@ -1,0 +1,6 @@
+//! Code generated from `schema/mcad.capnp`; `tests/generated.rs` keeps it current.
+
+#[rustfmt::skip]
+#[allow(missing_docs, clippy::all, unused_qualifications, rust_2018_idioms)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+pub mod mcad_capnp;
