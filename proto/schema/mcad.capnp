@@ -133,7 +133,7 @@ struct End {
   union {
     exited @0 :Int32;
     signaled @1 :Int32;
-    exec @2 :Void;
+    exec @2 :Int32;
     producerDied @3 :Text;
     truncated @4 :Text;
     complete @5 :Void;

@@ -123,7 +123,7 @@ fn conversation() -> Vec<Vec<u8>> {
     for reason in [
         EndReason::Exited(-3),
         EndReason::Signaled(9),
-        EndReason::Exec,
+        EndReason::Exec(137),
         EndReason::ProducerDied("a".into()),
         EndReason::Truncated("b".into()),
         EndReason::Complete,
@@ -169,7 +169,7 @@ fn every_message_survives_any_cut_of_the_stream() {
     for reason in [
         "Exited(-3)",
         "Signaled(9)",
-        "Exec",
+        "Exec(137)",
         "ProducerDied(\"a\")",
         "Truncated(\"b\")",
         "Complete",

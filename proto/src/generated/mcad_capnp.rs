@@ -4657,7 +4657,7 @@ pub mod end {
                 }
                 2 => {
                     ::core::result::Result::Ok(Exec(
-                        ()
+                        self.reader.get_data_field::<i32>(0)
                     ))
                 }
                 3 => {
@@ -4743,8 +4743,9 @@ pub mod end {
             self.builder.set_data_field::<i32>(0, value);
         }
         #[inline]
-        pub fn set_exec(&mut self, _value: ())  {
+        pub fn set_exec(&mut self, value: i32)  {
             self.builder.set_data_field::<u16>(2, 2);
+            self.builder.set_data_field::<i32>(0, value);
         }
         #[inline]
         pub fn set_producer_died(&mut self, value: impl ::capnp::traits::SetterInput<::capnp::text::Owned>)  {
@@ -4803,7 +4804,7 @@ pub mod end {
                 }
                 2 => {
                     ::core::result::Result::Ok(Exec(
-                        ()
+                        self.builder.get_data_field::<i32>(0)
                     ))
                 }
                 3 => {
@@ -4919,11 +4920,11 @@ pub mod end {
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(101, 120, 101, 99, 0, 0, 0, 0),
+            ::capnp::word(4, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-            ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+            ::capnp::word(4, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
             ::capnp::word(112, 114, 111, 100, 117, 99, 101, 114),
@@ -4966,7 +4967,7 @@ pub mod end {
             match index {
                 0 => <i32 as ::capnp::introspect::Introspect>::introspect(),
                 1 => <i32 as ::capnp::introspect::Introspect>::introspect(),
-                2 => <() as ::capnp::introspect::Introspect>::introspect(),
+                2 => <i32 as ::capnp::introspect::Introspect>::introspect(),
                 3 => <::capnp::text::Owned as ::capnp::introspect::Introspect>::introspect(),
                 4 => <::capnp::text::Owned as ::capnp::introspect::Introspect>::introspect(),
                 5 => <() as ::capnp::introspect::Introspect>::introspect(),
@@ -4992,7 +4993,7 @@ pub mod end {
     pub enum Which<A0,A1> {
         Exited(i32),
         Signaled(i32),
-        Exec(()),
+        Exec(i32),
         ProducerDied(A0),
         Truncated(A1),
         Complete(()),

@@ -1,4 +1,4 @@
-//! Code generated from `schema/mcad.capnp`; `tests/generated.rs` keeps it current.
+//! Code generated from `schema/mcad.capnp`; the test of `mcad-schema` keeps it current.
 
 #[rustfmt::skip]
 #[allow(missing_docs, clippy::all, unused_qualifications, rust_2018_idioms)]

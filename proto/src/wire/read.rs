@@ -219,7 +219,7 @@ pub(crate) fn end(end: schema::end::Reader<'_>) -> Result<EndReason, Problem> {
     Ok(match end.which()? {
         Which::Exited(status) => EndReason::Exited(status),
         Which::Signaled(signal) => EndReason::Signaled(signal),
-        Which::Exec(()) => EndReason::Exec,
+        Which::Exec(status) => EndReason::Exec(status),
         Which::ProducerDied(text) => EndReason::ProducerDied(string_of(text?)?),
         Which::Truncated(text) => EndReason::Truncated(string_of(text?)?),
         Which::Complete(()) => EndReason::Complete,

@@ -186,7 +186,7 @@ pub(crate) fn end(reason: &EndReason, mut out: schema::end::Builder<'_>) {
     match reason {
         EndReason::Exited(status) => out.set_exited(*status),
         EndReason::Signaled(signal) => out.set_signaled(*signal),
-        EndReason::Exec => out.set_exec(()),
+        EndReason::Exec(status) => out.set_exec(*status),
         EndReason::ProducerDied(text) => out.set_producer_died(&**text),
         EndReason::Truncated(text) => out.set_truncated(&**text),
         EndReason::Complete => out.set_complete(()),
