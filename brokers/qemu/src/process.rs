@@ -1,0 +1,192 @@
+//! The emulator as a child process: started with the ring inherited, watched, killed on request.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::io::FdFlags;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use crate::program::Program;
+use crate::ring::memory::Memory;
+use crate::ring::reader;
+
+/// A running emulator. Dropping it kills and reaps it.
+#[derive(Debug)]
+pub struct Emulator {
+    child: Child,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pid: Pid,
+    /// Set once the process has ended; it stays a zombie, so its pid is not reused before `reap`.
+    ended: AtomicBool,
+    /// Set before it is reaped: from then on the pid may belong to someone else.
+    reaped: Mutex<bool>,
+}
+
+/// Kills the emulator from any thread.
+#[derive(Clone, Debug)]
+pub struct Killer(Arc<Shared>);
+
+impl Killer {
+    /// Kills it, if it still runs.
+    pub fn kill(&self) {
+        let reaped = self.0.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*reaped {
+            // A process that ended meanwhile needs no signal.
+            let _ = rustix::process::kill_process(self.0.pid, Signal::KILL);
+        }
+    }
+}
+
+/// How to start the emulator.
+#[derive(Debug)]
+pub struct Start<'a> {
+    /// The emulator.
+    pub qemu: &'a Path,
+    /// The plugin.
+    pub plugin: &'a Path,
+    /// What it runs.
+    pub program: &'a Program,
+}
+
+impl Start<'_> {
+    /// The emulator's arguments up to and with the program's.
+    #[must_use]
+    pub fn arguments(&self, ring_fd: i32) -> Vec<OsString> {
+        // QEMU's option syntax: a comma ends a value, two stand for one.
+        let mut plugin = OsString::from("file=");
+        plugin.push(double_commas(self.plugin));
+        plugin.push(format!(",ring-fd={ring_fd}"));
+        let mut file = self.program.file.clone();
+        if file.is_relative() {
+            // Not an option, whatever its first character.
+            file = Path::new(".").join(file);
+        }
+        let mut arguments: Vec<OsString> = vec![
+            "-plugin".into(),
+            plugin,
+            "-0".into(),
+            self.program.name.clone(),
+            file.into(),
+        ];
+        arguments.extend(self.program.arguments.iter().cloned());
+        arguments
+    }
+
+    /// Starts it with the caller's stdin, stdout and stderr and the ring's descriptor. `memory` is
+    /// the same ring: its reader is woken when the process ends.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn spawn(&self, ring: BorrowedFd<'_>, memory: Arc<Memory>) -> io::Result<Emulator> {
+        // Above the standard three, which may be closed here.
+        let ring = rustix::io::fcntl_dupfd_cloexec(ring, 10)?;
+        let raw = ring.as_raw_fd();
+        let mut command = Command::new(self.qemu);
+        command.args(self.arguments(raw));
+        // SAFETY: the closure makes one async-signal-safe system call on a descriptor that stays
+        // open until spawn returned.
+        unsafe {
+            command.pre_exec(move || {
+                let ring = BorrowedFd::borrow_raw(raw);
+                rustix::io::fcntl_setfd(ring.as_fd(), FdFlags::empty())?;
+                Ok(())
+            });
+        }
+        let child = command.spawn()?;
+        let pid = Pid::from_child(&child);
+        let shared = Arc::new(Shared {
+            pid,
+            ended: AtomicBool::new(false),
+            reaped: Mutex::new(false),
+        });
+        let watched = Arc::clone(&shared);
+        let watcher = std::thread::Builder::new()
+            .name("mcad-qemu-wait".into())
+            .spawn(move || {
+                let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                while let Err(rustix::io::Errno::INTR) =
+                    rustix::process::waitid(WaitId::Pid(watched.pid), options)
+                {}
+                watched.ended.store(true, Ordering::Release);
+                reader::wake(&memory);
+            });
+        let emulator = Emulator { child, shared };
+        watcher.map(|_| emulator)
+    }
+}
+
+fn double_commas(path: &Path) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let mut out = Vec::new();
+    for &byte in path.as_os_str().as_bytes() {
+        out.push(byte);
+        if byte == b',' {
+            out.push(byte);
+        }
+    }
+    OsString::from_vec(out)
+}
+
+impl Emulator {
+    /// Whether it has ended. What it wrote to the ring before is visible afterwards.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        self.shared.ended.load(Ordering::Acquire)
+    }
+
+    /// A handle that kills it.
+    #[must_use]
+    pub fn killer(&self) -> Killer {
+        Killer(Arc::clone(&self.shared))
+    }
+
+    /// Process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn reap(&mut self) -> io::Result<ExitStatus> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) =
+            rustix::process::waitid(WaitId::Pid(self.shared.pid), options)
+        {}
+        let mut reaped = self
+            .shared
+            .reaped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *reaped = true;
+        self.child.wait()
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.killer().kill();
+        // Nothing can be done about a child that cannot be waited for.
+        let _ = self.reap();
+    }
+}
+
+/// A status as shells give it: 128 plus the number for a signal.
+#[must_use]
+pub fn shell_status(status: ExitStatus) -> i32 {
+    status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
