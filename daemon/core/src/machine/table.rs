@@ -5,8 +5,20 @@
 //! variant; [`FormTable::find`] selects it for a decoded instruction. Operands keep the names
 //! that XED gives them (`REG0`, `MEM0`, …) because the latencies are keyed by them; their
 //! [`Binding`] says which operand of the decoded instruction, or which implicit register, each is.
+//!
+//! `lookup` selects the form, `load` holds the embedded files, `wire` is their format.
+//! docs/TABLES.md has the rules by which the tables are made.
 
-use iced_x86::{Instruction, Register};
+mod load;
+mod lookup;
+#[cfg(test)]
+mod tests;
+pub mod wire;
+
+use iced_x86::{Instruction, OpKind, Register};
+
+pub use load::{TableError, embedded_cpus};
+pub use lookup::{FormTable, Selector, Traits};
 
 /// A set of execution ports; bit n is port n (10 is `A`, 11 is `B`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,12 +42,43 @@ pub enum Binding {
     Explicit(u8),
     /// An implicit register.
     Implicit(Register),
+    /// The opmask of an EVEX instruction (`k0`, so no dependency, when it is unmasked).
+    OpMask,
     /// The status flags.
     Flags,
     /// The stack pointer changed by push, pop, call, ret: handled by the stack engine.
     StackEngine,
-    /// Implicit memory: the stack, or the n-th implicit memory operand of a string instruction.
+    /// Implicit memory: the stack, or the n-th implicit memory operand of a string instruction
+    /// (numbered as `MEMn`); [`implicit_memory_base`] has the address register.
     ImplicitMemory(u8),
+}
+
+/// The base and index registers of implicit memory operand `n` of an instruction: the stack
+/// pointer for pushes and pops, the string registers for string instructions.
+#[must_use]
+pub fn implicit_memory_base(instruction: &Instruction, n: u8) -> (Register, Register) {
+    use iced_x86::Mnemonic;
+    let mut strings = (0..instruction.op_count()).filter_map(|i| match instruction.op_kind(i) {
+        OpKind::MemorySegSI | OpKind::MemorySegESI | OpKind::MemorySegRSI => Some(Register::RSI),
+        OpKind::MemorySegDI
+        | OpKind::MemorySegEDI
+        | OpKind::MemorySegRDI
+        | OpKind::MemoryESDI
+        | OpKind::MemoryESEDI
+        | OpKind::MemoryESRDI => Some(Register::RDI),
+        _ => None,
+    });
+    if let Some(base) = strings.nth(usize::from(n)) {
+        return (base, Register::None);
+    }
+    match instruction.mnemonic() {
+        Mnemonic::Xlatb => (Register::RBX, Register::RAX),
+        Mnemonic::Leave => (Register::RBP, Register::None),
+        Mnemonic::Movdir64b | Mnemonic::Enqcmd | Mnemonic::Enqcmds => {
+            (instruction.op0_register().full_register(), Register::None)
+        }
+        _ => (Register::RSP, Register::None),
+    }
 }
 
 /// One operand.
@@ -134,18 +177,4 @@ pub struct Form {
     pub same_reg: Option<Perf>,
     /// Set when the CPU's own table lacks this form and it was filled from a similar one.
     pub approximated_from: Option<Box<str>>,
-}
-
-/// All forms of one CPU.
-#[derive(Debug, Default)]
-pub struct FormTable {
-    forms: Vec<Form>,
-}
-
-impl FormTable {
-    /// Selects the form of an instruction.
-    #[must_use]
-    pub fn find(&self, _instruction: &Instruction) -> Option<&Form> {
-        self.forms.first()
-    }
 }

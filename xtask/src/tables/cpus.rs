@@ -1,0 +1,119 @@
+//! Which published files make which table, and from whom a table borrows.
+
+/// A CPU that gets a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// Short name, also the file's.
+    pub name: &'static str,
+    /// Published file.
+    pub source: &'static str,
+    /// Port layout.
+    pub layout: Layout,
+    /// Has AVX-512.
+    pub avx512: bool,
+    /// Others to borrow missing forms from, nearest first.
+    pub relatives: &'static [&'static str],
+}
+
+/// How execution ports are numbered and used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Sandy Bridge: ALUs 0, 1, 5; loads and store addresses 2, 3; store data 4.
+    SandyBridge,
+    /// Haswell: adds ALU and branches 6, store addresses 7.
+    Haswell,
+    /// Ice Lake: store addresses 7, 8; store data 4, 9.
+    IceLake,
+    /// Golden Cove: adds ALU B and loads A.
+    GoldenCove,
+}
+
+const fn cpu(
+    name: &'static str,
+    source: &'static str,
+    layout: Layout,
+    avx512: bool,
+    relatives: &'static [&'static str],
+) -> Cpu {
+    Cpu {
+        name,
+        source,
+        layout,
+        avx512,
+        relatives,
+    }
+}
+
+/// All CPUs with a table.
+pub const CPUS: [Cpu; 11] = {
+    use Layout::{GoldenCove, Haswell, IceLake, SandyBridge};
+    [
+        cpu(
+            "snb",
+            "SNB",
+            SandyBridge,
+            false,
+            &["ivb", "hsw", "bdw", "skl", "icl", "glc"],
+        ),
+        cpu(
+            "ivb",
+            "IVB",
+            SandyBridge,
+            false,
+            &["snb", "hsw", "bdw", "skl", "icl", "glc"],
+        ),
+        cpu("hsw", "HSW", Haswell, false, &["bdw", "skl", "icl", "glc"]),
+        cpu("bdw", "BDW", Haswell, false, &["hsw", "skl", "icl", "glc"]),
+        cpu("skl", "SKL", Haswell, false, &["skx", "bdw", "icl", "glc"]),
+        cpu(
+            "skx",
+            "SKX",
+            Haswell,
+            true,
+            &["clx", "skl", "bdw", "icl", "rkl", "glc"],
+        ),
+        cpu(
+            "clx",
+            "CLX",
+            Haswell,
+            true,
+            &["skx", "skl", "bdw", "icl", "rkl", "glc"],
+        ),
+        cpu(
+            "icl",
+            "ICL",
+            IceLake,
+            true,
+            &["tgl", "rkl", "clx", "skl", "glc"],
+        ),
+        cpu(
+            "tgl",
+            "TGL",
+            IceLake,
+            true,
+            &["rkl", "icl", "clx", "skl", "glc"],
+        ),
+        cpu(
+            "rkl",
+            "RKL",
+            IceLake,
+            true,
+            &["icl", "tgl", "clx", "skl", "glc"],
+        ),
+        cpu(
+            "glc",
+            "MTL-P",
+            GoldenCove,
+            true,
+            &["rkl", "tgl", "icl", "clx", "skl"],
+        ),
+    ]
+};
+
+/// Files of 2025, whose operand lists are used for all CPUs.
+pub const OPERAND_LISTS: [&str; 5] = ["MTL-P", "ARL-P", "ADL-E", "ZEN3", "ZEN2"];
+
+/// Looks a CPU up.
+pub fn find(name: &str) -> Option<&'static Cpu> {
+    CPUS.iter().find(|c| c.name == name)
+}

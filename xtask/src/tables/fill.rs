@@ -1,0 +1,182 @@
+//! Forms that a CPU's own rows lack, borrowed from its relatives.
+//!
+//! A borrowed form is marked `approximated_from` and its port sets are translated between the
+//! layouts. It stands behind all of the CPU's own forms, so it is selected only when they are not.
+
+use mcad_core::machine::table::{Form, PortSet};
+
+use super::cpus::Layout;
+use super::draft::{Candidate, Draft};
+use super::mapping::Target;
+use super::operands::needs_avx512;
+
+/// Lets every CPU borrow from its relatives.
+pub fn borrow(drafts: &mut [Draft]) {
+    // What each has of its own, before anybody borrows.
+    let own: Vec<(&str, Layout, Vec<Candidate>, Vec<Form>)> = drafts
+        .iter()
+        .map(|d| {
+            (
+                d.cpu.name,
+                d.cpu.layout,
+                d.candidates.clone(),
+                d.forms.clone(),
+            )
+        })
+        .collect();
+    for draft in drafts {
+        complete_ports(draft, &own);
+        for relative in draft.cpu.relatives {
+            let Some((name, layout, candidates, forms)) = own.iter().find(|o| o.0 == *relative)
+            else {
+                continue;
+            };
+            let to = draft.cpu.layout;
+            for c in candidates {
+                if needs_avx512(c.code) && !draft.cpu.avx512 {
+                    continue;
+                }
+                let target = Target {
+                    code: c.code,
+                    selector: c.selector,
+                    fit: c.fit,
+                };
+                let added =
+                    draft.offer(target, &forms[c.form], name, |p| translate(p, *layout, to));
+                draft.report.borrowed += usize::from(added);
+            }
+        }
+    }
+}
+
+/// Gives µops whose ports are unknown (those of moves that are mostly eliminated, on the newest
+/// CPUs) the ports of the same form on a relative.
+fn complete_ports(draft: &mut Draft, own: &[(&str, Layout, Vec<Candidate>, Vec<Form>)]) {
+    let to = draft.cpu.layout;
+    for form in &mut draft.forms {
+        let name = form.name.clone();
+        let variants = [
+            (Some(&mut form.perf), 0),
+            (form.indexed.as_mut(), 1),
+            (form.same_reg.as_mut(), 2),
+        ];
+        for (perf, which) in variants {
+            let Some(perf) = perf.filter(|p| p.uops > 0 && p.ports.is_empty()) else {
+                continue;
+            };
+            for relative in draft.cpu.relatives {
+                let Some((_, from, _, forms)) = own.iter().find(|o| o.0 == *relative) else {
+                    continue;
+                };
+                let Some(similar) = forms.iter().find(|f| f.name == name) else {
+                    continue;
+                };
+                let variant = match which {
+                    1 => similar.indexed.as_ref(),
+                    2 => similar.same_reg.as_ref(),
+                    _ => None,
+                };
+                let similar = variant.unwrap_or(&similar.perf);
+                let total: u16 = similar.ports.iter().map(|p| p.1).sum();
+                if total == perf.uops {
+                    perf.ports = similar
+                        .ports
+                        .iter()
+                        .map(|(p, n)| (translate(*p, *from, to), *n))
+                        .collect();
+                    draft.report.ports_from_relative += 1;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+const fn ports(list: &[u16]) -> u16 {
+    let mut set = 0;
+    let mut i = 0;
+    while i < list.len() {
+        set |= 1 << list[i];
+        i += 1;
+    }
+    set
+}
+
+/// Translates a port set. Units are moved to where the other layout has them; sets that mean the
+/// same in both (`0`, `1`, `5`, vector `015`) stay.
+pub fn translate(set: PortSet, from: Layout, to: Layout) -> PortSet {
+    use Layout::{GoldenCove, Haswell, IceLake, SandyBridge};
+    if from == to {
+        return set;
+    }
+    // To the smallest common vocabulary: what the set is for.
+    let whole = |list: &[u16]| set.0 == ports(list);
+    let loads = match from {
+        SandyBridge | Haswell | IceLake => whole(&[2, 3]),
+        GoldenCove => whole(&[2, 3, 10]),
+    };
+    let store_address = match from {
+        SandyBridge => false,
+        Haswell => whole(&[2, 3, 7]) || whole(&[7]),
+        IceLake | GoldenCove => whole(&[7, 8]),
+    };
+    let store_data = match from {
+        SandyBridge | Haswell => whole(&[4]),
+        IceLake | GoldenCove => whole(&[4, 9]),
+    };
+    let any_integer = match from {
+        SandyBridge => false,
+        Haswell | IceLake => whole(&[0, 1, 5, 6]),
+        GoldenCove => whole(&[0, 1, 5, 6, 11]),
+    };
+    let new = if loads {
+        match to {
+            GoldenCove => ports(&[2, 3, 10]),
+            _ => ports(&[2, 3]),
+        }
+    } else if store_address {
+        match to {
+            SandyBridge => ports(&[2, 3]),
+            Haswell => ports(&[2, 3, 7]),
+            IceLake | GoldenCove => ports(&[7, 8]),
+        }
+    } else if store_data {
+        match to {
+            SandyBridge | Haswell => ports(&[4]),
+            IceLake | GoldenCove => ports(&[4, 9]),
+        }
+    } else if any_integer {
+        match to {
+            SandyBridge => ports(&[0, 1, 5]),
+            Haswell | IceLake => ports(&[0, 1, 5, 6]),
+            GoldenCove => ports(&[0, 1, 5, 6, 11]),
+        }
+    } else {
+        clamp(set.0, to)
+    };
+    PortSet(new)
+}
+
+/// Moves ports that the layout does not have to those that do the same work there.
+fn clamp(set: u16, to: Layout) -> u16 {
+    let moves: &[(u16, &[u16])] = match to {
+        Layout::SandyBridge => &[
+            (6, &[5]),
+            (7, &[2, 3]),
+            (8, &[2, 3]),
+            (9, &[4]),
+            (10, &[2, 3]),
+            (11, &[1]),
+        ],
+        Layout::Haswell => &[(8, &[7]), (9, &[4]), (10, &[2, 3]), (11, &[1])],
+        Layout::IceLake => &[(10, &[2, 3]), (11, &[1])],
+        Layout::GoldenCove => &[],
+    };
+    moves.iter().fold(set, |set, (port, others)| {
+        if set & 1 << port == 0 {
+            set
+        } else {
+            set & !(1 << port) | ports(others)
+        }
+    })
+}
