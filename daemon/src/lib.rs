@@ -1,1 +1,3 @@
 //! Daemon, sessions and command-line tools of mcad.
+
+pub mod symbols;

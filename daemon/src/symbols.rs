@@ -1,0 +1,186 @@
+//! Names and source lines for code addresses, from the ELF files that the guest had mapped.
+//!
+//! The way of an address: mapping that holds it → offset in the file → ELF address by the program
+//! headers → function (symbol table, dynamic symbols, separate debug file by build id, and the
+//! ranges of `.eh_frame` where a stripped file has no name) and line (DWARF). Files are read once
+//! and lazily; one that is missing or broken costs its names, never the run. Only regular files
+//! are opened, since paths may come from a peer.
+
+mod demangle;
+mod elf;
+mod lines;
+mod modules;
+mod unwind;
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use mcad_core::simulation::{Symbol, Symbolizer};
+use mcad_proto::event::{ModuleDef, RegionDef};
+use mcad_proto::word::GuestAddr;
+
+use elf::ElfSymbols;
+use lines::Lines;
+use modules::{Mapping, ModuleMap};
+
+/// One file with what was read of it.
+struct ImageFile {
+    path: PathBuf,
+    symbols: Option<ElfSymbols>,
+    lines: OnceCell<Option<Lines>>,
+}
+
+impl ImageFile {
+    fn open(path: &str) -> Self {
+        let path = PathBuf::from(path);
+        let symbols = match ElfSymbols::read(&path) {
+            Ok(symbols) => Some(symbols),
+            Err(reason) => {
+                tracing::debug!(path = %path.display(), %reason, "no symbols");
+                None
+            }
+        };
+        Self {
+            path,
+            symbols,
+            lines: OnceCell::new(),
+        }
+    }
+
+    fn lines(&self) -> Option<&Lines> {
+        let read = || {
+            let debug_file = self.symbols.as_ref()?.debug_file();
+            let candidates = debug_file.into_iter().chain([self.path.as_path()]);
+            candidates.into_iter().find_map(Lines::read)
+        };
+        self.lines.get_or_init(read).as_ref()
+    }
+}
+
+/// The symbols of one session's modules.
+#[derive(Default)]
+pub struct Symbols {
+    map: ModuleMap,
+    files: RefCell<HashMap<String, Rc<ImageFile>>>,
+    known: RefCell<HashMap<u64, Option<Symbol>>>,
+}
+
+impl Symbols {
+    /// No modules yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Learns of a mapped file; it replaces what was mapped at its addresses.
+    pub fn add(&mut self, module: &ModuleDef) {
+        self.map.insert(Mapping {
+            path: module.path.as_str().into(),
+            start: module.start.0,
+            end: module.end.0,
+            file_offset: module.file_offset,
+        });
+        self.known.get_mut().clear();
+    }
+
+    /// The addresses of a function as this mapping shows it, if the mapping has it.
+    ///
+    /// The name may be the linker's or the demangled one.
+    #[must_use]
+    pub fn find(&self, name: &str, module: &ModuleDef) -> Option<RegionDef> {
+        let file = self.file(&module.path)?;
+        let symbols = file.symbols.as_ref()?;
+        let length = module.end.0.checked_sub(module.start.0)?;
+        symbols.named(name).find_map(|range| {
+            let in_mapping = symbols
+                .file_offset(range.start)?
+                .checked_sub(module.file_offset)
+                .filter(|offset| *offset < length)?;
+            let start = module.start.0.checked_add(in_mapping)?;
+            Some(RegionDef {
+                name: name.to_owned(),
+                start: GuestAddr(start),
+                end: GuestAddr(start.checked_add(range.end - range.start)?),
+            })
+        })
+    }
+
+    fn file(&self, path: &str) -> Option<Rc<ImageFile>> {
+        // Special mappings ([vdso], anonymous memory) have no file.
+        if !path.starts_with('/') {
+            return None;
+        }
+        let mut files = self.files.borrow_mut();
+        let file = files
+            .entry(path.to_owned())
+            .or_insert_with(|| Rc::new(ImageFile::open(path)));
+        Some(Rc::clone(file))
+    }
+
+    fn look_up(&self, address: u64) -> Option<Symbol> {
+        let mapping = self.map.get(address)?;
+        let module = file_name(&mapping.path);
+        let offset_in_file = mapping.file_offset.checked_add(address - mapping.start)?;
+        let Some(file) = self.file(&mapping.path) else {
+            return Some(unnamed(module, offset_in_file));
+        };
+        let Some(symbols) = file.symbols.as_ref() else {
+            return Some(unnamed(module, offset_in_file));
+        };
+        let Some(virtual_address) = symbols.address(offset_in_file) else {
+            return Some(unnamed(module, offset_in_file));
+        };
+        let Some(function) = symbols.function(virtual_address) else {
+            return Some(unnamed(module, virtual_address));
+        };
+        Some(Symbol {
+            name: match function.name {
+                Some(name) => demangle::demangle(name),
+                None => format!("{module}+{:#x}", function.range.start),
+            },
+            offset: virtual_address - function.range.start,
+            module,
+        })
+    }
+}
+
+/// Code that belongs to no known function: one entry per module, told apart by the offset.
+fn unnamed(module: String, offset: u64) -> Symbol {
+    Symbol {
+        name: format!("[{module}]"),
+        offset,
+        module,
+    }
+}
+
+fn file_name(path: &str) -> String {
+    let name = Path::new(path).file_name();
+    name.map_or_else(
+        || path.to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+impl Symbolizer for Symbols {
+    fn symbol(&self, address: GuestAddr) -> Option<Symbol> {
+        if let Some(symbol) = self.known.borrow().get(&address.0) {
+            return symbol.clone();
+        }
+        let symbol = self.look_up(address.0);
+        self.known.borrow_mut().insert(address.0, symbol.clone());
+        symbol
+    }
+
+    fn line(&self, address: GuestAddr) -> Option<String> {
+        let mapping = self.map.get(address.0)?;
+        let file = self.file(&mapping.path)?;
+        let offset = mapping.file_offset.checked_add(address.0 - mapping.start)?;
+        let virtual_address = file.symbols.as_ref()?.address(offset)?;
+        file.lines()?.line(virtual_address)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! What one ELF file says about its functions. All addresses here are the file's own (ELF virtual
+//! addresses), all offsets are offsets in the file.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use object::{
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SectionKind,
+    SegmentFlags, SymbolKind,
+};
+
+use super::{demangle, unwind};
+
+/// Loader granularity on x86-64: a segment is mapped from the page that holds its first byte.
+const PAGE: u64 = 4096;
+
+/// Where distributions put separate debug files, by build id.
+const DEBUG_ROOT: &str = "/usr/lib/debug/.build-id";
+
+/// A loaded segment.
+#[derive(Debug)]
+struct Segment {
+    address: u64,
+    offset: u64,
+    size: u64,
+    executable: bool,
+}
+
+/// A function as found; the name is absent where only unwind information tells of it.
+#[derive(Debug)]
+struct Entry {
+    range: Range<u64>,
+    name: Option<Box<str>>,
+}
+
+/// A function at an address.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Function<'a> {
+    /// Its ELF addresses.
+    pub range: Range<u64>,
+    /// Linker name.
+    pub name: Option<&'a str>,
+}
+
+/// The functions of one ELF file, sorted and without overlap of starts.
+#[derive(Debug)]
+pub(super) struct ElfSymbols {
+    segments: Vec<Segment>,
+    functions: Vec<Entry>,
+    debug_file: Option<PathBuf>,
+}
+
+impl ElfSymbols {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A text for the log when it is no regular file or no ELF file.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
+        if !metadata.is_file() {
+            return Err("not a regular file".to_owned());
+        }
+        let cache = ReadCache::new(File::open(path).map_err(|error| error.to_string())?);
+        let file = object::File::parse(&cache).map_err(|error| error.to_string())?;
+        let mut segments = segments(&file);
+        // Where two segments share a page of the file, code addresses mean the executable one.
+        segments.sort_by_key(|segment| !segment.executable);
+
+        let mut functions = Vec::new();
+        named(&file, &mut functions);
+        let debug_file = debug_file(&file);
+        if let Some(path) = &debug_file
+            && let Ok(debug) = File::open(path)
+        {
+            let debug_cache = ReadCache::new(debug);
+            if let Ok(debug) = object::File::parse(&debug_cache) {
+                named(&debug, &mut functions);
+            }
+        }
+        functions.extend(
+            unwind::ranges(&file)
+                .into_iter()
+                .map(|range| Entry { range, name: None }),
+        );
+        Ok(Self {
+            segments,
+            functions: tidy(functions, &code_sections(&file)),
+            debug_file,
+        })
+    }
+
+    /// The separate debug file, if one is installed.
+    pub(super) fn debug_file(&self) -> Option<&Path> {
+        self.debug_file.as_deref()
+    }
+
+    /// The ELF address of a place in the file.
+    pub(super) fn address(&self, offset: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| {
+            let first = segment.offset & !(PAGE - 1);
+            let last = segment.offset.checked_add(segment.size)?;
+            // Mapped from the page start on, so the base may be below the segment's own address.
+            (first <= offset && offset < last).then(|| {
+                segment
+                    .address
+                    .wrapping_sub(segment.offset)
+                    .wrapping_add(offset)
+            })
+        })
+    }
+
+    /// The place in the file of an ELF address.
+    pub(super) fn file_offset(&self, address: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| {
+            let into = address.checked_sub(segment.address)?;
+            (into < segment.size).then(|| segment.offset.wrapping_add(into))
+        })
+    }
+
+    /// The function at an address.
+    pub(super) fn function(&self, address: u64) -> Option<Function<'_>> {
+        let after = self
+            .functions
+            .partition_point(|entry| entry.range.start <= address);
+        let entry = self.functions.get(after.checked_sub(1)?)?;
+        (address < entry.range.end).then(|| Function {
+            range: entry.range.clone(),
+            name: entry.name.as_deref(),
+        })
+    }
+
+    /// The addresses of functions of this name, as the linker or the source spells it.
+    pub(super) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Range<u64>> + 'a {
+        let matches = move |entry: &&Entry| {
+            entry.name.as_deref().is_some_and(|own| {
+                own == name || (own.starts_with('_') && demangle::demangle(own) == name)
+            })
+        };
+        self.functions
+            .iter()
+            .filter(matches)
+            .map(|entry| entry.range.clone())
+    }
+}
+
+fn segments<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<Segment> {
+    let segment = |segment: object::Segment<'d, '_, R>| {
+        let (offset, size) = segment.file_range();
+        let executable = matches!(
+            segment.flags(),
+            SegmentFlags::Elf { p_flags, .. } if p_flags.0 & object::elf::PF_X.0 != 0
+        );
+        Segment {
+            address: segment.address(),
+            offset,
+            size,
+            executable,
+        }
+    };
+    file.segments().map(segment).collect()
+}
+
+/// Executable sections: they bound functions of unknown size, and name code such as `.plt` that
+/// has no symbol.
+fn code_sections<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<Entry> {
+    let sections = file.sections();
+    let code = sections.filter(|section| section.kind() == SectionKind::Text);
+    code.filter_map(|section| {
+        let end = section.address().checked_add(section.size())?;
+        Some(Entry {
+            range: section.address()..end,
+            name: section.name().ok().map(Into::into),
+        })
+    })
+    .collect()
+}
+
+fn named<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, functions: &mut Vec<Entry>) {
+    for symbol in file.symbols().chain(file.dynamic_symbols()) {
+        if symbol.kind() != SymbolKind::Text || symbol.is_undefined() {
+            continue;
+        }
+        let Ok(name) = symbol.name() else { continue };
+        let Some(end) = symbol.address().checked_add(symbol.size()) else {
+            continue;
+        };
+        if !name.is_empty() {
+            functions.push(Entry {
+                range: symbol.address()..end,
+                name: Some(name.into()),
+            });
+        }
+    }
+}
+
+fn debug_file<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Option<PathBuf> {
+    let id = file.build_id().ok()??;
+    let (first, rest) = id.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = PathBuf::from(format!("{DEBUG_ROOT}/{first:02x}/{rest}.debug"));
+    path.is_file().then_some(path)
+}
+
+/// Sorts, keeps one entry per start (named before unnamed, then the largest, then by name so that
+/// aliases resolve the same way every time), gives symbols without size an end, drops unwind
+/// ranges inside named functions, and adds the rest of code sections that nothing covers.
+fn tidy(mut functions: Vec<Entry>, sections: &[Entry]) -> Vec<Entry> {
+    functions.sort_by(|a, b| {
+        let key = |entry: &Entry| (entry.range.start, entry.name.is_none());
+        key(a)
+            .cmp(&key(b))
+            .then(b.range.end.cmp(&a.range.end))
+            .then_with(|| a.name.cmp(&b.name))
+    });
+    let unwound: HashSet<u64> = functions
+        .iter()
+        .filter(|entry| entry.name.is_none())
+        .map(|entry| entry.range.start)
+        .collect();
+    functions.dedup_by_key(|entry| entry.range.start);
+    let starts: Vec<u64> = functions.iter().map(|entry| entry.range.start).collect();
+    for (i, entry) in functions.iter_mut().enumerate() {
+        if entry.range.end > entry.range.start {
+            continue;
+        }
+        let section = sections
+            .iter()
+            .find(|s| s.range.contains(&entry.range.start));
+        let next = starts.get(i + 1).copied();
+        let limits = next.into_iter().chain(section.map(|s| s.range.end));
+        entry.range.end = limits.min().unwrap_or(entry.range.start);
+    }
+    let mut covered = 0;
+    functions.retain(|entry| {
+        // Unwind ranges that start inside a named function describe a part of it.
+        let inside = entry.name.is_none() && entry.range.start < covered;
+        if !inside && (entry.name.is_some() || unwound.contains(&entry.range.start)) {
+            covered = covered.max(entry.range.end);
+        }
+        !inside
+    });
+    for section in sections {
+        let after = functions.partition_point(|e| e.range.start < section.range.start);
+        let empty = functions
+            .get(after)
+            .is_none_or(|e| e.range.start >= section.range.end);
+        if empty {
+            functions.insert(
+                after,
+                Entry {
+                    range: section.range.clone(),
+                    name: section.name.clone(),
+                },
+            );
+        }
+    }
+    functions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(start: u64, end: u64, name: Option<&str>) -> Entry {
+        Entry {
+            range: start..end,
+            name: name.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn names_come_before_unwind_ranges_and_sizes_are_filled() {
+        let text = entry(0x1000, 0x2000, Some(".text"));
+        let plt = entry(0x800, 0x900, Some(".plt"));
+        let functions = tidy(
+            vec![
+                entry(0x1000, 0x1100, None),
+                entry(0x1000, 0x1100, Some("main")),
+                entry(0x1000, 0x1100, Some("alias")),
+                entry(0x1080, 0x1090, None),
+                entry(0x1100, 0x1200, None),
+                entry(0x1f00, 0x1f00, Some("assembly")),
+            ],
+            &[text, plt],
+        );
+        let found: Vec<_> = functions
+            .iter()
+            .map(|e| (e.range.start, e.range.end, e.name.as_deref()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (0x800, 0x900, Some(".plt")),
+                (0x1000, 0x1100, Some("alias")),
+                (0x1100, 0x1200, None),
+                (0x1f00, 0x2000, Some("assembly")),
+            ]
+        );
+    }
+}
