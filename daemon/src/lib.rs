@@ -1,3 +1,14 @@
 //! Daemon, sessions and command-line tools of mcad.
+//!
+//! [`session`] is the middle: it pulls events from a [`source`], records them ([`recorder`]) and
+//! feeds the simulation, helped by [`symbols`] and [`regions`]. [`cli`] is the way in.
 
+pub mod cli;
+pub mod install;
+pub mod memory;
+pub mod recorder;
+pub mod regions;
+pub mod session;
+pub mod source;
 pub mod symbols;
+pub mod trace;

@@ -1,3 +1,7 @@
 //! `mcad-run`: run a program under QEMU and predict its cycles.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    mcad_daemon::cli::mcad_run(std::env::args_os())
+}

@@ -1,3 +1,7 @@
 //! `mcad`: the command-line front of the project.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    mcad_daemon::cli::mcad(std::env::args_os())
+}

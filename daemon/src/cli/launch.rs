@@ -1,0 +1,103 @@
+//! Runs one session for a command: signals, progress, outcome told on stderr.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use super::analysis::Analysis;
+use super::output::OutputArgs;
+use super::progress::Progress;
+use super::signals;
+use crate::recorder::Recorder;
+use crate::session::{self, MemoryLimit, Outcome, Plan, State};
+use crate::source::Source;
+
+/// A session as a command wants it.
+pub(super) struct Launch<'a> {
+    /// What to analyse; `None` records only.
+    pub analysis: Option<Analysis>,
+    /// Where to record.
+    pub record: Option<&'a Path>,
+    /// Name of the source in the report.
+    pub source_name: String,
+    /// No progress line.
+    pub quiet: bool,
+}
+
+impl Launch<'_> {
+    /// The recorder is opened before the source, so that a path that cannot be written is told
+    /// before anything runs.
+    pub(super) fn recorder(&self) -> anyhow::Result<Option<Recorder>> {
+        self.record
+            .map(|path| {
+                crate::trace::create(path)
+                    .with_context(|| format!("cannot record to {}", path.display()))
+            })
+            .transpose()
+    }
+
+    /// Runs the session.
+    pub(super) fn run(self, source: &mut dyn Source, recorder: Option<Recorder>) -> Outcome {
+        let state = Arc::new(State::default());
+        signals::stop_on_signals(&state);
+        let progress = Progress::start(&state, self.quiet || self.analysis.is_none());
+        let (analyse, regions) = match self.analysis {
+            Some(analysis) => (Some(analysis.options), analysis.regions),
+            None => (None, Vec::new()),
+        };
+        let plan = Plan {
+            analyse,
+            regions,
+            record: recorder,
+            memory: MemoryLimit::LOCAL,
+            source: self.source_name,
+        };
+        let outcome = session::run(source, plan, &state);
+        drop(progress);
+        outcome
+    }
+}
+
+/// Tells what an outcome has to tell and writes its report; `false` when something that was asked
+/// for is missing.
+pub(super) fn settle(outcome: &Outcome, output: &OutputArgs) -> bool {
+    let mut whole = true;
+    if let Some(Err(error)) = &outcome.recording {
+        eprintln!("mcad: {error}");
+        whole = false;
+    }
+    if let Some(failure) = &outcome.failure {
+        eprintln!("mcad: {failure}");
+        whole = false;
+    }
+    if let Some(report) = &outcome.report {
+        if let Err(error) = output.write(report) {
+            super::tell(&error);
+            whole = false;
+        }
+    } else {
+        for notice in &outcome.notices {
+            eprintln!("mcad: {}", mcad_viewers::escape::escape(notice));
+        }
+    }
+    whole
+}
+
+/// `mcad`'s status for a session over something that is no process.
+pub(super) fn status(outcome: &Outcome, whole: bool) -> ExitCode {
+    use super::exit::{ERROR, NEGATIVE, exit_code};
+    use mcad_proto::event::EndReason;
+
+    if !whole {
+        return exit_code(ERROR);
+    }
+    match &outcome.end {
+        EndReason::Truncated(_) | EndReason::ProducerDied(_) => exit_code(NEGATIVE),
+        EndReason::Exited(_)
+        | EndReason::Signaled(_)
+        | EndReason::Exec(_)
+        | EndReason::Complete => ExitCode::SUCCESS,
+    }
+}

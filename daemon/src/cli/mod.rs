@@ -1,0 +1,139 @@
+//! The command lines: `mcad` with its subcommands, one file each, and `mcad-run`.
+//!
+//! What clap parsed becomes validated values once ([`analysis::Analysis`], …); nothing behind this
+//! module knows an option's name. Exit statuses are in [`exit`].
+
+pub mod analysis;
+mod completions;
+mod cpus;
+mod doctor;
+pub mod exit;
+mod launch;
+mod man;
+mod output;
+mod progress;
+mod record;
+mod replay;
+pub mod run;
+mod signals;
+mod view;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use exit::{ERROR, exit_code};
+
+/// Predicts how many cycles programs take on CPUs that are not at hand.
+#[derive(Debug, Parser)]
+#[command(name = "mcad", version, about, max_term_width = 100)]
+struct Mcad {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a program under QEMU and predict its cycles (the same as mcad-run)
+    Run(run::Args),
+    /// Run a program under QEMU and record its trace without analysing it
+    Record(record::Args),
+    /// Analyse a recorded trace
+    Replay(replay::Args),
+    /// Show a JSON report
+    View(view::Args),
+    /// List the CPU models
+    Cpus(cpus::Args),
+    /// Check what mcad needs and say how to get what is missing
+    Doctor(doctor::Args),
+    /// Print a completion script
+    Completions(completions::Args),
+    /// Write the man pages
+    Man(man::Args),
+}
+
+/// `mcad` as clap knows it, for completions and man pages.
+fn mcad_command() -> clap::Command {
+    Mcad::command()
+}
+
+/// `mcad-run` as clap knows it.
+fn mcad_run_command() -> clap::Command {
+    let command = clap::Command::new("mcad-run")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Run a program under QEMU and predict its cycles on other CPUs")
+        .max_term_width(100);
+    <run::Args as clap::Args>::augment_args(command)
+}
+
+/// Runs `mcad`.
+#[must_use]
+pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    init_logging();
+    let command = match Mcad::try_parse_from(args) {
+        Ok(mcad) => mcad.command,
+        Err(error) => return usage(&error, ERROR),
+    };
+    let result = match command {
+        // The exit statuses of mcad-run are its own.
+        Command::Run(args) => return run::run(&args),
+        Command::Record(args) => return record::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::View(args) => view::run(&args),
+        Command::Cpus(args) => cpus::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    };
+    result.unwrap_or_else(|error| {
+        tell(&error);
+        exit_code(ERROR)
+    })
+}
+
+/// Runs `mcad-run`.
+#[must_use]
+pub fn mcad_run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    init_logging();
+    let matches = mcad_run_command().try_get_matches_from(args);
+    match matches.and_then(|matches| run::Args::from_arg_matches(&matches)) {
+        Ok(args) => run::run(&args),
+        Err(error) => usage(&error, exit::OWN_FAILURE),
+    }
+}
+
+/// Prints clap's message: help to stdout with success, errors to stderr with `status`.
+fn usage(error: &clap::Error, status: u8) -> ExitCode {
+    // Nothing is left to tell when the terminal is gone.
+    let _ = error.print();
+    exit_code(if error.use_stderr() { status } else { 0 })
+}
+
+/// Prints an error with its causes on one line.
+fn tell(error: &anyhow::Error) {
+    eprintln!("mcad: {error:#}");
+}
+
+/// Logs go to stderr; `MCAD_LOG` filters them (`warn` by default).
+fn init_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("MCAD_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    // A second initialisation in one process (tests) keeps the first.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_are_consistent() {
+        mcad_command().debug_assert();
+        mcad_run_command().debug_assert();
+    }
+}

@@ -1,0 +1,127 @@
+//! `mcad-run [OPTIONS] -- CMD ARGS…`: run a program under QEMU and predict its cycles.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use mcad_broker_abi::{BrokerSession, Config};
+use mcad_broker_qemu::program;
+
+use super::analysis::AnalysisArgs;
+use super::exit::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE, exit_code, of_child};
+use super::launch::{Launch, settle};
+use super::output::OutputArgs;
+use crate::install;
+
+/// Options of `mcad-run`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The exit status is the program's; 125: mcad-run failed, 126: the program \
+                        cannot be executed, 127: it was not found."
+)]
+pub struct Args {
+    #[command(flatten)]
+    analysis: AnalysisArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    trace: TraceArgs,
+    /// Record the trace to FILE in the same run
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+}
+
+/// What to run, and with which emulator.
+#[derive(Debug, clap::Args)]
+pub(super) struct TraceArgs {
+    /// QEMU to use instead of the one that is found
+    #[arg(long, value_name = "PATH")]
+    qemu: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+impl TraceArgs {
+    /// Starts the program.
+    pub(super) fn open(&self, memory: bool) -> anyhow::Result<BrokerSession> {
+        let mut config = Config::new();
+        for word in &self.command {
+            let word = word.to_str().with_context(|| {
+                let shown = word.to_string_lossy();
+                format!("the argument '{shown}' is not UTF-8; wrap the command in a script")
+            })?;
+            config.push("arg", word)?;
+        }
+        if let Some(qemu) = &self.qemu {
+            let qemu = qemu.to_str().context("the path of --qemu is not UTF-8")?;
+            config.push("qemu", qemu)?;
+        }
+        config.push("memory", if memory { "1" } else { "0" })?;
+        Ok(install::broker("qemu")?.open(&config)?)
+    }
+
+    /// The status that a shell gives for a program that is not there or cannot be run.
+    fn check_program(&self) -> Result<(), (u8, anyhow::Error)> {
+        match program::resolve(&self.command) {
+            Ok(_) => Ok(()),
+            Err(error) if error.exit_status() == i32::from(NOT_FOUND) => {
+                Err((NOT_FOUND, error.into()))
+            }
+            Err(error) => Err((NOT_EXECUTABLE, error.into())),
+        }
+    }
+}
+
+/// Runs the program; the exit status is its.
+pub(super) fn run(args: &Args) -> ExitCode {
+    match traced(args) {
+        Ok(status) => exit_code(status),
+        Err(error) => {
+            super::tell(&error);
+            exit_code(OWN_FAILURE)
+        }
+    }
+}
+
+fn traced(args: &Args) -> anyhow::Result<u8> {
+    let analysis = args.analysis.resolve()?;
+    args.output.check()?;
+    trace(
+        &args.trace,
+        Launch {
+            analysis: Some(analysis),
+            record: args.record.as_deref(),
+            source_name: "qemu".to_owned(),
+            quiet: args.output.quiet,
+        },
+        args.analysis.memory(),
+        &args.output,
+    )
+}
+
+/// Traces a program and settles the session; shared with `mcad record`.
+pub(super) fn trace(
+    program: &TraceArgs,
+    launch: Launch<'_>,
+    memory: bool,
+    output: &OutputArgs,
+) -> anyhow::Result<u8> {
+    if let Err((status, error)) = program.check_program() {
+        super::tell(&error);
+        return Ok(status);
+    }
+    let recorder = launch.recorder()?;
+    let mut source = program.open(memory)?;
+    let outcome = launch.run(&mut source, recorder);
+    let whole = settle(&outcome, output);
+    let status = of_child(&outcome.end);
+    if status == OWN_FAILURE
+        && let mcad_proto::event::EndReason::ProducerDied(what)
+        | mcad_proto::event::EndReason::Truncated(what) = &outcome.end
+    {
+        bail!("{what}");
+    }
+    Ok(if whole { status } else { OWN_FAILURE })
+}

@@ -1,0 +1,51 @@
+//! What the terminal and the system ask of a running `mcad-run`.
+//!
+//! The traced program shares the terminal and gets Ctrl-C itself; it decides what to do, and its
+//! report is still wanted. So the first SIGINT is left to it and the second ends the session;
+//! SIGTERM and SIGHUP end it at once. Handlers, unlike ignored signals, are not inherited by the
+//! traced program.
+
+use std::sync::Arc;
+use std::thread;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::session::State;
+
+/// Watches for the life of the process.
+pub(super) fn stop_on_signals(state: &Arc<State>) {
+    let state = Arc::clone(state);
+    let watch = move || -> std::io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()?;
+        runtime.block_on(async {
+            let mut interrupt = signal(SignalKind::interrupt())?;
+            let mut terminate = signal(SignalKind::terminate())?;
+            let mut hangup = signal(SignalKind::hangup())?;
+            let mut interrupted = false;
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {
+                        if interrupted {
+                            state.stop();
+                        }
+                        interrupted = true;
+                    }
+                    _ = terminate.recv() => state.stop(),
+                    _ = hangup.recv() => state.stop(),
+                }
+            }
+        })
+    };
+    let spawned = thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            if let Err(error) = watch() {
+                tracing::warn!(%error, "signals are not watched");
+            }
+        });
+    if let Err(error) = spawned {
+        tracing::warn!(%error, "signals are not watched");
+    }
+}
