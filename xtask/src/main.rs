@@ -1,6 +1,15 @@
-//! Developer commands.
+//! Developer commands: each file is one command or what several of them share.
 
+mod build;
+mod command;
+mod install;
+mod qemu;
+mod run;
+mod setup;
 mod tables;
+mod test;
+
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
@@ -9,12 +18,25 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
 enum Command {
+    /// Install what mcad needs: packages of the distribution, and a QEMU that loads plugins
+    Setup(setup::Args),
+    /// Set up, build, and run mcad-run with the given options and command
+    Run(run::Args),
+    /// Set up, build, and run every check and test
+    Test(test::Args),
+    /// Build and install into a prefix
+    Install(install::Args),
     /// Make the embedded instruction tables from published rows.
     Tables(tables::Args),
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     match Command::parse() {
-        Command::Tables(args) => tables::run(&args),
+        Command::Setup(args) => setup::run(&args)?,
+        Command::Run(args) => return run::run(&args),
+        Command::Test(args) => return test::run(&args),
+        Command::Install(args) => install::run(&args)?,
+        Command::Tables(args) => tables::run(&args)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

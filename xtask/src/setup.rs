@@ -1,0 +1,94 @@
+//! `cargo xtask setup`: what mcad needs beyond Rust and a C compiler.
+//!
+//! Packages come from the distribution, without questions, with sudo only where this is not root.
+//! A QEMU that is there already is never replaced: where it loads no plugins, another one is built
+//! into the cache directory (see [`crate::qemu`]).
+
+use anyhow::{Result, bail};
+
+use crate::command::{as_root, command, execute, exists, output};
+use crate::qemu;
+
+/// Options of `cargo xtask setup`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Args {
+    /// Also install what the tests run
+    #[arg(long)]
+    pub tests: bool,
+    /// Build a QEMU from the distribution's source package even if a usable one is found
+    #[arg(long)]
+    pub build_qemu: bool,
+}
+
+/// A package, known by a file or program that it brings.
+struct Package {
+    name: &'static str,
+    /// A program in `PATH` that shows that it is there.
+    program: &'static str,
+}
+
+const fn package(name: &'static str, program: &'static str) -> Package {
+    Package { name, program }
+}
+
+/// Needed to run.
+const BASE: &[Package] = &[package("gcc", "cc"), package("binutils", "as")];
+
+/// Needed by the tests.
+const TESTS: &[Package] = &[
+    package("ffmpeg", "ffmpeg"),
+    package("gzip", "gzip"),
+    package("sqlite3", "sqlite3"),
+    package("python3", "python3"),
+    package("xz-utils", "xz"),
+    package("zstd", "zstd"),
+    package("capnproto", "capnp"),
+    package("llvm", "llvm-mca"),
+    package("valgrind", "valgrind"),
+];
+
+/// Installs what is missing.
+pub fn run(args: &Args) -> Result<()> {
+    let wanted = BASE.iter().chain(if args.tests { TESTS } else { &[] });
+    let missing: Vec<&str> = wanted
+        .filter(|package| !exists(package.program))
+        .map(|package| package.name)
+        .collect();
+    install(&missing)?;
+    if args.build_qemu {
+        return qemu::build();
+    }
+    qemu::ensure()
+}
+
+/// Installs packages with apt; other systems get their names.
+pub fn install(packages: &[&str]) -> Result<()> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    if !exists("apt-get") {
+        bail!(
+            "missing: {}. There is no apt-get here: install your system's packages of these \
+             (Debian's names) and start again",
+            packages.join(" ")
+        );
+    }
+    eprintln!("installing {}", packages.join(" "));
+    let simulate = ["install", "--simulate", "--no-install-recommends"];
+    if output(command("apt-get").args(simulate).args(packages)).is_none() {
+        // No package lists yet, as in a fresh container.
+        execute(as_root("apt-get")?.args(["update", "--quiet"]))?;
+    }
+    // Through env, since sudo drops the environment.
+    execute(
+        as_root("env")?
+            .args([
+                "DEBIAN_FRONTEND=noninteractive",
+                "apt-get",
+                "install",
+                "--yes",
+            ])
+            .args(["--quiet", "--no-install-recommends"])
+            .args(packages),
+    )
+}
