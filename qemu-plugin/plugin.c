@@ -34,12 +34,9 @@ static bool with_memory;
 static pthread_mutex_t translation_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t code[MAX_INSTRUCTIONS * MAX_INSTRUCTION_BYTES]; /* under translation_lock */
 
-/* QEMU reads qemu_plugin_version after the constructors ran. */
 __attribute__((constructor)) static void choose_version(void)
 {
-    if (qemu_plugin_scoreboard_new != NULL) {
-        qemu_plugin_version = 4;
-    }
+    qemu_plugin_version = qemu_api_version();
 }
 
 static void on_block(unsigned vcpu, void *word)
@@ -71,24 +68,6 @@ static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t addres
               (address & ADDRESS_MASK));
 }
 
-static size_t copy_instruction(const struct qemu_plugin_insn *insn, uint8_t *to)
-{
-    size_t size = qemu_plugin_insn_size(insn);
-    if (size > MAX_INSTRUCTION_BYTES) {
-        size = MAX_INSTRUCTION_BYTES;
-    }
-    if (qemu_plugin_version >= 3) {
-        size_t (*data)(const struct qemu_plugin_insn *, void *, size_t) =
-            (size_t (*)(const struct qemu_plugin_insn *, void *, size_t))qemu_plugin_insn_data;
-        data(insn, to, size);
-    } else {
-        const void *(*data)(const struct qemu_plugin_insn *) =
-            (const void *(*)(const struct qemu_plugin_insn *))qemu_plugin_insn_data;
-        memcpy(to, data(insn), size);
-    }
-    return size;
-}
-
 /* Finds the block's id; sends the block when it is new. */
 static bool identify(struct qemu_plugin_tb *tb, size_t count, uint32_t *id)
 {
@@ -99,7 +78,8 @@ static bool identify(struct qemu_plugin_tb *tb, size_t count, uint32_t *id)
     };
     for (size_t i = 0; i < count; i++) {
         key.last_bytes =
-            (uint32_t)copy_instruction(qemu_plugin_tb_get_insn(tb, i), code + key.code_bytes);
+            (uint32_t)qemu_api_copy(qemu_plugin_tb_get_insn(tb, i), code + key.code_bytes,
+                                    MAX_INSTRUCTION_BYTES);
         key.code_bytes += key.last_bytes;
     }
     bool added;

@@ -72,4 +72,32 @@ void qemu_plugin_insn_data(void);
 /* Version 2 and later only; tells the versions apart. */
 QEMU_WEAK void *qemu_plugin_scoreboard_new(size_t element_size);
 
+/* The version that a plugin should ask for. QEMU reads the variable qemu_plugin_version after the
+ * library's constructors ran, so one of those can set it. */
+static inline int qemu_api_version(void)
+{
+    return qemu_plugin_scoreboard_new != NULL ? 4 : 1;
+}
+
+/* Copies at most `capacity` bytes of an instruction, returns how many. */
+static inline size_t qemu_api_copy(const struct qemu_plugin_insn *insn, uint8_t *to,
+                                   size_t capacity)
+{
+    size_t size = qemu_plugin_insn_size(insn);
+    size = size < capacity ? size : capacity;
+    if (qemu_api_version() >= 3) {
+        size_t (*data)(const struct qemu_plugin_insn *, void *, size_t) =
+            (size_t (*)(const struct qemu_plugin_insn *, void *, size_t))qemu_plugin_insn_data;
+        data(insn, to, size);
+    } else {
+        const void *(*data)(const struct qemu_plugin_insn *) =
+            (const void *(*)(const struct qemu_plugin_insn *))qemu_plugin_insn_data;
+        const uint8_t *from = data(insn);
+        for (size_t i = 0; i < size; i++) {
+            to[i] = from[i];
+        }
+    }
+    return size;
+}
+
 #endif
