@@ -1,8 +1,15 @@
-//! CPU models as data.
+//! CPU models as data: parameters of the core ([`params`]) and its instruction table ([`table`]).
+//!
+//! No stage of the simulation knows a CPU's name; a new CPU is a TOML file in `models/`, a table
+//! and a line in [`MODELS`].
 
+pub mod params;
 pub mod table;
 
 use std::sync::Arc;
+
+use params::Core;
+use table::FormTable;
 
 /// A CPU model with all parameters resolved.
 #[derive(Debug)]
@@ -11,6 +18,10 @@ pub struct CpuModel {
     pub name: String,
     /// Full name for people.
     pub full_name: String,
+    /// Parameters of the core.
+    pub core: Core,
+    /// Figures of its instructions.
+    pub table: &'static FormTable,
 }
 
 /// A model that can be asked for by name.
@@ -18,10 +29,11 @@ pub struct CpuModel {
 pub struct CpuInfo {
     /// Short name: `skl`.
     pub name: &'static str,
-    /// Other accepted spellings (LLVM's).
+    /// Other accepted spellings (LLVM's and GCC's).
     pub aliases: &'static [&'static str],
     /// Full name for people.
     pub full_name: &'static str,
+    parameters: &'static str,
 }
 
 /// Why a CPU model cannot be had.
@@ -31,7 +43,12 @@ pub enum MachineError {
     /// The name is unknown.
     #[error("unknown CPU '{0}'; `mcad cpus` lists the names")]
     UnknownCpu(String),
-    /// A parameter file is wrong.
+    /// The host's CPU has no model.
+    #[error(
+        "no model for this host's CPU ({0}); choose one with --cpu, `mcad cpus` lists the names"
+    )]
+    NoNative(String),
+    /// A parameter file or table is wrong.
     #[error("CPU model {name}: {what}")]
     BadModel {
         /// Model.
@@ -41,17 +58,37 @@ pub enum MachineError {
     },
 }
 
+macro_rules! model {
+    ($name:literal, $full:literal, [$($alias:literal),*]) => {
+        CpuInfo {
+            name: $name,
+            aliases: &[$($alias),*],
+            full_name: $full,
+            parameters: include_str!(concat!("machine/models/", $name, ".toml")),
+        }
+    };
+}
+
 const MODELS: &[CpuInfo] = &[
-    CpuInfo {
-        name: "skl",
-        aliases: &["skylake"],
-        full_name: "Intel Skylake (client)",
-    },
-    CpuInfo {
-        name: "glc",
-        aliases: &["alderlake", "sapphirerapids", "emeraldrapids"],
-        full_name: "Intel Golden Cove",
-    },
+    model!("snb", "Intel Sandy Bridge", ["sandybridge", "corei7-avx"]),
+    model!("ivb", "Intel Ivy Bridge", ["ivybridge", "core-avx-i"]),
+    model!("hsw", "Intel Haswell", ["haswell", "core-avx2"]),
+    model!("bdw", "Intel Broadwell", ["broadwell"]),
+    model!("skl", "Intel Skylake (client)", ["skylake", "kbl", "cfl"]),
+    model!("skx", "Intel Skylake (server)", ["skylake-avx512"]),
+    model!("clx", "Intel Cascade Lake", ["cascadelake"]),
+    model!(
+        "icl",
+        "Intel Ice Lake",
+        ["icelake-client", "icelake-server"]
+    ),
+    model!("tgl", "Intel Tiger Lake", ["tigerlake"]),
+    model!("rkl", "Intel Rocket Lake", ["rocketlake"]),
+    model!(
+        "glc",
+        "Intel Golden Cove (Alder Lake P, Sapphire Rapids, Emerald Rapids)",
+        ["alderlake", "sapphirerapids", "emeraldrapids", "goldencove"]
+    ),
 ];
 
 /// All models.
@@ -60,17 +97,62 @@ pub fn cpus() -> &'static [CpuInfo] {
     MODELS
 }
 
-/// Loads a model by name or alias (`native`: the host's).
+/// Loads a model by short name or alias, in any case of letters.
 ///
 /// # Errors
 /// [`MachineError`] when the name is unknown or the model's data is broken.
 pub fn cpu(name: &str) -> Result<Arc<CpuModel>, MachineError> {
+    let wanted = name.to_ascii_lowercase();
     let info = MODELS
         .iter()
-        .find(|m| m.name == name || m.aliases.contains(&name))
+        .find(|m| m.name == wanted || m.aliases.contains(&wanted.as_str()))
         .ok_or_else(|| MachineError::UnknownCpu(name.to_owned()))?;
+    model_from(info.name, info.full_name, info.parameters)
+}
+
+/// Builds a model from a parameter file; the instruction table is the one of `table_of`.
+///
+/// # Errors
+/// [`MachineError::BadModel`] names the unknown or missing parameter.
+pub fn model_from(
+    table_of: &str,
+    full_name: &str,
+    parameters: &str,
+) -> Result<Arc<CpuModel>, MachineError> {
+    let bad = |what: String| MachineError::BadModel {
+        name: table_of.to_owned(),
+        what,
+    };
+    let core: Core = toml::from_str(parameters).map_err(|e| bad(e.to_string()))?;
+    core.check().map_err(bad)?;
+    let table = FormTable::for_cpu(table_of).map_err(|e| bad(e.to_string()))?;
     Ok(Arc::new(CpuModel {
-        name: info.name.into(),
-        full_name: info.full_name.into(),
+        name: table_of.to_owned(),
+        full_name: full_name.to_owned(),
+        core,
+        table,
     }))
+}
+
+/// The name of the model that fits a CPU of this vendor, family and model number (CPUID leaf 1,
+/// as `/proc/cpuinfo` prints them).
+#[must_use]
+pub fn name_of(vendor: &str, family: u32, model: u32) -> Option<&'static str> {
+    if vendor != "GenuineIntel" || family != 6 {
+        return None;
+    }
+    Some(match model {
+        0x2a | 0x2d => "snb",
+        0x3a | 0x3e => "ivb",
+        0x3c | 0x3f | 0x45 | 0x46 => "hsw",
+        0x3d | 0x47 | 0x4f | 0x56 => "bdw",
+        0x4e | 0x5e | 0x8e | 0x9e | 0xa5 | 0xa6 => "skl",
+        // Cascade Lake shares the number; only its stepping differs (5 and up).
+        0x55 => "clx",
+        0x7d | 0x7e | 0x6a | 0x6c => "icl",
+        0x8c | 0x8d => "tgl",
+        0xa7 => "rkl",
+        0x97 | 0x9a | 0xb7 | 0xba | 0xbf | 0x8f | 0xcf => "glc",
+        _ => return None,
+    })
 }

@@ -1,0 +1,316 @@
+//! The parameters of a core, one documented field each. A CPU is a TOML file of these.
+//!
+//! Names follow Abel & Reineke, "uiCA" (ICS 2022), and Intel's optimisation manual. *Issue* is
+//! rename and allocation, in order; *dispatch* is the scheduler sending a µop to a port. Widths
+//! are per cycle, sizes in entries, delays in core cycles.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A core, part by part in program order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Core {
+    /// Fetch, predecode, decode, µop cache, loop stream detector.
+    pub frontend: Frontend,
+    /// Rename and allocation.
+    pub rename: Rename,
+    /// Scheduler, ports and memory pipeline.
+    pub execute: Execute,
+    /// Re-order buffer and retirement.
+    pub retire: Retire,
+}
+
+/// Fetch to instruction decode queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frontend {
+    /// Bytes that the predecoder takes at a time (aligned).
+    pub predecode_block_bytes: u32,
+    /// Instructions predecoded per cycle.
+    pub predecode_width: u32,
+    /// Cycles from predecode to decode.
+    pub predecode_to_decode: u64,
+    /// Stall cycles of one length-changing prefix.
+    pub lcp_stall: u32,
+    /// Entries of the instruction queue between predecode and decode.
+    pub instruction_queue: u32,
+    /// Decoders; the first handles complex instructions.
+    pub decoders: u32,
+    /// A macro-fusible instruction may be decoded by the last decoder.
+    pub fusible_may_decode_last: bool,
+    /// `pop rsp` and `pop r12` need the complex decoder.
+    pub pop_rsp_complex: bool,
+    /// Nothing is decoded beside `pop rsp` and `pop r12`.
+    pub pop_rsp_ends_group: bool,
+    /// µops per cycle from the µop cache.
+    pub uop_cache_width: u32,
+    /// Bytes of code that share the lines of one block in the µop cache.
+    pub uop_cache_block_bytes: u32,
+    /// Lines that one such block may take.
+    pub uop_cache_lines_per_block: u32,
+    /// Entries of a line.
+    pub uop_cache_line_entries: u32,
+    /// Sets of the µop cache (whole programs only; single blocks always fit).
+    pub uop_cache_sets: u32,
+    /// Ways of the µop cache.
+    pub uop_cache_ways: u32,
+    /// A 32-byte block is cached only if the other half of its 64-byte line can be.
+    pub uop_cache_both_halves: bool,
+    /// Blocks with a jump that crosses or ends at a 32-byte boundary are not cached.
+    pub jcc_erratum: bool,
+    /// µops per cycle from the microcode sequencer.
+    pub microcode_width: u32,
+    /// Stall cycles when the µop cache hands over to the microcode sequencer.
+    pub uop_cache_to_microcode_stall: u32,
+    /// Stall cycles before and after microcode when it is entered from the decoders.
+    pub decoder_to_microcode_stall: u32,
+    /// Entries of the instruction decode queue, in µops before unlamination.
+    pub idq: u32,
+    /// Whether the loop stream detector is on.
+    pub loop_stream: bool,
+    /// Copies that the loop stream detector makes of a loop of so many µops; 1 where absent.
+    #[serde(default)]
+    pub loop_stream_unroll: BTreeMap<String, u32>,
+}
+
+/// A number of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Slots {
+    /// So many.
+    Limited(u32),
+    /// No limit was ever observed.
+    Unlimited(Unlimited),
+}
+
+/// The word `unlimited`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unlimited {
+    /// No limit.
+    Unlimited,
+}
+
+/// Rename and allocation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rename {
+    /// Fused µops issued per cycle.
+    pub issue_width: u32,
+    /// High-8 registers are renamed apart and need a merge µop.
+    pub high8_renamed: bool,
+    /// `movzx` from a register whose encoding could be a high-8 one can be eliminated.
+    pub movzx_high8_alias_eliminated: bool,
+    /// Moves between general-purpose registers in flight that may be eliminated.
+    pub move_elimination_gpr: Slots,
+    /// Moves between vector registers in flight that may be eliminated.
+    pub move_elimination_simd: Slots,
+    /// Cycles until the use of elimination slots is seen.
+    pub move_elimination_pipeline: u32,
+    /// A slot is freed only when all aliases are overwritten (else when one is left).
+    pub move_elimination_all_aliases: bool,
+    /// Additions of small immediates to a register are done at rename.
+    #[serde(default)]
+    pub add_immediate_elimination: bool,
+}
+
+/// How a port is chosen among a µop's ports at issue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortChoice {
+    /// Sandy and Ivy Bridge, six ports.
+    SixPorts,
+    /// Haswell to Cascade Lake, eight ports.
+    EightPorts,
+    /// Ice Lake on: counters of the previous cycle, slot-dependent order.
+    TenPorts,
+    /// Every port in turn (ablation: no knowledge of the real rule).
+    RoundRobin,
+}
+
+/// Scheduler, ports and memory pipeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Execute {
+    /// Number of ports.
+    pub ports: u32,
+    /// How a port is chosen.
+    pub port_choice: PortChoice,
+    /// Ports of the integer ALUs (bit n = port n).
+    pub alu_ports: String,
+    /// Entries of the scheduler, unfused.
+    pub scheduler: u32,
+    /// Least cycles from issue to dispatch.
+    pub issue_to_dispatch: u64,
+    /// Loads whose base comes straight from a load take a cycle less.
+    pub fast_pointer_chasing: bool,
+    /// 256-bit accesses block their port twice.
+    pub slow_256: bool,
+    /// Latency of a load that hits the first-level cache, of its own µop.
+    pub load_latency: u64,
+    /// From a store's address and data being there to a load's result.
+    pub store_forward: u64,
+    /// From the dispatch of a store-address µop to the address being there.
+    pub store_address_latency: u64,
+    /// From the dispatch of a store-data µop to the data being there.
+    pub store_data_latency: u64,
+    /// Extra cycles of a load that overlaps an older store without being contained in it: it waits
+    /// for the store to leave the store buffer.
+    pub store_forward_blocked: u64,
+}
+
+/// Re-order buffer and retirement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retire {
+    /// Entries of the re-order buffer, fused µops.
+    pub reorder_buffer: u32,
+    /// Fused µops retired per cycle.
+    pub width: u32,
+}
+
+impl Core {
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// A text that names the parameter and its bound.
+    pub fn check(&self) -> Result<(), String> {
+        let bounds = [
+            (
+                "frontend.predecode_block_bytes",
+                self.frontend.predecode_block_bytes,
+                16,
+                64,
+            ),
+            (
+                "frontend.predecode_width",
+                self.frontend.predecode_width,
+                1,
+                32,
+            ),
+            (
+                "frontend.instruction_queue",
+                self.frontend.instruction_queue,
+                1,
+                1024,
+            ),
+            ("frontend.decoders", self.frontend.decoders, 1, 16),
+            (
+                "frontend.uop_cache_width",
+                self.frontend.uop_cache_width,
+                1,
+                16,
+            ),
+            (
+                "frontend.uop_cache_block_bytes",
+                self.frontend.uop_cache_block_bytes,
+                16,
+                64,
+            ),
+            (
+                "frontend.uop_cache_line_entries",
+                self.frontend.uop_cache_line_entries,
+                1,
+                16,
+            ),
+            (
+                "frontend.uop_cache_sets",
+                self.frontend.uop_cache_sets,
+                1,
+                1 << 16,
+            ),
+            (
+                "frontend.uop_cache_ways",
+                self.frontend.uop_cache_ways,
+                1,
+                64,
+            ),
+            (
+                "frontend.microcode_width",
+                self.frontend.microcode_width,
+                1,
+                16,
+            ),
+            ("frontend.idq", self.frontend.idq, 8, 4096),
+            ("rename.issue_width", self.rename.issue_width, 1, 16),
+            ("execute.ports", self.execute.ports, 1, 16),
+            ("execute.scheduler", self.execute.scheduler, 16, 1024),
+            (
+                "retire.reorder_buffer",
+                self.retire.reorder_buffer,
+                16,
+                4096,
+            ),
+            ("retire.width", self.retire.width, 1, 32),
+        ];
+        for (name, value, least, most) in bounds {
+            if !(least..=most).contains(&value) {
+                return Err(format!("{name} = {value} is not in {least}..={most}"));
+            }
+        }
+        for (name, value) in [
+            (
+                "frontend.predecode_block_bytes",
+                self.frontend.predecode_block_bytes,
+            ),
+            (
+                "frontend.uop_cache_block_bytes",
+                self.frontend.uop_cache_block_bytes,
+            ),
+        ] {
+            if !value.is_power_of_two() {
+                return Err(format!("{name} = {value} is not a power of two"));
+            }
+        }
+        if self.frontend.idq < self.frontend.uop_cache_width {
+            return Err("frontend.idq is smaller than frontend.uop_cache_width".into());
+        }
+        for (uops, copies) in &self.frontend.loop_stream_unroll {
+            if uops.parse::<u32>().is_err() || *copies == 0 {
+                return Err(format!(
+                    "frontend.loop_stream_unroll.{uops} = {copies} makes no sense"
+                ));
+            }
+        }
+        if self.alu_ports().is_none() {
+            return Err(format!(
+                "execute.alu_ports = \"{}\" names a port that does not exist",
+                self.execute.alu_ports
+            ));
+        }
+        Ok(())
+    }
+
+    /// The integer ALU ports.
+    #[must_use]
+    pub fn alu_ports(&self) -> Option<super::table::PortSet> {
+        let mut set = 0u16;
+        for c in self.execute.alu_ports.chars() {
+            let port = c.to_digit(16)?;
+            if port >= self.execute.ports {
+                return None;
+            }
+            set |= 1 << port;
+        }
+        (set != 0).then_some(super::table::PortSet(set))
+    }
+
+    /// Ports of loads and stores, told from the number of ports.
+    #[must_use]
+    pub fn memory_ports(&self) -> crate::isa::generic::MemoryPorts {
+        let set = super::table::PortSet;
+        let (load, store_address, store_data) = match self.execute.ports {
+            0..=6 => (0b1100, 0b1100, 1 << 4),
+            7..=8 => (0b1100, 0b1000_1100, 1 << 4),
+            9..=10 => (0b1100, 0b1_1000_0000, 0b10_0001_0000),
+            _ => (0b100_0000_1100, 0b1_1000_0000, 0b10_0001_0000),
+        };
+        crate::isa::generic::MemoryPorts {
+            load: set(load),
+            store_address: set(store_address),
+            store_data: set(store_data),
+        }
+    }
+}
