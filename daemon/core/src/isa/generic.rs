@@ -1,0 +1,148 @@
+//! Figures for an instruction that the CPU's table lacks: one µop of one cycle on the integer
+//! ALUs beside its loads and stores. Every use is counted and reported.
+
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess};
+
+use crate::machine::table::{
+    Binding, FlagGroups, Form, Latency, LatencyKind, Operand, OperandName, Perf, PortSet,
+};
+
+/// Ports of loads, store addresses and store data, as far as the machine has them.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryPorts {
+    /// Loads.
+    pub load: PortSet,
+    /// Store addresses.
+    pub store_address: PortSet,
+    /// Store data.
+    pub store_data: PortSet,
+}
+
+/// A form for `instruction` that assumes the least.
+#[must_use]
+pub fn generic(
+    instruction: &Instruction,
+    factory: &mut InstructionInfoFactory,
+    alu: PortSet,
+    memory: MemoryPorts,
+) -> Form {
+    let mut form = Form {
+        name: format!("{:?}", instruction.code()).into(),
+        operands: Vec::new(),
+        flags_read: FlagGroups::default(),
+        flags_written: FlagGroups::default(),
+        macro_fusible: 0,
+        locked: instruction.has_lock_prefix(),
+        perf: Perf::default(),
+        indexed: None,
+        same_reg: None,
+        approximated_from: None,
+    };
+    let reads = |a: OpAccess| {
+        matches!(
+            a,
+            OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        )
+    };
+    let writes = |a: OpAccess| {
+        matches!(
+            a,
+            OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        )
+    };
+    let info = factory.info(instruction);
+    let mut number = 0u8;
+    for used in info.used_registers() {
+        if used.register().is_ip() || number >= 12 {
+            continue;
+        }
+        form.operands.push(Operand {
+            name: OperandName::Reg(number),
+            binding: Binding::Implicit(used.register()),
+            read: reads(used.access()),
+            written: writes(used.access()),
+        });
+        number += 1;
+    }
+    let (mut loads, mut stores) = (0u16, 0u16);
+    let explicit = (0..instruction.op_count())
+        .position(|n| instruction.op_kind(n) == iced_x86::OpKind::Memory);
+    for (n, used) in info.used_memory().iter().enumerate().take(4) {
+        let binding = match explicit {
+            Some(place) if n == 0 => Binding::Explicit(place as u8),
+            _ => Binding::ImplicitMemory(n as u8),
+        };
+        let (read, written) = (reads(used.access()), writes(used.access()));
+        loads += u16::from(read);
+        stores += u16::from(written);
+        form.operands.push(Operand {
+            name: OperandName::Mem(n as u8),
+            binding,
+            read,
+            written,
+        });
+    }
+    let flags = |bits: u32| FlagGroups {
+        c: bits & iced_x86::RflagsBits::CF != 0,
+        spazo: bits
+            & (iced_x86::RflagsBits::SF
+                | iced_x86::RflagsBits::PF
+                | iced_x86::RflagsBits::AF
+                | iced_x86::RflagsBits::ZF
+                | iced_x86::RflagsBits::OF)
+            != 0,
+    };
+    form.flags_read = flags(instruction.rflags_read());
+    form.flags_written = flags(instruction.rflags_modified());
+    let any = |f: FlagGroups| f.c || f.spazo;
+    if any(form.flags_read) || any(form.flags_written) {
+        form.operands.push(Operand {
+            name: OperandName::Reg(number),
+            binding: Binding::Flags,
+            read: any(form.flags_read),
+            written: any(form.flags_written),
+        });
+    }
+    let ports = [
+        (alu, 1),
+        (memory.load, loads),
+        (memory.store_address, stores),
+        (memory.store_data, stores),
+    ];
+    form.perf = Perf {
+        uops: 1 + loads + 2 * stores,
+        retire_slots: 1 + stores,
+        uops_mite: 1 + stores,
+        ports: ports.into_iter().filter(|p| p.1 > 0).collect(),
+        latencies: Vec::<Latency>::new(),
+        ..Perf::default()
+    };
+    if loads > 0 {
+        // From an address: the load and then the operation.
+        let outputs: Vec<OperandName> = form
+            .operands
+            .iter()
+            .filter(|o| o.written)
+            .map(|o| o.name)
+            .collect();
+        let inputs: Vec<OperandName> = form
+            .operands
+            .iter()
+            .filter(|o| matches!(o.name, OperandName::Mem(_)))
+            .map(|o| o.name)
+            .collect();
+        for &from in &inputs {
+            for &to in &outputs {
+                for kind in [LatencyKind::Addr, LatencyKind::Index] {
+                    form.perf.latencies.push(Latency {
+                        from,
+                        to,
+                        kind,
+                        cycles: 6,
+                    });
+                }
+            }
+        }
+    }
+    form
+}
