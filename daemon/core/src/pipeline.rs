@@ -1,0 +1,141 @@
+//! The out-of-order core, one module per part, in program order.
+//!
+//! The front end ([`frontend`] with [`predecode`], [`decode`], [`uop_cache`], [`microcode`],
+//! [`loop_stream`], [`stack_engine`]) is stepped cycle by cycle and delivers µops in program
+//! order. Everything behind it works by time stamps: each µop is processed once, when it is
+//! delivered, and gets its cycles of issue ([`rename`], [`moves`]), dispatch ([`ports`],
+//! [`schedule`], [`memory`]) and retirement ([`retire`]). Since an older µop is never delayed by a
+//! younger one, that gives what a cycle-by-cycle model with oldest-first selection gives.
+//!
+//! Terms: *issue* is rename and allocation into the back end, *dispatch* is the start of
+//! execution on a port (Intel's usage). Stage rules follow Abel & Reineke, "uiCA" (ICS 2022).
+
+pub mod decode;
+pub mod feed;
+pub mod frontend;
+pub mod inst;
+pub mod loop_stream;
+pub mod memory;
+pub mod microcode;
+pub mod moves;
+pub mod observer;
+pub mod ports;
+pub mod predecode;
+pub mod rename;
+pub mod retire;
+pub mod schedule;
+pub mod stack_engine;
+pub mod topdown;
+pub mod uop_cache;
+
+use std::sync::Arc;
+
+use crate::isa::program::Program;
+use crate::machine::CpuModel;
+use crate::report::TopDown;
+use feed::Feed;
+use frontend::FrontEnd;
+use inst::{Access, Inst};
+use observer::Observer;
+use rename::Backend;
+
+/// A core that executes one guest thread.
+pub struct Pipeline<O> {
+    feed: Feed,
+    front: FrontEnd,
+    back: Backend,
+    /// Receives what happens.
+    pub observer: O,
+}
+
+impl<O: Observer> Pipeline<O> {
+    /// A core at rest. `warm` means that all code is in the µop cache from the start, as in the
+    /// steady state of a loop.
+    #[must_use]
+    pub fn new(model: &Arc<CpuModel>, warm: bool, observer: O) -> Self {
+        Self {
+            feed: Feed::new(model, warm),
+            front: FrontEnd::new(model),
+            back: Backend::new(model),
+            observer,
+        }
+    }
+
+    /// Takes the next instruction of the executed program; `accesses` are its loads, then its
+    /// stores. Simulates as far as the result cannot depend on what follows.
+    #[inline]
+    pub fn push(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
+        self.feed.push(program, inst, accesses);
+        if self.feed.backlog() >= feed::RUN_AT {
+            self.front.run(
+                program,
+                &mut self.feed,
+                &mut self.back,
+                &mut self.observer,
+                false,
+            );
+        }
+    }
+
+    /// Takes an instruction of a loop that the loop stream detector replays; `end` ends what is
+    /// delivered at once.
+    pub fn push_stream(&mut self, program: &Program, inst: Inst, accesses: &[Access], end: bool) {
+        self.feed.push_stream(inst, accesses, end);
+        if self.feed.backlog() >= feed::RUN_AT {
+            self.run(program);
+        }
+    }
+
+    /// Simulates as far as the result cannot depend on what follows.
+    pub fn run(&mut self, program: &Program) {
+        self.front.run(
+            program,
+            &mut self.feed,
+            &mut self.back,
+            &mut self.observer,
+            false,
+        );
+    }
+
+    /// Simulates everything that was pushed to its end.
+    pub fn flush(&mut self, program: &Program) {
+        self.feed.close();
+        self.front.run(
+            program,
+            &mut self.feed,
+            &mut self.back,
+            &mut self.observer,
+            true,
+        );
+    }
+
+    /// Cycle in which the last µop so far retired.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        self.back.retirement.last()
+    }
+
+    /// Fused µops issued.
+    #[must_use]
+    pub fn uops(&self) -> u64 {
+        self.back.issued()
+    }
+
+    /// µops executed per port.
+    #[must_use]
+    pub fn port_uops(&self) -> [u64; 16] {
+        self.back.ports.executed
+    }
+
+    /// Where issue slots went until the last retirement.
+    #[must_use]
+    pub fn topdown(&self) -> TopDown {
+        self.back.topdown(self.cycles())
+    }
+
+    /// µops whose dispatch lay so far ahead that it was cut to the window of the port calendar.
+    #[must_use]
+    pub fn clamped(&self) -> u64 {
+        self.back.ports.clamped
+    }
+}

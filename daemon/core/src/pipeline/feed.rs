@@ -1,0 +1,253 @@
+//! The executed instructions in program order, waiting for the front end, and the decision from
+//! where each is delivered.
+//!
+//! Instructions are gathered into groups: consecutive addresses within one 64-byte line, up to a
+//! taken branch. A closed group is split into µop-cache blocks, each of which comes from the µop
+//! cache or from the decoders. Only closed groups are released, so that no decision hangs on how
+//! the stream was cut.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::inst::{Access, Inst, Source};
+use super::uop_cache::{Entry, UopCache, pack};
+use crate::isa::program::{Program, flag};
+use crate::machine::CpuModel;
+use crate::machine::params::Frontend;
+
+/// Released instructions with which the front end always knows what comes next.
+pub const LOOKAHEAD: u64 = 96;
+/// Backlog at which the front end is set to work.
+pub const RUN_AT: u64 = 512;
+const LINE_SHIFT: u32 = 6;
+
+/// Instructions between the caller and the front end.
+pub struct Feed {
+    p: Frontend,
+    cache: UopCache,
+    insts: VecDeque<Inst>,
+    /// Number of the first instruction in `insts`.
+    base: u64,
+    accesses: Vec<Access>,
+    accesses_head: usize,
+    /// First instruction of the open group.
+    open: u64,
+    next_address: u64,
+    route: Source,
+    after_branch: bool,
+    scratch: Vec<Entry>,
+    /// Entries of µop-cache lines on their way to the front end.
+    pub entries: VecDeque<Entry>,
+    /// Number of entries of each line.
+    pub lines: VecDeque<u8>,
+}
+
+impl Feed {
+    /// An empty feed; `warm`: everything that can be in the µop cache is.
+    #[must_use]
+    pub fn new(model: &Arc<CpuModel>, warm: bool) -> Self {
+        let p = model.core.frontend.clone();
+        Self {
+            cache: UopCache::new(&p, warm),
+            p,
+            insts: VecDeque::with_capacity(2048),
+            base: 0,
+            accesses: Vec::new(),
+            accesses_head: 0,
+            open: 0,
+            next_address: 0,
+            route: Source::Decoders,
+            after_branch: true,
+            scratch: Vec::new(),
+            entries: VecDeque::new(),
+            lines: VecDeque::new(),
+        }
+    }
+
+    /// Number of the next instruction to be delivered.
+    #[inline]
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.base
+    }
+
+    /// One past the last instruction that may be looked at.
+    #[inline]
+    #[must_use]
+    pub fn released(&self) -> u64 {
+        self.open
+    }
+
+    /// Released instructions that wait.
+    #[inline]
+    #[must_use]
+    pub fn backlog(&self) -> u64 {
+        self.open - self.base
+    }
+
+    /// An instruction by number.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, number: u64) -> Option<&Inst> {
+        self.insts.get(number.checked_sub(self.base)? as usize)
+    }
+
+    /// An instruction by number.
+    #[inline]
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut Inst> {
+        self.insts.get_mut(number.checked_sub(self.base)? as usize)
+    }
+
+    /// The next instruction to be delivered.
+    #[inline]
+    #[must_use]
+    pub fn front(&self) -> Option<&Inst> {
+        self.insts.front()
+    }
+
+    /// Accesses of the next instruction to be delivered.
+    #[inline]
+    #[must_use]
+    pub fn front_accesses(&self) -> &[Access] {
+        self.accesses.get(self.accesses_head..).unwrap_or(&[])
+    }
+
+    /// The next instruction has been delivered completely.
+    #[inline]
+    pub fn pop(&mut self) {
+        if let Some(inst) = self.insts.pop_front() {
+            self.base += 1;
+            self.accesses_head += usize::from(inst.loads) + usize::from(inst.stores);
+            if self.accesses_head > 4096 {
+                self.accesses.drain(..self.accesses_head);
+                self.accesses_head = 0;
+            }
+        }
+    }
+
+    fn append(&mut self, inst: Inst, accesses: &[Access]) {
+        self.insts.push_back(inst);
+        self.accesses.extend_from_slice(accesses);
+    }
+
+    /// Takes the next executed instruction.
+    #[inline]
+    pub fn push(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
+        let end = self.base + self.insts.len() as u64;
+        if end > self.open {
+            let jumped = inst.address != self.next_address;
+            if jumped && let Some(last) = self.insts.back_mut() {
+                last.taken = true;
+            }
+            let other_line = self
+                .insts
+                .back()
+                .is_some_and(|last| last.address >> LINE_SHIFT != inst.address >> LINE_SHIFT);
+            if jumped || other_line {
+                self.close_group(program);
+            }
+        }
+        let len = program.instrs.get(inst.instr as usize).map_or(1, |i| i.len);
+        self.next_address = inst.address.wrapping_add(u64::from(len));
+        self.append(inst, accesses);
+    }
+
+    /// Takes an instruction of a loop that the loop stream detector replays; `end` ends a group
+    /// that is delivered at once.
+    pub fn push_stream(&mut self, mut inst: Inst, accesses: &[Access], end: bool) {
+        inst.source = Source::LoopStream;
+        inst.stream_end = end;
+        self.append(inst, accesses);
+        if end {
+            self.open = self.base + self.insts.len() as u64;
+        }
+    }
+
+    /// Releases everything: nothing follows.
+    pub fn close(&mut self) {
+        // The last group has no successor that could change its route.
+        if let Some(last) = self.insts.back_mut() {
+            last.taken = true;
+        }
+        let end = self.base + self.insts.len() as u64;
+        for number in self.open..end {
+            if let Some(inst) = self.get_mut(number) {
+                inst.source = Source::Decoders;
+            }
+        }
+        self.open = end;
+    }
+
+    /// Decides from where the open group is delivered, and releases it.
+    fn close_group(&mut self, program: &Program) {
+        let end = self.base + self.insts.len() as u64;
+        let block = u64::from(self.p.uop_cache_block_bytes);
+        let shift = block.trailing_zeros();
+        let start = self.open;
+        // With the erratum's rule, one half that cannot be cached takes the other with it.
+        let mut group_cacheable = true;
+        if self.p.uop_cache_both_halves {
+            let mut at = start;
+            while at < end {
+                let to = self.block_end(at, end, shift);
+                group_cacheable &= pack(program, &self.p, self, at, to, None).cacheable;
+                at = to;
+            }
+        }
+        let mut at = start;
+        while at < end {
+            let to = self.block_end(at, end, shift);
+            let mut scratch = std::mem::take(&mut self.scratch);
+            scratch.clear();
+            let packed = pack(program, &self.p, self, at, to, Some(&mut scratch));
+            let address = self.get(at).map_or(0, |i| i.address);
+            let may_hit = self.route == Source::UopCache || self.after_branch;
+            let cacheable = packed.cacheable && group_cacheable;
+            let hit = cacheable && self.cache.access(address >> shift, packed.lines);
+            self.route = if may_hit && hit {
+                Source::UopCache
+            } else {
+                Source::Decoders
+            };
+            self.after_branch = false;
+            let route = self.route;
+            for number in at..to {
+                if let Some(inst) = self.get_mut(number) {
+                    inst.source = route;
+                }
+            }
+            if route == Source::UopCache {
+                let mut count = 0;
+                for entry in &scratch {
+                    if entry.starts_line && count > 0 {
+                        self.lines.push_back(count);
+                        count = 0;
+                    }
+                    count += 1;
+                }
+                if count > 0 {
+                    self.lines.push_back(count);
+                }
+                self.entries.extend(scratch.iter().copied());
+            }
+            self.scratch = scratch;
+            at = to;
+        }
+        self.after_branch = self
+            .insts
+            .back()
+            .and_then(|i| program.instrs.get(i.instr as usize))
+            .is_some_and(|i| i.is(flag::BRANCH));
+        self.open = end;
+    }
+
+    fn block_end(&self, from: u64, end: u64, shift: u32) -> u64 {
+        let Some(first) = self.get(from) else {
+            return end;
+        };
+        let block = first.address >> shift;
+        (from + 1..end)
+            .find(|n| self.get(*n).is_none_or(|i| i.address >> shift != block))
+            .unwrap_or(end)
+    }
+}

@@ -1,0 +1,140 @@
+//! Store-to-load dependencies from addresses.
+//!
+//! A load that an older store's bytes contain gets its data from the store buffer; one that only
+//! overlaps them waits for the store to leave it. Stores are remembered by 8-byte granule in a
+//! table that forgets old ones when a newer store takes their place: a store that long ago is in
+//! the cache and holds nobody up.
+
+use super::inst::Access;
+
+const ENTRIES: usize = 1 << 12;
+
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    /// Granule plus 1; 0 is empty.
+    granule: u64,
+    start: u64,
+    end: u64,
+    /// Cycle in which both address and data are there.
+    ready: u64,
+    /// Number of the store.
+    store: u64,
+}
+
+/// What older stores mean for a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forward {
+    /// No store in sight: from the cache.
+    Cache,
+    /// All bytes come from a store that is complete at this cycle.
+    From(u64),
+    /// Some bytes come from stores that are complete at this cycle: it must wait until they have
+    /// left the store buffer.
+    Blocked(u64),
+}
+
+/// Recent stores.
+pub struct Stores {
+    entries: Box<[Entry]>,
+    count: u64,
+    /// The store whose address µop came last.
+    current: Option<(Access, u64)>,
+}
+
+#[inline]
+fn place(granule: u64) -> usize {
+    (granule.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize & (ENTRIES - 1)
+}
+
+#[inline]
+fn granules(access: &Access) -> std::ops::RangeInclusive<u64> {
+    let last = access
+        .address
+        .wrapping_add(u64::from(access.size.max(1)) - 1);
+    (access.address >> 3)..=(last >> 3).max(access.address >> 3)
+}
+
+impl Stores {
+    /// No stores yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            entries: vec![Entry::default(); ENTRIES].into(),
+            count: 0,
+            current: None,
+        }
+    }
+
+    /// A store's address is there at `ready`; its data comes with [`Stores::data`].
+    #[inline]
+    pub fn address(&mut self, access: Option<Access>, ready: u64) {
+        self.current = access.map(|a| (a, ready));
+    }
+
+    /// The line that the current store goes to.
+    #[inline]
+    #[must_use]
+    pub fn line(&self) -> Option<(u64, i64)> {
+        self.current.map(|(a, _)| (a.line, a.offset))
+    }
+
+    /// The current store's data is there at `ready`.
+    #[inline]
+    pub fn data(&mut self, ready: u64) {
+        let Some((access, address_ready)) = self.current.take() else {
+            return;
+        };
+        self.count += 1;
+        let start = access.address;
+        let end = start.wrapping_add(u64::from(access.size.max(1)));
+        for granule in granules(&access) {
+            if let Some(entry) = self.entries.get_mut(place(granule)) {
+                *entry = Entry {
+                    granule: granule + 1,
+                    start,
+                    end,
+                    ready: address_ready.max(ready),
+                    store: self.count,
+                };
+            }
+        }
+    }
+
+    /// Looks for stores that a load depends on.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, access: &Access) -> Forward {
+        let start = access.address;
+        let end = start.wrapping_add(u64::from(access.size.max(1)));
+        let mut result = Forward::Cache;
+        let mut from = 0;
+        for granule in granules(access) {
+            let Some(entry) = self.entries.get(place(granule)) else {
+                continue;
+            };
+            let overlaps = entry.granule == granule + 1 && entry.start < end && start < entry.end;
+            if !overlaps {
+                continue;
+            }
+            let contained = entry.start <= start && end <= entry.end;
+            result = match result {
+                Forward::Cache if contained => {
+                    from = entry.store;
+                    Forward::From(entry.ready)
+                }
+                Forward::From(ready) if contained && from == entry.store => Forward::From(ready),
+                Forward::Cache => Forward::Blocked(entry.ready),
+                Forward::From(ready) | Forward::Blocked(ready) => {
+                    Forward::Blocked(ready.max(entry.ready))
+                }
+            };
+        }
+        result
+    }
+}
+
+impl Default for Stores {
+    fn default() -> Self {
+        Self::new()
+    }
+}

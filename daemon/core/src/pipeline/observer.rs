@@ -1,0 +1,77 @@
+//! What the outside learns of the simulation as it goes.
+
+use super::inst::{Inst, Source};
+
+/// When an instruction left the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retired {
+    /// Cycle of its first fused µop.
+    pub first: u64,
+    /// Cycle of its last fused µop.
+    pub last: u64,
+    /// Fused µops that retired before its last one in the same cycle.
+    pub slot: u32,
+}
+
+/// The stamps of one µop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UopStamps {
+    /// Place in [`crate::isa::program::Program::uops`]; [`UopStamps::SYNC`] and
+    /// [`UopStamps::MERGE`] for µops that belong to no instruction.
+    pub uop: u32,
+    /// Added to the instruction decode queue.
+    pub delivered: u64,
+    /// Renamed and allocated.
+    pub issued: u64,
+    /// All inputs there and the scheduler's delay over.
+    pub ready: u64,
+    /// Sent to its port.
+    pub dispatched: u64,
+    /// Done.
+    pub executed: u64,
+    /// Left the re-order buffer.
+    pub retired: u64,
+    /// Port, 0xff when none was needed.
+    pub port: u8,
+    /// Where it was delivered from.
+    pub source: Delivery,
+}
+
+/// Where a µop came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Delivery {
+    /// As its instruction.
+    Of(Source),
+    /// Microcode sequencer.
+    Microcode,
+    /// Stack engine or register merge.
+    Inserted,
+}
+
+impl UopStamps {
+    /// A stack-pointer synchronisation µop.
+    pub const SYNC: u32 = u32::MAX;
+    /// A merge of a high-8 register into its full register.
+    pub const MERGE: u32 = u32::MAX - 1;
+}
+
+/// Receives instructions as they are simulated, in program order.
+pub trait Observer {
+    /// Whether [`Observer::uop`] wants to be called; the pipeline skips the work otherwise.
+    const UOPS: bool = false;
+
+    /// An instruction (or a macro-fused pair, told by its first half) has all its stamps.
+    fn retired(&mut self, inst: &Inst, retired: Retired);
+
+    /// A µop has all its stamps; called before its instruction's [`Observer::retired`].
+    fn uop(&mut self, inst: &Inst, stamps: UopStamps) {
+        let _ = (inst, stamps);
+    }
+}
+
+/// An observer that looks away.
+pub struct Nobody;
+
+impl Observer for Nobody {
+    fn retired(&mut self, _: &Inst, _: Retired) {}
+}

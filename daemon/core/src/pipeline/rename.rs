@@ -1,0 +1,655 @@
+//! Rename and everything behind it: takes µops as they are delivered and gives each its stamps.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::inst::{Access, Inst};
+use super::memory::{Forward, Stores};
+use super::moves::Moves;
+use super::observer::{Delivery, Observer, Retired, UopStamps};
+use super::ports::{Ports, Request};
+use super::retire::Retirement;
+use super::schedule::{Constraints, ready_cycle};
+use super::topdown::{SlotCount, Stall};
+use crate::isa::program::{Instr, NO_REG, Program, Uop, flag};
+use crate::isa::regs::RegId;
+use crate::isa::uops::UopKind;
+use crate::machine::CpuModel;
+use crate::machine::params::{Execute, Rename};
+use crate::report::TopDown;
+
+/// Ports of the µop that merges a high-8 register.
+const MERGE_PORTS: u16 = 1 << 1 | 1 << 5;
+
+/// What the last writer of a register means for pointer chasing.
+mod chase {
+    /// A load whose result can be chased.
+    pub const POINTER_LOAD: u8 = 1;
+    /// Written without execution.
+    pub const NO_UOPS: u8 = 2;
+    /// Came here by an eliminated 32-bit move.
+    pub const MOVE32: u8 = 4;
+}
+
+/// A laminated µop as the front end delivers it.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered {
+    /// Which of the instruction's laminated µops.
+    pub number: u16,
+    /// Cycle in which it enters the instruction decode queue.
+    pub cycle: u64,
+    /// Where it came from.
+    pub from: Delivery,
+}
+
+/// Everything from rename to retirement.
+pub struct Backend {
+    rename: Rename,
+    execute: Execute,
+    scheduler: u32,
+    alu_ports: u16,
+    cycle: u64,
+    slots: u32,
+    /// No more µops may issue in the current cycle.
+    closed: bool,
+    blocked_until: u64,
+    /// Ports, public for statistics.
+    pub ports: Ports,
+    /// Retirement, public for statistics.
+    pub retirement: Retirement,
+    moves: Moves,
+    stores: Stores,
+    constraints: Constraints,
+    ready: [u64; RegId::COUNT],
+    chase: [u8; RegId::COUNT],
+    high8_dirty: u8,
+    deferred: Vec<(RegId, u64, u8)>,
+    /// Issue cycles of the µops in the instruction decode queue.
+    idq: VecDeque<u64>,
+    slot_count: SlotCount,
+    first_retired: u64,
+    last_retired: (u64, u32),
+}
+
+struct Executed {
+    ready: u64,
+    dispatched: u64,
+    executed: u64,
+    port: u8,
+    memory: bool,
+}
+
+impl Backend {
+    /// An empty back end.
+    #[must_use]
+    pub fn new(model: &Arc<CpuModel>) -> Self {
+        let core = &model.core;
+        Self {
+            rename: core.rename.clone(),
+            execute: core.execute.clone(),
+            scheduler: core.execute.scheduler,
+            alu_ports: core.alu_ports().unwrap_or_default().0,
+            cycle: 0,
+            slots: 0,
+            closed: true,
+            blocked_until: 0,
+            ports: Ports::new(&core.execute),
+            retirement: Retirement::new(&core.retire, core.rename.issue_width),
+            moves: Moves::new(&core.rename),
+            stores: Stores::new(),
+            constraints: Constraints::default(),
+            ready: [0; RegId::COUNT],
+            chase: [0; RegId::COUNT],
+            high8_dirty: 0,
+            deferred: Vec::new(),
+            idq: VecDeque::new(),
+            slot_count: SlotCount::default(),
+            first_retired: 0,
+            last_retired: (0, 0),
+        }
+    }
+
+    /// Fused µops issued.
+    #[must_use]
+    pub fn issued(&self) -> u64 {
+        self.retirement.count()
+    }
+
+    /// Slot accounting after `cycles`.
+    #[must_use]
+    pub fn topdown(&self, cycles: u64) -> TopDown {
+        self.slot_count
+            .at(cycles, u64::from(self.rename.issue_width), self.issued())
+    }
+
+    /// µops in the instruction decode queue after rename has done its work in `cycle`.
+    #[inline]
+    pub fn idq_len(&mut self, cycle: u64) -> usize {
+        while self.idq.front().is_some_and(|issue| *issue <= cycle) {
+            self.idq.pop_front();
+        }
+        self.idq.len()
+    }
+
+    /// Cycle in which the queue has come down to `len` µops.
+    #[inline]
+    #[must_use]
+    pub fn idq_down_to(&self, len: usize) -> Option<u64> {
+        let must_go = self.idq.len().checked_sub(len)?.checked_sub(1)?;
+        self.idq.get(must_go).copied()
+    }
+
+    /// Opens an issue cycle for a µop that is in the queue from `delivered` on and may not issue
+    /// before `at_least`.
+    fn open_cycle(&mut self, delivered: u64, at_least: u64) {
+        let width = self.rename.issue_width;
+        let lost = u64::from(width - self.slots.min(width));
+        let first = self.cycle + 1;
+        let (rob, memory) = self.retirement.room_for(u64::from(width));
+        let mut gate = first.max(rob);
+        while self.cycle < gate {
+            self.ports.step();
+            self.cycle += 1;
+        }
+        let mut stall = Stall::Core;
+        if rob > first && memory {
+            stall = Stall::Memory;
+        }
+        while self.ports.in_scheduler() + width > self.scheduler {
+            self.ports.step();
+            self.cycle += 1;
+            gate += 1;
+        }
+        let target = gate.max(delivered + 1).max(at_least);
+        while self.cycle < target {
+            self.ports.step();
+            self.cycle += 1;
+        }
+        self.moves.end_cycle(target - gate);
+        // Slots left over in the old cycle go with the reason that closed it.
+        let whole = |cycles: u64| cycles * u64::from(width);
+        if gate > first {
+            self.slot_count.lose(lost + whole(gate - first), stall);
+            let more = whole(target - gate);
+            self.slot_count.lose(
+                more,
+                if delivered + 1 >= target {
+                    Stall::FrontEnd
+                } else {
+                    Stall::Other
+                },
+            );
+        } else if target > gate {
+            let why = if delivered + 1 >= target {
+                Stall::FrontEnd
+            } else {
+                Stall::Other
+            };
+            self.slot_count.lose(lost + whole(target - gate), why);
+        } else if delivered >= self.cycle - 1 {
+            // It came just in time for the new cycle: the old one ended for lack of it.
+            self.slot_count.lose(lost, Stall::FrontEnd);
+        } else {
+            self.slot_count.lose(lost, Stall::Other);
+        }
+        self.slots = 0;
+        self.closed = false;
+    }
+
+    /// Makes room for `fused` µops in one cycle.
+    #[inline]
+    fn place(&mut self, fused: u32, delivered: u64, at_least: u64) {
+        let at_least = at_least.max(self.blocked_until);
+        let fits = !self.closed
+            && self.slots + fused <= self.rename.issue_width
+            && delivered < self.cycle
+            && at_least <= self.cycle;
+        if !fits {
+            self.open_cycle(delivered, at_least);
+        }
+    }
+
+    /// Issues a µop that the stack engine put into the queue.
+    pub fn stack_sync<O: Observer>(&mut self, inst: &Inst, delivered: u64, observer: &mut O) {
+        self.place(1, delivered, 0);
+        self.idq.push_back(self.cycle);
+        let input = self.ready[usize::from(RegId::RSP.0)];
+        let (stamps, executed) = self.simple(self.alu_ports, input, UopStamps::SYNC, delivered);
+        self.ready[usize::from(RegId::RSP.0)] = executed + 1;
+        self.chase[usize::from(RegId::RSP.0)] = 0;
+        if O::UOPS {
+            observer.uop(inst, stamps);
+        }
+        self.slots += 1;
+    }
+
+    /// A one-cycle µop of the machine's own; returns its stamps and its dispatch.
+    fn simple(&mut self, ports: u16, input: u64, name: u32, delivered: u64) -> (UopStamps, u64) {
+        let port = self.ports.choose(ports, self.slots);
+        let ready = ready_cycle(self.cycle, self.execute.issue_to_dispatch, input);
+        let dispatched = self.ports.dispatch(Request {
+            port,
+            ready,
+            divider: 0,
+            load: false,
+            wide: false,
+            store_line: None,
+        });
+        let executed = dispatched + 2;
+        let (retired, _) = self.retirement.retire(executed, false);
+        let stamps = UopStamps {
+            uop: name,
+            delivered,
+            issued: self.cycle,
+            ready,
+            dispatched,
+            executed,
+            retired,
+            port,
+            source: Delivery::Inserted,
+        };
+        (stamps, dispatched)
+    }
+
+    /// Merges high-8 registers that were written apart and are now read whole: the merge µops
+    /// issue alone in a cycle.
+    fn merge_high8<O: Observer>(
+        &mut self,
+        inst: &Inst,
+        mask: u8,
+        delivered: u64,
+        observer: &mut O,
+    ) {
+        if self.slots > 0 {
+            self.closed = true;
+        }
+        self.place(mask.count_ones(), delivered, 0);
+        for reg in 0..4u8 {
+            if mask & (1 << reg) != 0 {
+                let input = self.ready[usize::from(reg)];
+                let (stamps, at) = self.simple(MERGE_PORTS, input, UopStamps::MERGE, delivered);
+                self.ready[usize::from(reg)] = at + 1;
+                self.chase[usize::from(reg)] = 0;
+                self.moves.overwrite(RegId(reg));
+                if O::UOPS {
+                    observer.uop(inst, stamps);
+                }
+                self.slots += 1;
+            }
+        }
+        self.closed = true;
+    }
+
+    /// Issues one laminated µop of `inst`; `accesses` are the instruction's.
+    #[inline]
+    pub fn laminated<O: Observer>(
+        &mut self,
+        program: &Program,
+        inst: &Inst,
+        instr: &Instr,
+        delivered: Delivered,
+        accesses: &[Access],
+        observer: &mut O,
+    ) {
+        let first = delivered.number == 0;
+        let last = delivered.number + 1 == instr.laminated_len;
+        let Some(&laminated) = program
+            .laminated
+            .get(instr.laminated as usize + usize::from(delivered.number))
+        else {
+            return;
+        };
+        let mut at_least = 0;
+        if first {
+            if self.rename.high8_renamed && self.high8_dirty & instr.wide_reads != 0 {
+                let mask = self.high8_dirty & instr.wide_reads;
+                self.merge_high8(inst, mask, delivered.cycle, observer);
+            }
+            if instr.is(flag::SERIALIZING) && self.retirement.count() > 0 {
+                at_least = self.retirement.last() + 1;
+            }
+        }
+        self.place(u32::from(laminated.fused), delivered.cycle, at_least);
+        self.idq.push_back(self.cycle);
+
+        let range =
+            laminated.uops as usize..laminated.uops as usize + usize::from(laminated.uops_len);
+        let Some(uops) = program.uops.get(range) else {
+            return;
+        };
+        let mut done = 0;
+        let mut memory = false;
+        let mut group_start = laminated.uops;
+        let count = uops.len();
+        let mut held: Vec<(u32, Executed)> = Vec::new();
+        for (n, uop) in uops.iter().enumerate() {
+            let number = laminated.uops + n as u32;
+            let is_first = first && number == instr.uops;
+            let is_last = last && n + 1 == count;
+            let mut e = self.uop(program, inst, instr, uop, is_first, accesses);
+            if is_last {
+                if inst.extra_cycles > 0 {
+                    e.executed += u64::from(inst.extra_cycles);
+                    self.blocked_until = self.cycle + u64::from(inst.extra_cycles);
+                }
+                self.end_instruction(program, instr);
+            }
+            if e.executed >= done {
+                done = e.executed;
+                memory = e.memory;
+            }
+            if O::UOPS {
+                held.push((number, e));
+            }
+            if uop.ends_fused {
+                let (retired, slot) = self.retirement.retire(done, memory);
+                if number >= instr.uops && group_start == instr.uops && first {
+                    self.first_retired = retired;
+                }
+                self.last_retired = (retired, slot);
+                if O::UOPS {
+                    for (uop, e) in held.drain(..) {
+                        observer.uop(
+                            inst,
+                            UopStamps {
+                                uop,
+                                delivered: delivered.cycle,
+                                issued: self.cycle,
+                                ready: e.ready,
+                                dispatched: e.dispatched,
+                                executed: e.executed,
+                                retired,
+                                port: e.port,
+                                source: delivered.from,
+                            },
+                        );
+                    }
+                }
+                self.slots += 1;
+                done = 0;
+                memory = false;
+                group_start = number + 1;
+            }
+        }
+        if last {
+            let (last, slot) = self.last_retired;
+            observer.retired(
+                inst,
+                Retired {
+                    first: self.first_retired,
+                    last,
+                    slot,
+                },
+            );
+        }
+    }
+
+    /// Renames, schedules and executes one µop.
+    #[inline]
+    fn uop(
+        &mut self,
+        program: &Program,
+        inst: &Inst,
+        instr: &Instr,
+        uop: &Uop,
+        is_first: bool,
+        accesses: &[Access],
+    ) -> Executed {
+        let issued = self.cycle;
+        if instr.is(flag::ELIMINABLE) && self.moves.eliminate(instr.move_from, instr.move_to) {
+            let (from, to) = (usize::from(instr.move_from.0), usize::from(instr.move_to.0));
+            self.ready[to] = self.ready[from];
+            self.chase[to] = self.chase[from] & !chase::MOVE32
+                | if instr.is(flag::MOVE32) {
+                    chase::MOVE32
+                } else {
+                    0
+                };
+            return Executed {
+                ready: issued,
+                dispatched: issued,
+                executed: issued,
+                port: 0xff,
+                memory: false,
+            };
+        }
+        if uop.ports == 0 {
+            return Executed {
+                ready: issued,
+                dispatched: issued,
+                executed: issued,
+                port: 0xff,
+                memory: false,
+            };
+        }
+        let mut inputs = 0;
+        for input in program.inputs_of(uop) {
+            inputs = inputs.max(self.ready[usize::from(input.0) & (RegId::COUNT - 1)]);
+        }
+        if instr.high8_reads != 0
+            && self.rename.high8_renamed
+            && instr.high8_reads & !self.high8_dirty != 0
+        {
+            // Reading a high-8 register that was not renamed apart takes a cycle more.
+            inputs += 1;
+        }
+        let mut ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs);
+        match uop.kind {
+            UopKind::Load(_) => ready = ready.max(self.constraints.load()),
+            UopKind::StoreAddress(_) | UopKind::StoreData(_) => {
+                ready = ready.max(self.constraints.store());
+            }
+            UopKind::Compute => {}
+        }
+        if is_first && (instr.throughput > 0 || instr.is(flag::LOAD_FENCE | flag::STORE_FENCE)) {
+            ready = self.first_uop_ready(instr, issued.max(inputs), ready);
+        }
+        let port = self.ports.choose(uop.ports, self.slots);
+        let store_line = match uop.kind {
+            UopKind::StoreData(_) => self.stores.line(),
+            _ => None,
+        };
+        let load = matches!(uop.kind, UopKind::Load(_));
+        let dispatched = self.ports.dispatch(Request {
+            port,
+            ready,
+            divider: uop.divider,
+            load,
+            wide: instr.is(flag::WIDE_ACCESS),
+            store_line,
+        });
+        let mut executed = dispatched + 2;
+        if is_first && instr.throughput > 0 {
+            executed = executed.max(dispatched + u64::from(instr.throughput));
+        }
+        let mut memory = false;
+        match uop.kind {
+            UopKind::Load(n) => {
+                memory = true;
+                let done = self.load(program, inst, instr, uop, n, dispatched, accesses);
+                executed = executed.max(done);
+                self.constraints.load_done(executed);
+            }
+            UopKind::StoreAddress(n) => {
+                memory = true;
+                let at = dispatched + self.execute.store_address_latency;
+                let access = (inst.stores > 0)
+                    .then(|| {
+                        accesses.get(usize::from(inst.loads) + usize::from(n.min(inst.stores - 1)))
+                    })
+                    .flatten();
+                self.stores.address(access.copied(), at);
+                executed = executed.max(at);
+                self.constraints.store_done(executed);
+            }
+            UopKind::StoreData(_) => {
+                memory = true;
+                let at = dispatched + self.execute.store_data_latency;
+                self.stores.data(at);
+                executed = executed.max(at);
+                self.constraints.store_done(executed);
+            }
+            UopKind::Compute => {
+                executed = executed.max(self.write(program, instr, uop, dispatched, 0));
+            }
+        }
+        if is_first && instr.is(flag::LOAD_FENCE | flag::STORE_FENCE) {
+            self.constraints.fence_done(
+                executed,
+                instr.is(flag::LOAD_FENCE),
+                instr.is(flag::STORE_FENCE),
+            );
+        }
+        Executed {
+            ready,
+            dispatched,
+            executed,
+            port,
+            memory,
+        }
+    }
+
+    #[cold]
+    fn first_uop_ready(&mut self, instr: &Instr, known: u64, ready: u64) -> u64 {
+        let mut ready = ready;
+        if instr.is(flag::LOAD_FENCE | flag::STORE_FENCE) {
+            ready = ready.max(
+                self.constraints
+                    .fence_ready(instr.is(flag::LOAD_FENCE), instr.is(flag::STORE_FENCE)),
+            );
+        }
+        if instr.throughput > 0 {
+            let from = known.max(ready.saturating_sub(self.execute.issue_to_dispatch));
+            ready = ready.max(self.constraints.throttle(
+                instr.form,
+                u64::from(instr.throughput),
+                from,
+            ));
+        }
+        ready
+    }
+
+    /// Executes a load; returns the cycle in which its value is there.
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    fn load(
+        &mut self,
+        program: &Program,
+        inst: &Inst,
+        instr: &Instr,
+        uop: &Uop,
+        number: u8,
+        dispatched: u64,
+        accesses: &[Access],
+    ) -> u64 {
+        let mut not_before = 0;
+        if inst.loads > 0
+            && let Some(access) = accesses.get(usize::from(number.min(inst.loads - 1)))
+        {
+            not_before = match self.stores.find(access) {
+                Forward::Cache => 0,
+                Forward::From(ready) => ready + self.execute.store_forward,
+                Forward::Blocked(ready) => {
+                    ready + self.execute.store_forward + self.execute.store_forward_blocked
+                }
+            };
+        }
+        let chased = self.execute.fast_pointer_chasing && uop.near && self.chases(uop);
+        self.write_load(
+            program,
+            instr,
+            uop,
+            dispatched,
+            not_before,
+            u64::from(chased),
+        )
+    }
+
+    fn chases(&self, uop: &Uop) -> bool {
+        let flags = |reg: u8| self.chase.get(usize::from(reg)).copied().unwrap_or(0);
+        let base = flags(uop.base);
+        base & chase::POINTER_LOAD != 0
+            && base & chase::MOVE32 == 0
+            && (uop.index == NO_REG || flags(uop.index) & chase::NO_UOPS != 0)
+    }
+
+    #[inline]
+    fn write_load(
+        &mut self,
+        program: &Program,
+        instr: &Instr,
+        uop: &Uop,
+        dispatched: u64,
+        not_before: u64,
+        sooner: u64,
+    ) -> u64 {
+        let mut done = dispatched;
+        for output in program.outputs_of(uop) {
+            let at = (dispatched + u64::from(output.latency)
+                - sooner.min(u64::from(output.latency)))
+            .max(not_before);
+            done = done.max(at);
+            self.set(instr, output.reg, at);
+        }
+        done
+    }
+
+    /// Writes a µop's outputs; returns the cycle in which the last one is there.
+    #[inline]
+    fn write(
+        &mut self,
+        program: &Program,
+        instr: &Instr,
+        uop: &Uop,
+        dispatched: u64,
+        not_before: u64,
+    ) -> u64 {
+        let mut done = dispatched;
+        for output in program.outputs_of(uop) {
+            let at = (dispatched + u64::from(output.latency)).max(not_before);
+            done = done.max(at);
+            self.set(instr, output.reg, at);
+        }
+        done
+    }
+
+    #[inline]
+    fn set(&mut self, instr: &Instr, reg: RegId, at: u64) {
+        let flags = if instr.is(flag::POINTER_LOAD) {
+            chase::POINTER_LOAD
+        } else {
+            0
+        };
+        if instr.is(flag::DEFERRED_WRITES) && reg.0 < RegId::PSEUDO {
+            self.deferred.push((reg, at, flags));
+        } else {
+            let place = usize::from(reg.0) & (RegId::COUNT - 1);
+            self.ready[place] = at;
+            self.chase[place] = flags;
+            self.moves.overwrite(reg);
+        }
+    }
+
+    #[inline]
+    fn end_instruction(&mut self, program: &Program, instr: &Instr) {
+        if !self.deferred.is_empty() {
+            for (reg, at, flags) in std::mem::take(&mut self.deferred) {
+                self.ready[usize::from(reg.0) & (RegId::COUNT - 1)] = at;
+                self.chase[usize::from(reg.0) & (RegId::COUNT - 1)] = flags;
+                self.moves.overwrite(reg);
+            }
+        }
+        if !instr.zeroed.is_empty() {
+            let range = instr.zeroed.start as usize..instr.zeroed.end as usize;
+            for &reg in program.zeroed.get(range).unwrap_or(&[]) {
+                self.ready[usize::from(reg.0) & (RegId::COUNT - 1)] = 0;
+                self.chase[usize::from(reg.0) & (RegId::COUNT - 1)] = chase::NO_UOPS;
+                self.moves.overwrite(reg);
+            }
+        }
+        if instr.wide_uses != 0 || instr.high8_writes != 0 {
+            self.high8_dirty &= !instr.wide_uses;
+            self.high8_dirty |= instr.high8_writes & !instr.wide_uses;
+        }
+    }
+}

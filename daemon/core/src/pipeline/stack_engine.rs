@@ -1,0 +1,37 @@
+//! The stack engine: follows rsp through push, pop, call and ret in the front end and inserts a
+//! synchronising µop when somebody else needs the register.
+
+use crate::isa::program::{Instr, flag};
+
+/// Offset beyond which it synchronises by itself, in bytes.
+const LIMIT: i32 = 192;
+
+/// Offset between the architectural rsp and the one that the back end has, in bytes.
+#[derive(Debug, Default)]
+pub struct StackEngine {
+    offset: i32,
+}
+
+impl StackEngine {
+    /// An instruction passes; whether a synchronising µop goes before it.
+    #[inline]
+    pub fn pass(&mut self, instr: &Instr) -> bool {
+        if self.offset == 0 && instr.rsp_change == 0 {
+            return false;
+        }
+        let mut sync = false;
+        if self.offset != 0 && instr.is(flag::READS_RSP) {
+            sync = true;
+            self.offset = 0;
+        }
+        self.offset += i32::from(instr.rsp_change);
+        if self.offset > LIMIT {
+            sync = true;
+            self.offset = 0;
+        }
+        if instr.is(flag::WRITES_RSP) {
+            self.offset = 0;
+        }
+        sync
+    }
+}
