@@ -1,0 +1,251 @@
+//! Throughput of one basic block: the pipeline fed with the block again and again.
+//!
+//! Two notions (Abel & Reineke, ICS 2022): *unrolled*, the block end to end in memory, so that all
+//! µops come through the decoders; and *loop*, the block ending in a branch to its start, in a
+//! steady state where the µop cache or the loop stream detector deliver. The result is the slope
+//! of retirement over the second half of at least ten iterations and 500 cycles, as uiCA has it.
+
+pub mod alias;
+pub mod rounds;
+
+use std::sync::Arc;
+
+use crate::isa::build::{Builder, Decoded, Described, decode};
+use crate::isa::program::{Program, flag};
+use crate::machine::CpuModel;
+use crate::pipeline::Pipeline;
+use crate::pipeline::inst::{Inst, Source};
+use crate::pipeline::loop_stream::copies;
+use alias::Aliases;
+pub use alias::Init;
+use rounds::Rounds;
+
+/// Which notion of throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Loop if the block ends in a branch, else unrolled.
+    Auto,
+    /// End to end in memory.
+    Unrolled,
+    /// A loop.
+    Loop,
+}
+
+/// How to predict.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Notion of throughput.
+    pub mode: Mode,
+    /// Assumption about register values at the start.
+    pub init: Init,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Auto,
+            init: Init::Distinct,
+        }
+    }
+}
+
+/// Why a block cannot be predicted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BlockError {
+    /// No bytes.
+    #[error("the block is empty")]
+    Empty,
+    /// Bytes that are no instruction.
+    #[error("no 64-bit instruction at byte {offset} ({bytes})")]
+    Undecodable {
+        /// Offset in the block.
+        offset: usize,
+        /// The bytes there.
+        bytes: String,
+    },
+    /// The table of the CPU lacks an instruction.
+    #[error("{cpu} has no figures for '{instruction}'")]
+    Unsupported {
+        /// CPU model.
+        cpu: String,
+        /// The instruction.
+        instruction: String,
+    },
+    /// Too long to simulate.
+    #[error("the block has {0} instructions; at most {MAX_INSTRUCTIONS} are simulated")]
+    TooLong(usize),
+}
+
+/// Longest block.
+pub const MAX_INSTRUCTIONS: usize = 20_000;
+
+/// A prediction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// Cycles per iteration in the steady state.
+    pub cycles: f64,
+    /// Notion used: [`Mode::Unrolled`] or [`Mode::Loop`].
+    pub mode: Mode,
+    /// Instructions for which figures of a similar form were used.
+    pub approximated: usize,
+}
+
+/// A block made ready for one CPU.
+pub struct Block {
+    model: Arc<CpuModel>,
+    program: Program,
+    /// What is known of each instruction.
+    pub described: Vec<Described>,
+    /// The instructions.
+    pub decoded: Vec<Decoded>,
+}
+
+/// Iterations at least, and cycles at least: uiCA's defaults.
+const MIN_ITERATIONS: usize = 10;
+const MIN_CYCLES: u64 = 500;
+
+impl Block {
+    /// Decodes `bytes` and looks their figures up.
+    ///
+    /// # Errors
+    /// [`BlockError`] for bytes that are no block that this CPU can execute.
+    pub fn new(model: &Arc<CpuModel>, bytes: &[u8]) -> Result<Self, BlockError> {
+        let (decoded, bad) = decode(bytes, 0);
+        if let Some(offset) = bad {
+            let rest = bytes.get(offset..).unwrap_or(&[]);
+            let shown: String = rest.iter().take(15).map(|b| format!("{b:02x}")).collect();
+            return Err(BlockError::Undecodable {
+                offset,
+                bytes: shown,
+            });
+        }
+        if decoded.is_empty() {
+            return Err(BlockError::Empty);
+        }
+        if decoded.len() > MAX_INSTRUCTIONS {
+            return Err(BlockError::TooLong(decoded.len()));
+        }
+        let mut program = Program::default();
+        let described = Builder::new(model).append(&mut program, &decoded);
+        if let Some(n) = described
+            .iter()
+            .position(|d| d.form.is_none() && !d.fused_previous)
+        {
+            let instruction = decoded
+                .get(n)
+                .map_or(String::new(), |d| d.instruction.to_string());
+            return Err(BlockError::Unsupported {
+                cpu: model.name.clone(),
+                instruction,
+            });
+        }
+        Ok(Self {
+            model: Arc::clone(model),
+            program,
+            described,
+            decoded,
+        })
+    }
+
+    /// The notion that [`Mode::Auto`] stands for.
+    #[must_use]
+    pub fn natural_mode(&self) -> Mode {
+        match self.program.instrs.last() {
+            Some(last) if last.is(flag::BRANCH) => Mode::Loop,
+            _ => Mode::Unrolled,
+        }
+    }
+
+    /// Predicts the block's throughput.
+    #[must_use]
+    pub fn predict(&self, options: Options) -> Prediction {
+        let mode = match options.mode {
+            Mode::Auto => self.natural_mode(),
+            mode => mode,
+        };
+        let looped = mode == Mode::Loop;
+        let first = self.decoded_only().next().unwrap_or(0);
+        let last = self.decoded_only().last().unwrap_or(0);
+        let stream = if looped {
+            self.loop_stream_copies()
+        } else {
+            None
+        };
+        // A loop in the loop stream detector is in the queue before the first cycle.
+        let min_cycles = MIN_CYCLES + u64::from(stream.is_some());
+        let observer = Rounds::new(first, last, MIN_ITERATIONS, min_cycles);
+        let mut pipeline = Pipeline::new(&self.model, looped, observer);
+        let mut aliases = Aliases::new(options.init);
+        let length: u64 = self.decoded.iter().map(|d| d.bytes.len() as u64).sum();
+        let mut accesses = Vec::new();
+        let mut round = 0u32;
+        while !pipeline.observer.done() {
+            let base = if looped { 0 } else { length * u64::from(round) };
+            let mut address = base;
+            let group_ends = stream.is_some_and(|n| (round + 1).is_multiple_of(n));
+            for (n, (decoded, described)) in self.decoded.iter().zip(&self.described).enumerate() {
+                let mut inst = Inst::new(n as u32, address);
+                address += decoded.bytes.len() as u64;
+                inst.tag = round;
+                accesses.clear();
+                aliases.accesses(described, &mut inst, &mut accesses);
+                aliases.execute(described);
+                if stream.is_some() {
+                    let end = group_ends && n + 1 == self.decoded.len();
+                    pipeline.push_stream(&self.program, inst, &accesses, end);
+                } else {
+                    pipeline.push(&self.program, inst, &accesses);
+                }
+            }
+            pipeline.run(&self.program);
+            round += 1;
+        }
+        Prediction {
+            cycles: pipeline.observer.throughput(),
+            mode,
+            approximated: self
+                .described
+                .iter()
+                .filter(|d| d.form.is_some_and(|f| f.approximated_from.is_some()))
+                .count(),
+        }
+    }
+
+    fn decoded_only(&self) -> impl Iterator<Item = u32> + '_ {
+        self.program
+            .instrs
+            .iter()
+            .enumerate()
+            .filter(|(_, i)| !i.is(flag::FUSED_PREVIOUS))
+            .map(|(n, _)| n as u32)
+    }
+
+    /// Copies per refill when the loop stream detector can take the block as a loop.
+    fn loop_stream_copies(&self) -> Option<u32> {
+        let p = &self.model.core.frontend;
+        let uops: u32 = self
+            .program
+            .instrs
+            .iter()
+            .map(|i| u32::from(i.laminated_len))
+            .sum();
+        if !p.loop_stream
+            || uops > p.idq
+            || !self.program.instrs.iter().all(|i| i.is(flag::LOOP_STREAM))
+        {
+            return None;
+        }
+        let mut feed = crate::pipeline::feed::Feed::new(&self.model, true);
+        for _ in 0..2 {
+            let mut address = 0;
+            for (n, decoded) in self.decoded.iter().enumerate() {
+                feed.push(&self.program, Inst::new(n as u32, address), &[]);
+                address += decoded.bytes.len() as u64;
+            }
+        }
+        let cacheable = (0..self.decoded.len() as u64)
+            .all(|n| feed.get(n).is_some_and(|i| i.source == Source::UopCache));
+        cacheable.then(|| copies(p, uops))
+    }
+}
