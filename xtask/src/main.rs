@@ -26,8 +26,12 @@ enum Command {
     Test(test::Args),
     /// Build and install into a prefix
     Install(install::Args),
-    /// Make the embedded instruction tables from published rows.
+    /// Make the embedded instruction tables from published rows
     Tables(tables::Args),
+    /// Say which instructions of blocks and programs the tables lack
+    TablesCoverage(tables::coverage::Args),
+    /// Print the forms of instructions given as bytes
+    TablesFind(tables::lookup::Args),
 }
 
 fn main() -> Result<ExitCode> {
@@ -37,6 +41,8 @@ fn main() -> Result<ExitCode> {
         Command::Test(args) => return test::run(&args),
         Command::Install(args) => install::run(&args)?,
         Command::Tables(args) => tables::run(&args)?,
+        Command::TablesCoverage(args) => tables::coverage::run(&args)?,
+        Command::TablesFind(args) => tables::lookup::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

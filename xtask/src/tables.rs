@@ -4,14 +4,18 @@
 //! The steps, one module each: `source` reads rows, `spec` takes their names apart, `mapping`
 //! finds the codes of iced-x86 that a row applies to, `operands` binds XED's operand names,
 //! `figures` settles the numbers, `draft` puts a CPU's table together, `fill` borrows what it
-//! lacks, `write` packs it. docs/TABLES.md has the rules.
+//! lacks, `analogy` and `estimate` add what nobody measured, `write` packs it. docs/TABLES.md has the rules.
 
+mod analogy;
+pub mod coverage;
 mod cpus;
 mod draft;
+mod estimate;
 mod example;
 mod figures;
 mod fill;
 mod implicit;
+pub mod lookup;
 mod mapping;
 mod operands;
 mod report;
@@ -74,6 +78,10 @@ pub fn run(args: &Args) -> Result<()> {
         drafts.push(Draft::new(cpu, &rows, &catalogue, &lists));
     }
     fill::borrow(&mut drafts);
+    for draft in &mut drafts {
+        analogy::offer(draft, &catalogue);
+        estimate::offer(draft, &catalogue);
+    }
     let mut text = String::new();
     let mut stale = Vec::new();
     for draft in &mut drafts {

@@ -31,6 +31,7 @@ pub struct Report {
     pub borrowed: usize,
     pub ports_from_relative: usize,
     pub analogous: usize,
+    pub estimated: usize,
 }
 
 /// A table in the making.

@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use iced_x86::{Code, DecoderOptions, EncodingKind, OpCodeInfo, OpCodeOperandKind as Kind};
+use iced_x86::{
+    Code, DecoderOptions, EncodingKind, Mnemonic, OpCodeInfo, OpCodeOperandKind as Kind,
+};
 use mcad_core::machine::table::{Selector, Traits};
 
 use super::source::Row;
@@ -26,6 +28,43 @@ pub struct Target {
     pub fit: Fit,
 }
 
+/// What is compared of the operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Strictness {
+    /// Everything.
+    Exact,
+    /// Not the size of memory operands.
+    AnyMemory,
+    /// Nor the width of general-purpose registers.
+    AnyWidth,
+}
+
+/// Instructions that have encodings (REX.W, 66h) with another register width and no other effect.
+const IGNORES_WIDTH: [&str; 22] = [
+    "MOVMSKPS",
+    "MOVMSKPD",
+    "PMOVMSKB",
+    "PEXTRB",
+    "PEXTRW",
+    "PINSRB",
+    "PINSRW",
+    "EXTRACTPS",
+    "VMOVMSKPS",
+    "VMOVMSKPD",
+    "VPMOVMSKB",
+    "VPEXTRB",
+    "VPEXTRW",
+    "VPINSRB",
+    "VPINSRW",
+    "VEXTRACTPS",
+    "MOVSXD",
+    "LSL",
+    "LAR",
+    "SMSW",
+    "SLDT",
+    "BSWAP",
+];
+
 /// All codes that exist in 64-bit mode, by mnemonic.
 pub struct Catalogue {
     by_mnemonic: HashMap<String, Vec<&'static OpCodeInfo>>,
@@ -42,10 +81,30 @@ impl Catalogue {
                 || info.decoder_option() & DecoderOptions::KNC != 0;
             if real && !foreign {
                 let name = format!("{:?}", info.mnemonic()).to_uppercase();
+                // The same operation under another name.
+                let alias = match name.as_str() {
+                    "SAL" => Some("SHL"),
+                    "JECXZ" => Some("JRCXZ"),
+                    _ => None,
+                };
+                if let Some(alias) = alias {
+                    by_mnemonic.entry(alias.to_owned()).or_default().push(info);
+                }
                 by_mnemonic.entry(name).or_default().push(info);
             }
         }
         Self { by_mnemonic }
+    }
+
+    /// The codes of a mnemonic.
+    pub fn codes(&self, mnemonic: &str) -> Vec<Code> {
+        let infos = self.by_mnemonic.get(mnemonic);
+        infos
+            .into_iter()
+            .flatten()
+            .map(|info| info.code())
+            .filter(|code| format!("{:?}", code.mnemonic()).to_uppercase() == mnemonic)
+            .collect()
     }
 
     /// All codes a row applies to.
@@ -56,9 +115,9 @@ impl Catalogue {
         let mut targets = Vec::new();
         // The size of a memory operand is compared only where it tells forms apart: for some
         // instructions (prefetches, state saves) XED and iced give it differently.
-        for any_memory_size in [false, true] {
+        for strictness in [Strictness::Exact, Strictness::AnyMemory] {
             for info in infos {
-                let Some(selector) = selector(row, spec, info, any_memory_size) else {
+                let Some(selector) = selector(row, spec, info, strictness) else {
                     continue;
                 };
                 let fit = match spec.opcode {
@@ -68,6 +127,7 @@ impl Catalogue {
                     {
                         Fit::OtherEncoding
                     }
+                    _ if info.mnemonic() == Mnemonic::Jecxz => Fit::OtherEncoding,
                     _ => Fit::Exact,
                 };
                 targets.push(Target {
@@ -78,6 +138,17 @@ impl Catalogue {
             }
             if !targets.is_empty() {
                 break;
+            }
+        }
+        if IGNORES_WIDTH.contains(&spec.mnemonic.as_str()) {
+            for info in infos {
+                if let Some(selector) = selector(row, spec, info, Strictness::AnyWidth) {
+                    targets.push(Target {
+                        code: info.code(),
+                        selector,
+                        fit: Fit::OtherEncoding,
+                    });
+                }
             }
         }
         // Several rows may share a string and differ in opcode only, so a lone inexact match is
@@ -95,7 +166,7 @@ fn is_implied(kind: Kind) -> bool {
     )
 }
 
-fn selector(row: &Row, spec: &Spec, info: &OpCodeInfo, any_memory_size: bool) -> Option<Selector> {
+fn selector(row: &Row, spec: &Spec, info: &OpCodeInfo, strictness: Strictness) -> Option<Selector> {
     if spec.evex != (info.encoding() == EncodingKind::EVEX)
         || matches!(info.encoding(), EncodingKind::XOP | EncodingKind::D3NOW)
             && !matches!(info.code(), Code::Prefetch_m8)
@@ -122,20 +193,12 @@ fn selector(row: &Row, spec: &Spec, info: &OpCodeInfo, any_memory_size: bool) ->
             return None;
         }
         for ((position, kind), text) in explicit.into_iter().zip(&spec.operands) {
-            operand(
-                *kind,
-                position,
-                text,
-                spec,
-                info,
-                any_memory_size,
-                &mut selector,
-            )?;
+            operand(*kind, position, text, spec, info, strictness, &mut selector)?;
         }
     }
     let size = match row.attrs.get("eosz").map(String::as_str) {
         // The rows of repeated string instructions have 32 bits here, whatever their size.
-        _ if is_string => 0,
+        _ if is_string || strictness == Strictness::AnyWidth => 0,
         Some("1") => 16,
         Some("2") => 32,
         Some("3") => 64,
@@ -144,8 +207,11 @@ fn selector(row: &Row, spec: &Spec, info: &OpCodeInfo, any_memory_size: bool) ->
     if size != 0 && info.operand_size() != 0 && info.operand_size() != size {
         return None;
     }
+    // An exchange with memory locks with or without the prefix.
     if info.can_use_lock_prefix() {
-        selector.require(Traits::LOCK, spec.lock);
+        if spec.mnemonic != "XCHG" {
+            selector.require(Traits::LOCK, spec.lock);
+        }
     } else if spec.lock {
         return None;
     }
@@ -198,7 +264,7 @@ fn operand(
     text: &str,
     spec: &Spec,
     info: &OpCodeInfo,
-    any_memory_size: bool,
+    strictness: Strictness,
     selector: &mut Selector,
 ) -> Option<()> {
     let memory = text == "AGEN"
@@ -229,7 +295,8 @@ fn operand(
             Kind::mem | Kind::mem_mpx | Kind::mem_mib | Kind::sibmem => true,
             _ => either,
         };
-        let size_fits = any_memory_size || !text.starts_with('M') || memory_size(text, info);
+        let size_fits =
+            strictness != Strictness::Exact || !text.starts_with('M') || memory_size(text, info);
         if either {
             selector.require(Traits::MEMORY, true);
         }
@@ -242,37 +309,18 @@ fn operand(
         0 => Traits::HIGH8_0,
         _ => Traits::HIGH8_1,
     };
+    let any_width = strictness == Strictness::AnyWidth && matches!(text, "R16" | "R32" | "R64");
     let fits = match text {
+        _ if any_width => ["R16", "R32", "R64"]
+            .iter()
+            .any(|text| fits_general(kind, text)),
         "R8l" | "R8h" => {
             selector.require(high, text == "R8h");
             matches!(kind, Kind::r8_or_mem | Kind::r8_reg | Kind::r8_opcode)
         }
-        "R16" => matches!(
-            kind,
-            Kind::r16_or_mem | Kind::r16_reg | Kind::r16_reg_mem | Kind::r16_rm | Kind::r16_opcode
-        ),
-        "R32" => matches!(
-            kind,
-            Kind::r32_or_mem
-                | Kind::r32_or_mem_mpx
-                | Kind::r32_reg
-                | Kind::r32_reg_mem
-                | Kind::r32_rm
-                | Kind::r32_opcode
-                | Kind::r32_vvvv
-        ),
         // A pair of opmasks is listed as R64.
         "R64" if spec.mnemonic.starts_with("VP2INTERSECT") => kind == Kind::kp1_reg,
-        "R64" | "R" => matches!(
-            kind,
-            Kind::r64_or_mem
-                | Kind::r64_or_mem_mpx
-                | Kind::r64_reg
-                | Kind::r64_reg_mem
-                | Kind::r64_rm
-                | Kind::r64_opcode
-                | Kind::r64_vvvv
-        ),
+        "R16" | "R32" | "R64" | "R" => fits_general(kind, text),
         "MM" => matches!(kind, Kind::mm_or_mem | Kind::mm_reg | Kind::mm_rm),
         "XMM" => matches!(
             kind,
@@ -328,6 +376,36 @@ fn operand(
         _ => false,
     };
     fits.then_some(())
+}
+
+/// Whether an operand is a general-purpose register of a width.
+fn fits_general(kind: Kind, text: &str) -> bool {
+    match text {
+        "R16" => matches!(
+            kind,
+            Kind::r16_or_mem | Kind::r16_reg | Kind::r16_reg_mem | Kind::r16_rm | Kind::r16_opcode
+        ),
+        "R32" => matches!(
+            kind,
+            Kind::r32_or_mem
+                | Kind::r32_or_mem_mpx
+                | Kind::r32_reg
+                | Kind::r32_reg_mem
+                | Kind::r32_rm
+                | Kind::r32_opcode
+                | Kind::r32_vvvv
+        ),
+        _ => matches!(
+            kind,
+            Kind::r64_or_mem
+                | Kind::r64_or_mem_mpx
+                | Kind::r64_reg
+                | Kind::r64_reg_mem
+                | Kind::r64_rm
+                | Kind::r64_opcode
+                | Kind::r64_vvvv
+        ),
+    }
 }
 
 /// Compares `M64`, `M64_1to8` with the code's memory size.

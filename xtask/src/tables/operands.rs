@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
-use iced_x86::{Code, EncodingKind, InstructionInfoFactory, OpAccess, OpCodeOperandKind as Kind};
-use mcad_core::machine::table::{Binding, Operand, OperandName, Traits};
+use iced_x86::{
+    Code, EncodingKind, InstructionInfoFactory, OpAccess, OpCodeOperandKind as Kind, RflagsBits,
+};
+use mcad_core::machine::table::{Binding, FlagGroups, Operand, OperandName, Selector, Traits};
 
 use super::example;
 use super::implicit::{self, Implicit};
-use super::mapping::Target;
+use super::mapping::{Fit, Target};
 use super::source::{ListedOperand, Row};
 use super::spec::{self, Spec};
 
@@ -204,6 +206,54 @@ fn note_latencies(
     for name in unknown {
         disagreements.push(format!("latency of unknown operand {name}"));
     }
+}
+
+/// The explicit operands of a code that no row describes, named in order.
+pub fn explicit_of_code(code: Code) -> Vec<Operand> {
+    let spec = Spec::default();
+    let mut selector = Selector::default();
+    selector.require(
+        Traits::MEMORY,
+        code.op_code().op_kinds().contains(&Kind::mem),
+    );
+    let target = Target {
+        code,
+        selector,
+        fit: Fit::OtherEncoding,
+    };
+    let mut operands = explicit(&spec, &target);
+    let mut namer = Namer::default();
+    for operand in &mut operands {
+        operand.name = match operand.name {
+            OperandName::Reg(_) => namer.register(),
+            OperandName::Mem(_) => namer.memory().0,
+            OperandName::Agen => OperandName::Agen,
+        };
+    }
+    operands
+}
+
+/// How many register names a list uses.
+pub fn registers(list: &[Operand]) -> u8 {
+    let names = list
+        .iter()
+        .filter(|o| matches!(o.name, OperandName::Reg(_)));
+    u8::try_from(names.count()).unwrap_or(u8::MAX)
+}
+
+/// The flags that a code reads and writes, from iced.
+pub fn flags(code: Code) -> (FlagGroups, FlagGroups) {
+    let example = example::build(code, Selector::default());
+    let groups = |bits: u32| FlagGroups {
+        c: bits & RflagsBits::CF != 0,
+        spazo: bits
+            & (RflagsBits::SF | RflagsBits::PF | RflagsBits::AF | RflagsBits::ZF | RflagsBits::OF)
+            != 0,
+    };
+    (
+        groups(example.rflags_read()),
+        groups(example.rflags_written() | example.rflags_cleared() | example.rflags_set()),
+    )
 }
 
 /// The explicit operands, still with placeholder numbers in their names.

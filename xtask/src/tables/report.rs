@@ -29,7 +29,7 @@ pub fn find_again(draft: &mut Draft, table: &FormTable) {
 pub fn summary(draft: &Draft, bytes: usize) -> String {
     let r = &draft.report;
     format!(
-        "{}: {} rows, {} unmapped, {} shadowed, {} borrowed, {} by analogy, \
+        "{}: {} rows, {} unmapped, {} shadowed, {} borrowed, {} by analogy, {} estimated, \
          {} disagreements, {} not found again; uops set from ports in {}, ports unknown in {}, \
          ports taken from the base in {}, from a relative in {}, {} numbers clamped; {} forms, {} candidates, {} bytes",
         draft.cpu.name,
@@ -38,6 +38,7 @@ pub fn summary(draft: &Draft, bytes: usize) -> String {
         r.shadowed.len(),
         r.borrowed,
         r.analogous,
+        r.estimated,
         r.disagreements.len(),
         r.not_found_again.len(),
         r.settled.uops_from_ports,

@@ -6,7 +6,7 @@
 use super::source::Row;
 
 /// A row's names, taken apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
     /// Mnemonic in iced's spelling, upper case.
     pub mnemonic: String,
