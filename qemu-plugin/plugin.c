@@ -47,25 +47,37 @@ static void on_block(unsigned vcpu, void *word)
 
 /* QEMU's description of an access is opaque but one of few values, so the two calls that take it
  * apart are made once each. A slot holds description << 32 | known << 31 | kind. */
-static uint64_t access_kind(qemu_plugin_meminfo_t info)
+static uint64_t kinds[64];
+
+/* Spreads the bits that vary in practice: operation from bit 4, direction from bit 16. */
+static inline uint64_t *kind_slot(qemu_plugin_meminfo_t info)
 {
-    static uint64_t known[64];
-    uint64_t *slot = &known[(info ^ (info >> 4) ^ (info >> 16)) % 64];
-    uint64_t entry = __atomic_load_n(slot, __ATOMIC_RELAXED);
-    if (__builtin_expect(entry >> 31 != ((uint64_t)info << 1 | 1), 0)) {
-        unsigned log2 = qemu_plugin_mem_size_shift(info);
-        uint64_t kind = (log2 > 6 ? 6 : log2) | (qemu_plugin_mem_is_store(info) ? KIND_STORE : 0);
-        entry = (uint64_t)info << 32 | 1ull << 31 | kind;
-        __atomic_store_n(slot, entry, __ATOMIC_RELAXED);
-    }
-    return entry & 0xf;
+    return &kinds[((info >> 4) ^ (info >> 13)) % 64];
+}
+
+static inline void push_access(uint64_t kind, uint64_t address, void *word)
+{
+    mcad_push((uint64_t)(uintptr_t)word | (kind & 0xf) << KIND_SHIFT | (address & ADDRESS_MASK));
+}
+
+static void __attribute__((noinline)) on_new_kind(qemu_plugin_meminfo_t info, uint64_t address,
+                                                  void *word)
+{
+    unsigned log2 = qemu_plugin_mem_size_shift(info);
+    uint64_t kind = (log2 > 6 ? 6 : log2) | (qemu_plugin_mem_is_store(info) ? KIND_STORE : 0);
+    __atomic_store_n(kind_slot(info), (uint64_t)info << 32 | 1ull << 31 | kind, __ATOMIC_RELAXED);
+    push_access(kind, address, word);
 }
 
 static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *word)
 {
     (void)vcpu;
-    mcad_push((uint64_t)(uintptr_t)word | access_kind(info) << KIND_SHIFT |
-              (address & ADDRESS_MASK));
+    uint64_t entry = __atomic_load_n(kind_slot(info), __ATOMIC_RELAXED);
+    if (__builtin_expect(entry >> 31 != ((uint64_t)info << 1 | 1), 0)) {
+        on_new_kind(info, address, word);
+        return;
+    }
+    push_access(entry, address, word);
 }
 
 /* Finds the block's id; sends the block when it is new. */

@@ -156,9 +156,9 @@ static void refill_silent(struct lane *lane)
     lane->end = scratch + sizeof(scratch) / sizeof(scratch[0]);
 }
 
-void mcad_lane_refill(void)
+/* Gives a lane room for at least one word. */
+static void refill(struct lane *lane)
 {
-    struct lane *lane = &mcad_lane;
     /* Second line of defence behind the fork handler: a child made in some other way. */
     if (!mcad_silent() && getpid() != owner) {
         silence_child();
@@ -185,6 +185,12 @@ void mcad_lane_refill(void)
     lane->chunk = index + 1;
     lane->cursor = chunk_words(index);
     lane->end = lane->cursor + chunk_bytes / sizeof(uint64_t);
+}
+
+void mcad_push_refill(uint64_t word)
+{
+    refill(&mcad_lane);
+    mcad_push(word);
 }
 
 void mcad_lane_yield_if_crowded(void)

@@ -24,17 +24,21 @@ struct lane {
 
 extern __thread struct lane mcad_lane __attribute__((tls_model("initial-exec")));
 
-/* Gives the calling thread's lane room for at least one word. */
-void mcad_lane_refill(void);
+/* Appends a word after giving the calling thread's lane room. */
+void mcad_push_refill(uint64_t word);
 
-/* Appends a record word: the hot path. */
+/* Appends a record word: the hot path. The rare case is a tail call, so that the common one saves
+ * no registers. */
 static inline void mcad_push(uint64_t word)
 {
-    if (__builtin_expect(mcad_lane.cursor == mcad_lane.end, 0)) {
-        mcad_lane_refill();
+    uint64_t *cursor = mcad_lane.cursor;
+    if (__builtin_expect(cursor == mcad_lane.end, 0)) {
+        mcad_push_refill(word);
+        return;
     }
+    mcad_lane.cursor = cursor + 1;
     /* The reader of a dead process takes what is there, so the word must appear whole. */
-    __atomic_store_n(mcad_lane.cursor++, word, __ATOMIC_RELAXED);
+    __atomic_store_n(cursor, word, __ATOMIC_RELAXED);
 }
 
 /* Hands over the calling thread's chunk if so many threads hold chunks that a blocked one with a
