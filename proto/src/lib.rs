@@ -4,5 +4,6 @@
 
 pub mod event;
 pub mod generated;
+pub mod trace;
 pub mod wire;
 pub mod word;

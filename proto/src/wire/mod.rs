@@ -25,5 +25,7 @@ pub use message::{
     VERSION, negotiate,
 };
 pub use parts::{ReportAssembler, report_parts};
+pub(crate) use read::{arch as read_arch, end as read_end, string_list, string_of};
 pub use token::tokens_equal;
 pub use write::encode;
+pub(crate) use write::{arch as write_arch, end as write_end};
