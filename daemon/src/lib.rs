@@ -8,6 +8,8 @@ pub mod install;
 pub mod memory;
 pub mod recorder;
 pub mod regions;
+pub mod remote;
+pub mod server;
 pub mod session;
 pub mod source;
 pub mod symbols;

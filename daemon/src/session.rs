@@ -8,8 +8,9 @@
 //! program runs to its end and the recording is whole.
 
 mod batch;
-mod feed;
+pub(crate) mod feed;
 mod limits;
+mod queue;
 mod simulate;
 mod state;
 
@@ -88,7 +89,7 @@ pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
     let started = Instant::now();
     let mut feeder = feed::Feeder::new(state, plan.record);
     let Some(options) = plan.analyse else {
-        let end = feeder.run(source, None);
+        let end = feeder.run(source, &mut feed::Nowhere);
         return Outcome {
             report: None,
             failure: None,
@@ -112,12 +113,15 @@ pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
             });
         match simulation {
             Ok(simulation) => {
-                let end = feeder.run(source, Some(feed::Queue::new(to_simulation, free)));
+                let mut queue = queue::Queue::new(to_simulation, free);
+                let end = feeder.run(source, &mut queue);
+                // The simulation ends when nothing more can come.
+                drop(queue);
                 (end, simulation.join().and_then(|caught| caught))
             }
             Err(error) => {
                 drop((to_simulation, free));
-                let end = feeder.run(source, None);
+                let end = feeder.run(source, &mut feed::Nowhere);
                 (end, Err(Box::new(SessionError::Thread(error)) as Box<_>))
             }
         }

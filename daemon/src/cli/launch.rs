@@ -30,19 +30,12 @@ impl Launch<'_> {
     /// The recorder is opened before the source, so that a path that cannot be written is told
     /// before anything runs.
     pub(super) fn recorder(&self) -> anyhow::Result<Option<Recorder>> {
-        self.record
-            .map(|path| {
-                crate::trace::create(path)
-                    .with_context(|| format!("cannot record to {}", path.display()))
-            })
-            .transpose()
+        self.record.map(open_recorder).transpose()
     }
 
     /// Runs the session.
     pub(super) fn run(self, source: &mut dyn Source, recorder: Option<Recorder>) -> Outcome {
-        let state = Arc::new(State::default());
-        signals::stop_on_signals(&state);
-        let progress = Progress::start(&state, self.quiet || self.analysis.is_none());
+        let (state, progress) = watched(self.quiet || self.analysis.is_none());
         let (analyse, regions) = match self.analysis {
             Some(analysis) => (Some(analysis.options), analysis.regions),
             None => (None, Vec::new()),
@@ -58,6 +51,19 @@ impl Launch<'_> {
         drop(progress);
         outcome
     }
+}
+
+/// Opens a trace file for writing.
+pub(super) fn open_recorder(path: &Path) -> anyhow::Result<Recorder> {
+    crate::trace::create(path).with_context(|| format!("cannot record to {}", path.display()))
+}
+
+/// A new session's state, stopped by signals and shown on the terminal.
+pub(super) fn watched(quiet: bool) -> (Arc<State>, Progress) {
+    let state = Arc::new(State::default());
+    signals::stop_on_signals(&state);
+    let progress = Progress::start(&state, quiet);
+    (state, progress)
 }
 
 /// Tells what an outcome has to tell and writes its report; `false` when something that was asked

@@ -6,6 +6,7 @@
 pub mod analysis;
 mod completions;
 mod cpus;
+mod daemon;
 mod doctor;
 pub mod exit;
 mod launch;
@@ -16,6 +17,8 @@ mod record;
 mod replay;
 pub mod run;
 mod signals;
+mod status;
+mod token;
 mod view;
 
 use std::ffi::OsString;
@@ -43,6 +46,12 @@ enum Command {
     Replay(replay::Args),
     /// Show a JSON report
     View(view::Args),
+    /// Serve sessions to other processes and machines
+    Daemon(daemon::Args),
+    /// Show a daemon's sessions
+    Status(status::StatusArgs),
+    /// End a daemon
+    Stop(status::StopArgs),
     /// List the CPU models
     Cpus(cpus::Args),
     /// Check what mcad needs and say how to get what is missing
@@ -70,17 +79,25 @@ fn mcad_run_command() -> clap::Command {
 /// Runs `mcad`.
 #[must_use]
 pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    init_logging();
     let command = match Mcad::try_parse_from(args) {
         Ok(mcad) => mcad.command,
         Err(error) => return usage(&error, ERROR),
     };
+    if !matches!(command, Command::Daemon(_)) {
+        init_logging("warn");
+    }
     let result = match command {
         // The exit statuses of mcad-run are its own.
         Command::Run(args) => return run::run(&args),
         Command::Record(args) => return record::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::View(args) => view::run(&args),
+        Command::Daemon(args) => {
+            init_logging("info");
+            daemon::run(&args)
+        }
+        Command::Status(args) => status::status(&args),
+        Command::Stop(args) => status::stop(&args),
         Command::Cpus(args) => cpus::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
@@ -95,7 +112,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// Runs `mcad-run`.
 #[must_use]
 pub fn mcad_run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    init_logging();
+    init_logging("warn");
     let matches = mcad_run_command().try_get_matches_from(args);
     match matches.and_then(|matches| run::Args::from_arg_matches(&matches)) {
         Ok(args) => run::run(&args),
@@ -110,19 +127,23 @@ fn usage(error: &clap::Error, status: u8) -> ExitCode {
     exit_code(if error.use_stderr() { status } else { 0 })
 }
 
-/// Prints an error with its causes on one line.
+/// Prints an error with its causes; what peers and files put into it does not reach the terminal
+/// as it is.
 fn tell(error: &anyhow::Error) {
-    eprintln!("mcad: {error:#}");
+    let text = format!("{error:#}");
+    let lines: Vec<_> = text.lines().map(mcad_viewers::escape::escape).collect();
+    eprintln!("mcad: {}", lines.join("\n"));
 }
 
-/// Logs go to stderr; `MCAD_LOG` filters them (`warn` by default).
-fn init_logging() {
+/// Logs go to stderr; `MCAD_LOG` filters them.
+fn init_logging(default: &str) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("MCAD_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
     // A second initialisation in one process (tests) keeps the first.
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_target(false)
         .try_init();
 }

@@ -7,12 +7,16 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use mcad_broker_abi::{BrokerSession, Config};
 use mcad_broker_qemu::program;
+use mcad_proto::event::EndReason;
 
 use super::analysis::AnalysisArgs;
 use super::exit::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE, exit_code, of_child};
-use super::launch::{Launch, settle};
+use super::launch::{Launch, open_recorder, settle, watched};
 use super::output::OutputArgs;
+use super::token::TokenArgs;
 use crate::install;
+use crate::remote::Address;
+use crate::remote::forward::{self, Forward};
 
 /// Options of `mcad-run`.
 #[derive(Debug, clap::Args)]
@@ -30,6 +34,11 @@ pub struct Args {
     /// Record the trace to FILE in the same run
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Let a daemon analyse: forward the trace there and show its report
+    #[arg(long, value_name = "ADDR", env = "MCAD_DAEMON")]
+    daemon: Option<Address>,
+    #[command(flatten)]
+    token: TokenArgs,
 }
 
 /// What to run, and with which emulator.
@@ -86,8 +95,11 @@ pub(super) fn run(args: &Args) -> ExitCode {
 }
 
 fn traced(args: &Args) -> anyhow::Result<u8> {
-    let analysis = args.analysis.resolve()?;
     args.output.check()?;
+    if let Some(address) = &args.daemon {
+        return forwarded(args, address);
+    }
+    let analysis = args.analysis.resolve()?;
     trace(
         &args.trace,
         Launch {
@@ -116,12 +128,44 @@ pub(super) fn trace(
     let mut source = program.open(memory)?;
     let outcome = launch.run(&mut source, recorder);
     let whole = settle(&outcome, output);
-    let status = of_child(&outcome.end);
-    if status == OWN_FAILURE
-        && let mcad_proto::event::EndReason::ProducerDied(what)
-        | mcad_proto::event::EndReason::Truncated(what) = &outcome.end
-    {
-        bail!("{what}");
+    ending(&outcome.end, whole)
+}
+
+/// The exit status after a session.
+fn ending(end: &EndReason, whole: bool) -> anyhow::Result<u8> {
+    match end {
+        EndReason::ProducerDied(what) | EndReason::Truncated(what) => bail!("{what}"),
+        end if whole => Ok(of_child(end)),
+        _ => Ok(OWN_FAILURE),
     }
-    Ok(if whole { status } else { OWN_FAILURE })
+}
+
+/// The program runs here, the analysis elsewhere.
+fn forwarded(args: &Args, address: &Address) -> anyhow::Result<u8> {
+    if let Err((status, error)) = args.trace.check_program() {
+        super::tell(&error);
+        return Ok(status);
+    }
+    let record = args.record.as_deref().map(open_recorder).transpose()?;
+    let forward = Forward {
+        address: address.clone(),
+        token: args.token.get()?.unwrap_or_default(),
+        options: args.analysis.to_pairs(),
+        record,
+    };
+    let mut source = args.trace.open(args.analysis.memory())?;
+    let state = watched(args.output.quiet);
+    let forwarded = forward::run(&mut source, forward, &state.0);
+    drop(state);
+    let mut whole = true;
+    if let Some(Err(error)) = &forwarded.recording {
+        eprintln!("mcad: {error}");
+        whole = false;
+    }
+    let report = forwarded.report.map_err(anyhow::Error::from);
+    if let Err(error) = report.and_then(|report| args.output.write(&report)) {
+        super::tell(&error);
+        whole = false;
+    }
+    ending(&forwarded.end, whole)
 }

@@ -1,11 +1,9 @@
-//! The feeding side of a session: pulls events, records them, queues them for the simulation.
+//! The feeding side of a session: pulls events, records them, passes them on.
 
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender};
 use mcad_proto::event::{EndReason, Event};
 
-use super::batch::Batch;
 use super::state::State;
 use crate::recorder::{Recorder, RecordingError};
 use crate::source::Source;
@@ -20,59 +18,25 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// Notices kept when there is no report to carry them.
 const MAX_NOTICES: usize = 100;
 
-/// The way to the simulation: full batches out, empty ones back.
-pub(super) struct Queue {
-    out: Sender<Batch>,
-    free: Receiver<Batch>,
-    batch: Batch,
-    /// Cleared when the simulation has gone.
-    open: bool,
+/// Where a feeder's events go: the queue to a simulation, or a daemon elsewhere.
+pub(crate) trait Downstream {
+    /// Takes an event; may wait, which makes the source wait.
+    fn event(&mut self, event: Event<'_>, state: &State);
+
+    /// Nothing came for a while: what is held back should go now.
+    fn idle(&mut self, state: &State);
 }
 
-impl Queue {
-    pub(super) fn new(out: Sender<Batch>, free: Receiver<Batch>) -> Self {
-        Self {
-            out,
-            free,
-            batch: Batch::default(),
-            open: true,
-        }
-    }
+/// Takes nothing: for recording alone.
+pub(crate) struct Nowhere;
 
-    fn add(&mut self, event: Event<'_>, state: &State) {
-        if !self.open {
-            return;
-        }
-        if let Event::Records { stream, words } = event {
-            let mut rest = words;
-            while !rest.is_empty() && self.open {
-                rest = self.batch.push_records(stream, rest);
-                if self.batch.is_full() {
-                    self.send(state);
-                }
-            }
-        } else {
-            self.batch.push(event);
-            if self.batch.is_full() {
-                self.send(state);
-            }
-        }
-    }
-
-    /// Hands the batch on; waits while the queue is full.
-    fn send(&mut self, state: &State) {
-        if self.batch.is_empty() || !self.open {
-            return;
-        }
-        let empty = self.free.try_recv().unwrap_or_default();
-        let full = std::mem::replace(&mut self.batch, empty);
-        state.queued(full.bytes() as u64);
-        self.open = self.out.send(full).is_ok();
-    }
+impl Downstream for Nowhere {
+    fn event(&mut self, _: Event<'_>, _: &State) {}
+    fn idle(&mut self, _: &State) {}
 }
 
 /// Pulls one source to its end.
-pub(super) struct Feeder<'s> {
+pub(crate) struct Feeder<'s> {
     state: &'s State,
     recorder: Option<Recorder>,
     recording_error: Option<RecordingError>,
@@ -81,7 +45,7 @@ pub(super) struct Feeder<'s> {
 }
 
 impl<'s> Feeder<'s> {
-    pub(super) const fn new(state: &'s State, recorder: Option<Recorder>) -> Self {
+    pub(crate) const fn new(state: &'s State, recorder: Option<Recorder>) -> Self {
         Self {
             state,
             recorder,
@@ -90,48 +54,58 @@ impl<'s> Feeder<'s> {
         }
     }
 
-    /// Pulls until the source ends and says how it did. The queue closes on return.
-    pub(super) fn run(&mut self, source: &mut dyn Source, mut queue: Option<Queue>) -> EndReason {
+    /// Pulls until the source ends, passes its end on, and says how it ended.
+    pub(crate) fn run(
+        &mut self,
+        source: &mut dyn Source,
+        downstream: &mut dyn Downstream,
+    ) -> EndReason {
         let mut stopped = None;
         let end = loop {
             if self.state.is_stopping() && stopped.is_none() {
                 stopped = Some(Instant::now());
                 source.stop();
             }
-            match source.next(POLL) {
-                Ok(Some(Event::End(reason))) => break reason,
-                Ok(Some(event)) => {
-                    if let Event::Records { words, .. } = &event {
-                        self.state.received(words.len() as u64);
-                    }
-                    self.record(&event);
-                    if let Event::Notice(text) = &event
-                        && self.notices.len() < MAX_NOTICES
-                    {
-                        self.notices.push(text.clone());
-                    }
-                    if let Some(queue) = &mut queue {
-                        queue.add(event, self.state);
-                    }
+            let mut end = None;
+            let mut came = false;
+            let pulled = source.pull(POLL, &mut |event| {
+                came = true;
+                match event {
+                    Event::End(reason) => end = Some(reason),
+                    event => self.take(event, downstream),
                 }
-                Ok(None) => {
-                    if stopped.is_some_and(|since| since.elapsed() > STOP_PATIENCE) {
-                        let text = "stopped; the source did not end by itself";
-                        break EndReason::Truncated(text.to_owned());
-                    }
-                    if let Some(queue) = &mut queue {
-                        queue.send(self.state);
-                    }
+            });
+            if let Some(end) = end {
+                break end;
+            }
+            if let Err(reason) = pulled {
+                break EndReason::Truncated(reason);
+            }
+            if !came {
+                if stopped.is_some_and(|since: Instant| since.elapsed() > STOP_PATIENCE) {
+                    let text = "stopped; the source did not end by itself";
+                    break EndReason::Truncated(text.to_owned());
                 }
-                Err(reason) => break EndReason::Truncated(reason),
+                downstream.idle(self.state);
             }
         };
         self.record(&Event::End(end.clone()));
-        if let Some(queue) = &mut queue {
-            queue.add(Event::End(end.clone()), self.state);
-            queue.send(self.state);
-        }
+        downstream.event(Event::End(end.clone()), self.state);
+        downstream.idle(self.state);
         end
+    }
+
+    fn take(&mut self, event: Event<'_>, downstream: &mut dyn Downstream) {
+        if let Event::Records { words, .. } = &event {
+            self.state.received(words.len() as u64);
+        }
+        if let Event::Notice(text) = &event
+            && self.notices.len() < MAX_NOTICES
+        {
+            self.notices.push(text.clone());
+        }
+        self.record(&event);
+        downstream.event(event, self.state);
     }
 
     /// A recording that cannot go on is given up with one message; the analysis goes on.
@@ -140,14 +114,13 @@ impl<'s> Feeder<'s> {
             return;
         };
         if let Err(error) = recorder.event(event) {
-            tracing::error!("{error}");
             self.recording_error = Some(error);
             self.recorder = None;
         }
     }
 
     /// Completes the recording; `None` when none was asked for.
-    pub(super) fn finish_recording(&mut self) -> Option<Result<(), RecordingError>> {
+    pub(crate) fn finish_recording(&mut self) -> Option<Result<(), RecordingError>> {
         match (self.recorder.take(), self.recording_error.take()) {
             (_, Some(error)) => Some(Err(error)),
             (Some(recorder), None) => Some(recorder.finish()),

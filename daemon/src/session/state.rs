@@ -42,11 +42,11 @@ impl State {
         }
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    pub(super) fn simulated(&self, progress: mcad_core::simulation::Progress) {
+    pub(crate) fn simulated(&self, progress: mcad_core::simulation::Progress) {
         self.instructions
             .store(progress.instructions, Ordering::Relaxed);
         self.cycles.store(progress.cycles, Ordering::Relaxed);

@@ -21,16 +21,17 @@ enum Step {
 struct Script(std::vec::IntoIter<Step>);
 
 impl Source for Script {
-    fn next(&mut self, _: Duration) -> Result<Option<Event<'_>>, String> {
+    fn pull(&mut self, _: Duration, take: &mut dyn FnMut(Event<'_>)) -> Result<(), String> {
         match self.0.next() {
-            Some(Step::Give(event)) => Ok(Some(event)),
-            Some(Step::Fail(text)) => Err(text.to_owned()),
-            Some(Step::Silence) => Ok(None),
-            None => Err("the script is over".to_owned()),
+            Some(Step::Give(event)) => take(event),
+            Some(Step::Fail(text)) => return Err(text.to_owned()),
+            Some(Step::Silence) => {}
+            None => return Err("the script is over".to_owned()),
         }
+        Ok(())
     }
 
-    fn stop(&self) {}
+    fn stop(&mut self) {}
 }
 
 fn info() -> Event<'static> {
@@ -147,16 +148,17 @@ fn dictionaries_beyond_the_limit_end_the_analysis() {
 
 #[test]
 fn a_stopped_session_tells_its_source() {
-    struct Endless(std::sync::atomic::AtomicBool);
+    struct Endless(bool);
     impl Source for Endless {
-        fn next(&mut self, _: Duration) -> Result<Option<Event<'_>>, String> {
-            if *self.0.get_mut() {
-                return Ok(Some(Event::End(EndReason::Signaled(9))));
-            }
-            Ok(Some(Event::StreamStart(StreamId(0))))
+        fn pull(&mut self, _: Duration, take: &mut dyn FnMut(Event<'_>)) -> Result<(), String> {
+            take(match self.0 {
+                true => Event::End(EndReason::Signaled(9)),
+                false => Event::StreamStart(StreamId(0)),
+            });
+            Ok(())
         }
-        fn stop(&self) {
-            self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        fn stop(&mut self) {
+            self.0 = true;
         }
     }
     let state = State::default();
@@ -168,6 +170,6 @@ fn a_stopped_session_tells_its_source() {
         memory: MemoryLimit::LOCAL,
         source: "test".into(),
     };
-    let outcome = run(&mut Endless(false.into()), plan, &state);
+    let outcome = run(&mut Endless(false), plan, &state);
     assert_eq!(outcome.end, EndReason::Signaled(9));
 }

@@ -1,0 +1,152 @@
+//! `mcad daemon`: sessions of several clients at once.
+//!
+//! One tokio task accepts connections and greets each in a task of its own, with time limits. A
+//! greeted session moves to a thread with its socket, where [`crate::session`] runs as it does for
+//! a local program; the socket is read only as fast as the simulation goes. Whatever a client
+//! does ends its own session at most, with a line in the log.
+
+mod control;
+mod handshake;
+mod listen;
+mod registry;
+mod serve;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+
+use crate::remote::Address;
+pub use listen::ListenError;
+use listen::Listener;
+use registry::Registry;
+
+/// Connections that may be in the greeting at once, beside the running sessions.
+const GREETINGS: usize = 64;
+
+/// How a daemon runs.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen.
+    pub listen: Address,
+    /// Whether an address that other machines reach is meant.
+    pub allow_remote: bool,
+    /// Secret that clients must know; needed for TCP.
+    pub token: Option<String>,
+    /// Most sessions at once.
+    pub max_sessions: u32,
+    /// Bytes that all sessions together may keep.
+    pub max_memory: u64,
+    /// Longest wait for a greeting.
+    pub handshake_timeout: Duration,
+    /// Longest silence of a client.
+    pub idle_timeout: Duration,
+    /// Directory for the reports of all sessions.
+    pub reports: Option<PathBuf>,
+}
+
+/// How the daemon is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Ending {
+    /// It is not.
+    No,
+    /// Running sessions are asked to stop and are finished with what they have.
+    Gently,
+    /// At once.
+    Now,
+}
+
+/// What all tasks share.
+struct Shared {
+    config: Config,
+    registry: Registry,
+    ending: watch::Sender<Ending>,
+}
+
+impl Shared {
+    fn end(&self, how: Ending) {
+        self.ending.send_modify(|now| *now = how.max(*now));
+    }
+}
+
+/// Runs until SIGTERM, SIGINT or a client's request ends it. `ready` is told the address listened
+/// on, with the port that the system chose.
+///
+/// # Errors
+/// [`ListenError`] when the address cannot be listened on.
+pub async fn run(config: Config, ready: impl FnOnce(&Address)) -> Result<(), ListenError> {
+    let listener = Listener::bind(&config).await?;
+    ready(listener.address());
+    let (ending, mut asked) = watch::channel(Ending::No);
+    let shared = Arc::new(Shared {
+        registry: Registry::new(config.max_sessions),
+        config,
+        ending,
+    });
+    let signals = tokio::spawn(watch_signals(Arc::clone(&shared)));
+    let greetings = Arc::new(Semaphore::new(GREETINGS));
+    loop {
+        tokio::select! {
+            _ = asked.wait_for(|ending| *ending != Ending::No) => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    let Ok(permit) = Arc::clone(&greetings).try_acquire_owned() else {
+                        tracing::warn!(%peer, "refused: too many connections are being greeted");
+                        continue;
+                    };
+                    let shared = Arc::clone(&shared);
+                    tokio::spawn(async move {
+                        handshake::greet(shared, stream, peer).await;
+                        drop(permit);
+                    });
+                }
+                Err(error) => {
+                    // Out of descriptors, most often; trying at once again would only spin.
+                    tracing::error!(%error, "cannot accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+    drop(listener);
+    let running = shared.registry.stop_all();
+    tracing::info!(
+        running,
+        "ending: running sessions are finished with what they have"
+    );
+    tokio::select! {
+        () = shared.registry.wait_until_empty() => {}
+        _ = asked.wait_for(|ending| *ending == Ending::Now) => {
+            tracing::warn!(running = shared.registry.running(), "sessions were cut off");
+        }
+    }
+    signals.abort();
+    Ok(())
+}
+
+/// The first signal ends gently, the second at once.
+async fn watch_signals(shared: Arc<Shared>) {
+    let (Ok(mut terminate), Ok(mut interrupt)) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) else {
+        tracing::warn!("signals are not watched");
+        return;
+    };
+    let mut how = Ending::Gently;
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => shared.end(how),
+            _ = interrupt.recv() => shared.end(how),
+        }
+        how = Ending::Now;
+    }
+}
+
+/// A future's value, or `None` when the time is over.
+async fn in_time<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(limit, future).await.ok()
+}
