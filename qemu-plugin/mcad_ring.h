@@ -46,6 +46,11 @@
 /* Options that the reader sets. */
 #define MCAD_RING_MEMORY 1u /* record memory accesses */
 
+/* mcad_ring_header.attached: a ring serves one emulator, once. */
+#define MCAD_DETACHED 0u
+#define MCAD_ATTACHED 1u
+#define MCAD_ATTACHING 2u
+
 /* mcad_ring_header.exec_state */
 #define MCAD_EXEC_NONE 0u
 #define MCAD_EXEC_TRIED 1u /* inside execve; it succeeded if the process never takes this back */
@@ -69,7 +74,7 @@ struct mcad_ring_header {
     uint8_t pad0[56];
 
     /* Written once by the plugin when it is loaded. */
-    uint32_t attached; /* 1 when the rest of this line is valid */
+    uint32_t attached; /* MCAD_ATTACHED when the rest of this line is valid */
     uint32_t producer_pid;
     uint32_t api_min; /* plugin API versions of this QEMU */
     uint32_t api_current;
@@ -81,7 +86,8 @@ struct mcad_ring_header {
     uint32_t ended; /* 1: the emulator announced a regular end */
     uint32_t exec_state;
     uint32_t silenced; /* 1: the plugin stopped recording in the traced process */
-    uint8_t pad2[52];
+    uint32_t exit_status; /* of the last exit or exit_group, as wait gives it: 0 to 255 */
+    uint8_t pad2[48];
 
     /* Ready queue. */
     uint32_t ready_tail; /* writers; the reader sleeps on it */
@@ -146,7 +152,8 @@ struct mcad_message_block {
 };
 
 /* Followed by path_bytes of path. Sent before the first block definition inside the mapping; a
- * later module that overlaps an earlier one replaces it there for the definitions that follow. */
+ * later module that overlaps an earlier one replaces it there for the definitions that follow;
+ * memory without a file does so under the name [anonymous]. */
 struct mcad_message_module {
     struct mcad_message head;
     uint64_t start;

@@ -2,7 +2,9 @@
  *
  * Modules from /proc/self/maps. Mappings are not chosen by their permissions: pages that hold
  * guest code show as r--p. A mapping is sent when the first block inside it is defined, so data
- * files never are. Neighbours that continue the same file count as one.
+ * files never are. Neighbours that continue the same file count as one. Anonymous memory is no
+ * module, unless it lies where one was that was sent: then it replaces that under the name
+ * [anonymous], or the code would be taken for the file's.
  */
 #include "modules.h"
 
@@ -28,6 +30,7 @@ struct map {
 
 static struct map emulator;
 static struct map guest;
+static struct map sent; /* everything sent, overlaps and all */
 static bool changed = true; /* atomic */
 
 static char *read_maps(void)
@@ -88,12 +91,16 @@ static bool parse_line(char *line, struct mapping *out)
     }
     out->path = at;
     out->sent = false;
-    return *at == '/' && out->inode != 0;
+    if (*at != '/' || out->inode == 0) {
+        out->inode = 0;
+        out->path = (char *)"[anonymous]";
+    }
+    return true;
 }
 
 static bool continues(const struct mapping *before, const struct mapping *after)
 {
-    return before->end == after->start && before->inode == after->inode &&
+    return before->end == after->start && before->inode == after->inode && after->inode != 0 &&
            before->device == after->device &&
            before->offset + (before->end - before->start) == after->offset;
 }
@@ -112,6 +119,16 @@ static const struct mapping *find(const struct map *map, uint64_t host)
         }
     }
     return NULL;
+}
+
+static bool overlaps(const struct map *map, const struct mapping *mapping)
+{
+    for (size_t i = 0; i < map->count; i++) {
+        if (mapping->start < map->at[i].end && mapping->end > map->at[i].start) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool append(struct map *map, const struct mapping *mapping)
@@ -191,6 +208,10 @@ void mcad_modules_cover(uint64_t address, uint64_t host)
         return;
     }
     mapping->sent = true;
+    if (mapping->inode == 0 && !overlaps(&sent, mapping)) {
+        return;
+    }
+    append(&sent, mapping);
     uint64_t to_guest = address - host;
     size_t length = strnlen(mapping->path, MCAD_RING_PATH_BYTES * 4);
     struct mcad_message_module module = {

@@ -11,7 +11,7 @@
  * guest's program is loaded. */
 void mcad_modules_init(void);
 
-/* The guest mapped a file: look again before the next definition. Any thread. */
+/* The guest changed its mappings: look again before the next definition. Any thread. */
 void mcad_modules_changed(void);
 
 /* Sends the module that holds guest address `address` (at `host` in this process), unless it was

@@ -315,6 +315,13 @@ bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, in
         fprintf(stderr, "mcad plugin: no room for a thread key or fork handler\n");
         return false;
     }
+    uint32_t detached = MCAD_DETACHED;
+    if (!__atomic_compare_exchange_n(&ring->attached, &detached, MCAD_ATTACHING, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        fprintf(stderr, "mcad plugin: the ring %s serves another program\n",
+                path != NULL ? path : "given");
+        return false;
+    }
     if (!take_chunk(&control_chunk)) {
         return false;
     }
@@ -324,6 +331,6 @@ bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, in
     ring->api_min = (uint32_t)api_min;
     ring->api_current = (uint32_t)api_current;
     ring->api_used = (uint32_t)api_used;
-    __atomic_store_n(&ring->attached, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&ring->attached, MCAD_ATTACHED, __ATOMIC_RELEASE);
     return true;
 }

@@ -16,14 +16,19 @@
 /* Numbers of the x86-64 guest, not of the host. */
 enum {
     GUEST_MMAP = 9,
+    GUEST_MUNMAP = 11,
     GUEST_MREMAP = 25,
     GUEST_EXECVE = 59,
+    GUEST_EXIT = 60,
+    GUEST_EXIT_GROUP = 231,
     GUEST_EXECVEAT = 322,
 };
 
+#define GUEST_MAP_FIXED 0x10
 #define GUEST_MAP_ANONYMOUS 0x20
 
-static __thread bool maps_file;
+/* Whether the call under way can change where files are mapped. */
+static __thread bool moves_files;
 
 /* The guest's pointer may be wild, so the kernel does the copying. */
 static void note_exec_path(uint64_t pointer)
@@ -54,15 +59,20 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
     }
     switch (number) {
     case GUEST_MMAP:
-        maps_file = (a4 & GUEST_MAP_ANONYMOUS) == 0;
+        moves_files = (a4 & GUEST_MAP_ANONYMOUS) == 0 || (a4 & GUEST_MAP_FIXED) != 0;
         break;
+    case GUEST_MUNMAP:
     case GUEST_MREMAP:
-        maps_file = true;
+        moves_files = true;
         break;
     case GUEST_EXECVE:
     case GUEST_EXECVEAT:
         note_exec_path(number == GUEST_EXECVE ? a1 : a2);
         __atomic_store_n(&mcad_ring()->exec_state, MCAD_EXEC_TRIED, __ATOMIC_RELEASE);
+        break;
+    case GUEST_EXIT: /* of the last thread it is the program's */
+    case GUEST_EXIT_GROUP:
+        __atomic_store_n(&mcad_ring()->exit_status, a1 & 0xff, __ATOMIC_RELAXED);
         break;
     default:
         break;
@@ -78,8 +88,9 @@ static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number
     }
     switch (number) {
     case GUEST_MMAP:
+    case GUEST_MUNMAP:
     case GUEST_MREMAP:
-        if (maps_file) {
+        if (moves_files) {
             mcad_modules_changed();
         }
         break;

@@ -5,6 +5,8 @@
 //! foreign: the guest shares the emulator's address space and may write anywhere, so every index
 //! and length is checked and words are copied out before anyone looks at them.
 
+use std::path::PathBuf;
+
 pub mod control;
 pub mod layout;
 pub mod memory;
@@ -22,6 +24,9 @@ pub enum RingError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The name for the ring is taken.
+    #[error("{}: exists already; the ring needs a new file", .0.display())]
+    Exists(PathBuf),
     /// The writer broke the protocol (a guest that overwrote the emulator's memory can do that).
     #[error("the ring is damaged: {0}")]
     Damaged(String),

@@ -43,7 +43,12 @@ fn modified_code_gets_new_ids() {
     let jitted: Vec<usize> = jitted
         .iter()
         .copied()
-        .filter(|&id| module_of(&trace, page(id) << 12).is_none())
+        .filter(|&id| {
+            matches!(
+                module_of(&trace, page(id) << 12),
+                None | Some("[anonymous]")
+            )
+        })
         .collect();
     assert_eq!(jitted.len(), 50, "one id for each code");
     for id in jitted {
@@ -141,6 +146,49 @@ fn code_is_found_in_its_files() {
     }
     let foreign = trace.modules.iter().find(|m| m.path.contains("qemu"));
     assert_eq!(foreign, None, "the emulator is no module of the guest");
+}
+
+/// Code that is generated where a library was must not pass for the library's.
+#[test]
+fn anonymous_code_replaces_an_unmapped_module() {
+    let programs = Programs::new();
+    programs.c(
+        "gone.so",
+        &["-shared", "-fPIC"],
+        "int f(int x) { return x + 41; }",
+    );
+    let gone = programs.path("gone.so");
+    let program = programs.c(
+        "unload",
+        &[],
+        &format!(
+            r#"
+            #include <dlfcn.h>
+            #include <string.h>
+            #include <sys/mman.h>
+            int main(void) {{
+                void *h = dlopen("{gone}", RTLD_NOW);
+                int (*f)(int) = (int (*)(int))dlsym(h, "f");
+                if (f(1) != 42) return 1;
+                dlclose(h);
+                char *page = (char *)((unsigned long)f & ~4095ul);
+                char *p = mmap(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+                static const char code[] = {{0x8d, 0x47, 77, 0xc3}}; /* lea eax, [rdi + 77] */
+                memcpy(p + 64, code, sizeof code);
+                return p == page && ((int (*)(int))(p + 64))(3) == 80 ? 0 : 2;
+            }}"#
+        ),
+    );
+    let trace = Run::new().run(&[&program]);
+    assert_eq!(trace.end, EXITED);
+    let made = trace
+        .blocks
+        .iter()
+        .find(|block| block.bytes == [0x8d, 0x47, 77, 0xc3])
+        .unwrap();
+    assert_eq!(module_of(&trace, made.address), Some("[anonymous]"));
+    assert!(trace.modules.iter().any(|m| m.path.ends_with("gone.so")));
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub const HEADER_BYTES: usize = 4096;
 pub const PATH_BYTES: usize = 1024;
 /// `MCAD_RING_MEMORY`: record memory accesses.
 pub const OPTION_MEMORY: u32 = 1;
+/// `MCAD_ATTACHED`.
+pub const ATTACHED: u32 = 1;
 /// `MCAD_EXEC_TRIED`.
 pub const EXEC_TRIED: u32 = 1;
 /// `MCAD_CHUNK_FREE`.
@@ -68,7 +70,8 @@ pub struct Header {
     pub ended: AtomicU32,
     pub exec_state: AtomicU32,
     pub silenced: AtomicU32,
-    pad2: [AtomicU8; 52],
+    pub exit_status: AtomicU32,
+    pad2: [AtomicU8; 48],
 
     pub ready_tail: AtomicU32,
     pad3: [AtomicU8; 60],

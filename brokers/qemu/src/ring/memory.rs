@@ -3,14 +3,17 @@
 //! The memory is an anonymous file (`memfd_create`), which needs neither `/dev/shm` nor a clean-up
 //! and is not bound by the small `/dev/shm` of containers. Where that is refused it is an unlinked
 //! file in the directory for temporary files, its blocks reserved, so that a full disk is an error
-//! here and not a SIGBUS in the guest.
+//! here and not a SIGBUS in the guest. A ring with a name is for an emulator that someone else
+//! starts.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{MmapAsRawDesc, MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, MemfdFlags};
+use rustix::io::Errno;
 
 use super::RingError;
 use super::layout::{Desc, HEADER_BYTES, Header, MAGIC, VERSION};
@@ -45,26 +48,48 @@ pub struct Created {
 }
 
 impl Memory {
-    /// Creates a ring of about `mib` MiB (rounded to a power of two, at least 1).
+    /// Creates an anonymous ring of about `mib` MiB (rounded to a power of two, at least 1).
     ///
     /// # Errors
     /// [`RingError::Create`].
     pub fn create(mib: u64, options: u32) -> Result<Created, RingError> {
         let fail = |source: io::Error| RingError::Create { mib, source };
-        let wanted = usize::try_from(mib)
-            .unwrap_or(usize::MAX)
-            .saturating_mul((1 << 20) / CHUNK_BYTES);
-        let count = wanted.clamp(MIN_CHUNKS, MAX_CHUNKS).next_power_of_two();
-        let descs = HEADER_BYTES;
-        let ready = descs + count * size_of::<Desc>();
-        let free = ready + count * size_of::<u32>();
-        let chunks = (free + count * size_of::<u32>()).next_multiple_of(HEADER_BYTES);
-        let total = chunks + count * CHUNK_BYTES;
+        let count = chunk_count(mib);
+        let (fd, notice) = anonymous_file(total_bytes(count)).map_err(fail)?;
+        let memory = Self::map(&fd, count, options).map_err(fail)?;
+        Ok(Created { memory, fd, notice })
+    }
 
-        let (fd, notice) = shared_file(total as u64).map_err(fail)?;
-        let map = MmapOptions::new().len(total).map_raw(&fd).map_err(fail)?;
+    /// Creates a ring in a new file that an emulator started by someone else can open. It appears
+    /// under its name complete, only for the own user.
+    ///
+    /// # Errors
+    /// [`RingError::Create`]; [`RingError::Exists`] when the file is there.
+    pub fn create_at(path: &Path, mib: u64, options: u32) -> Result<Self, RingError> {
+        let fail = |source: io::Error| RingError::Create { mib, source };
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let count = chunk_count(mib);
+        let file = tempfile::NamedTempFile::new_in(directory).map_err(fail)?;
+        reserve(file.as_file().as_fd(), total_bytes(count)).map_err(fail)?;
+        let memory = Self::map(&file, count, options).map_err(fail)?;
+        file.persist_noclobber(path)
+            .map_err(|error| match error.error.kind() {
+                io::ErrorKind::AlreadyExists => RingError::Exists(path.to_owned()),
+                _ => fail(error.error),
+            })?;
+        Ok(memory)
+    }
+
+    /// Maps a zeroed file of `total_bytes(count)` and writes the constant part of the header.
+    fn map(file: impl MmapAsRawDesc, count: usize, options: u32) -> io::Result<Self> {
+        let (descs, ready, free, chunks) = offsets(count);
+        let total = total_bytes(count);
+        let length = usize::try_from(total).map_err(io::Error::other)?;
         let memory = Self {
-            map,
+            map: MmapOptions::new().len(length).map_raw(file)?,
             chunk_count: count,
             descs,
             ready,
@@ -74,7 +99,7 @@ impl Memory {
         let header = memory.header();
         header.version.store(VERSION, Relaxed);
         header.header_bytes.store(HEADER_BYTES as u32, Relaxed);
-        header.total_bytes.store(total as u64, Relaxed);
+        header.total_bytes.store(total, Relaxed);
         header.chunk_count.store(count as u32, Relaxed);
         header.chunk_bytes.store(CHUNK_BYTES as u32, Relaxed);
         header.descs_offset.store(descs as u64, Relaxed);
@@ -83,12 +108,12 @@ impl Memory {
         header.chunks_offset.store(chunks as u64, Relaxed);
         header.reader_pid.store(std::process::id(), Relaxed);
         header.options.store(options, Relaxed);
-        for index in 0..count {
-            memory.free_slot(index as u32).store(index as u32, Relaxed);
+        for index in 0..count as u32 {
+            memory.free_slot(index).store(index, Relaxed);
         }
         header.free_tail.store(count as u32, Relaxed);
         header.magic.store(MAGIC, Release);
-        Ok(Created { memory, fd, notice })
+        Ok(memory)
     }
 
     /// The header.
@@ -156,20 +181,125 @@ impl Memory {
     }
 }
 
-/// A zeroed file of `bytes` that other processes can map.
-fn shared_file(bytes: u64) -> io::Result<(OwnedFd, Option<String>)> {
+/// Chunks of a ring of about `mib` MiB.
+fn chunk_count(mib: u64) -> usize {
+    usize::try_from(mib)
+        .unwrap_or(usize::MAX)
+        .saturating_mul((1 << 20) / CHUNK_BYTES)
+        .clamp(MIN_CHUNKS, MAX_CHUNKS)
+        .next_power_of_two()
+}
+
+/// Where descriptors, ready queue, free queue and chunks begin.
+const fn offsets(count: usize) -> (usize, usize, usize, usize) {
+    let descs = HEADER_BYTES;
+    let ready = descs + count * size_of::<Desc>();
+    let free = ready + count * size_of::<u32>();
+    let chunks = (free + count * size_of::<u32>()).next_multiple_of(HEADER_BYTES);
+    (descs, ready, free, chunks)
+}
+
+const fn total_bytes(count: usize) -> u64 {
+    (offsets(count).3 + count * CHUNK_BYTES) as u64
+}
+
+/// A zeroed file of `bytes` without a name, that other processes can map.
+fn anonymous_file(bytes: u64) -> io::Result<(OwnedFd, Option<String>)> {
     let anonymous = rustix::fs::memfd_create("mcad-ring", MemfdFlags::CLOEXEC)
         .and_then(|fd| rustix::fs::ftruncate(&fd, bytes).map(|()| fd));
     match anonymous {
         Ok(fd) => Ok((fd, None)),
         Err(error) => {
-            let fd: OwnedFd = tempfile::tempfile()?.into();
-            rustix::fs::fallocate(fd.as_fd(), FallocateFlags::empty(), 0, bytes)?;
             let notice = format!(
                 "no anonymous shared memory ({error}): the ring is a file in {}; it may cost speed",
                 std::env::temp_dir().display()
             );
-            Ok((fd, Some(notice)))
+            Ok((temporary_file(bytes)?, Some(notice)))
         }
+    }
+}
+
+/// The same in the directory for temporary files.
+fn temporary_file(bytes: u64) -> io::Result<OwnedFd> {
+    let fd: OwnedFd = tempfile::tempfile()?.into();
+    reserve(fd.as_fd(), bytes)?;
+    Ok(fd)
+}
+
+/// Gives a file its size with its blocks, so that writing to it cannot fail later.
+fn reserve(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(fd, FallocateFlags::empty(), 0, bytes) {
+        // Not every file system can; then zeroes do it.
+        Err(Errno::OPNOTSUPP) => {
+            let zeroes = [0; 1 << 16];
+            let mut at = 0;
+            while at < bytes {
+                let part = zeroes.len().min((bytes - at) as usize);
+                at += rustix::io::pwrite(fd, &zeroes[..part], at)? as u64;
+            }
+            Ok(())
+        }
+        other => Ok(other?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{FileExt, MetadataExt};
+
+    #[test]
+    fn parts_do_not_overlap_and_fit() {
+        for mib in [0, 1, 3, 32, 100] {
+            let count = chunk_count(mib);
+            assert!(count.is_power_of_two() && count >= MIN_CHUNKS);
+            let (descs, ready, free, chunks) = offsets(count);
+            assert_eq!(descs % 64, 0);
+            assert_eq!(chunks % 4096, 0);
+            assert!(ready >= descs + count * 64);
+            assert!(free >= ready + count * 4);
+            assert!(chunks >= free + count * 4);
+            assert_eq!(total_bytes(count), (chunks + count * CHUNK_BYTES) as u64);
+        }
+        assert_eq!(chunk_count(u64::MAX), MAX_CHUNKS);
+    }
+
+    #[test]
+    fn a_fresh_ring_has_every_chunk_free_and_zero() {
+        let created = Memory::create(1, 0).unwrap();
+        let memory = created.memory;
+        assert_eq!(created.notice, None);
+        let count = memory.chunk_count() as u32;
+        assert_eq!(memory.header().free_tail.load(Relaxed), count);
+        for index in 0..count {
+            assert_eq!(memory.free_slot(index).load(Relaxed), index);
+            let words = memory.words(index).unwrap();
+            assert!(words.iter().all(|word| word.load(Relaxed) == 0));
+        }
+        assert!(memory.words(count).is_none() && memory.desc(count).is_none());
+    }
+
+    #[test]
+    fn the_fall_back_is_reserved_on_disk() {
+        let bytes = total_bytes(MIN_CHUNKS);
+        let file: std::fs::File = temporary_file(bytes).unwrap().into();
+        let meta = file.metadata().unwrap();
+        assert_eq!(meta.len(), bytes);
+        assert!(meta.blocks() * 512 >= bytes);
+        let memory = Memory::map(&file, MIN_CHUNKS, 0);
+        drop(memory);
+        let mut magic = [0; 8];
+        file.read_exact_at(&mut magic, 0).unwrap();
+        assert_eq!(u64::from_le_bytes(magic), MAGIC);
+    }
+
+    #[test]
+    fn an_existing_file_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ring");
+        std::fs::write(&path, "precious").unwrap();
+        let error = Memory::create_at(&path, 1, 0).unwrap_err();
+        assert!(matches!(error, RingError::Exists(_)), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     }
 }
