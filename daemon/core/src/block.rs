@@ -148,6 +148,12 @@ impl Block {
         })
     }
 
+    /// Fused µops of one iteration.
+    #[must_use]
+    pub fn fused_uops(&self) -> u64 {
+        self.program.instrs.iter().map(|i| u64::from(i.fused)).sum()
+    }
+
     /// The notion that [`Mode::Auto`] stands for.
     #[must_use]
     pub fn natural_mode(&self) -> Mode {

@@ -1,15 +1,26 @@
 //! One session's simulation: events in, a [`Report`] out.
 //!
-//! [`Simulation`] owns the block dictionary and, per guest thread and CPU model, one analysis. It
+//! [`Simulation`] owns the block dictionary, puts each thread's records together to executed
+//! blocks ([`execution`]) and hands them to one pipeline per CPU model and thread ([`core`]). It
 //! does no I/O and its result does not depend on how the records were cut into events.
+
+mod build;
+pub mod core;
+pub mod dictionary;
+pub mod execution;
+pub mod region;
 
 use std::sync::Arc;
 
-use mcad_proto::event::Event;
-use mcad_proto::word::GuestAddr;
+use mcad_proto::event::{EndReason, Event, RegionDef, SessionInfo};
+use mcad_proto::word::{BlockId, GuestAddr, StreamId};
+use rustc_hash::FxHashMap;
 
+use self::core::Core;
 use crate::machine::CpuModel;
-use crate::report::Report;
+use crate::report::{Module, Report, TraceStats};
+use dictionary::Dictionary;
+use execution::{Assembler, BadRecord};
 
 /// Which analysis runs over the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,16 +96,65 @@ impl Symbolizer for NoSymbols {
     }
 }
 
+/// Most threads that may be alive at once: each has a pipeline per CPU model.
+const MAX_THREADS: usize = 4096;
+
+/// Executions of one block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Executed {
+    times: u64,
+    instructions: u64,
+}
+
 /// A running simulation.
 pub struct Simulation {
-    _options: Options,
+    options: Options,
+    cores: Vec<Core>,
+    dictionary: Dictionary,
+    threads: FxHashMap<StreamId, Assembler>,
+    executed: Vec<Executed>,
+    session: Option<SessionInfo>,
+    modules: Vec<Module>,
+    regions: Vec<RegionDef>,
+    stats: TraceStats,
+    notices: Vec<String>,
+    end: Option<EndReason>,
 }
 
 impl Simulation {
     /// Starts a simulation.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self { _options: options }
+        let pipeline = options.analyses.contains(&AnalysisKind::Pipeline);
+        let cores = if pipeline {
+            options
+                .cpus
+                .iter()
+                .map(|m| Core::new(Arc::clone(m)))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        Self {
+            options,
+            cores,
+            dictionary: Dictionary::default(),
+            threads: FxHashMap::default(),
+            executed: Vec::new(),
+            session: None,
+            modules: Vec::new(),
+            regions: Vec::new(),
+            stats: TraceStats::default(),
+            notices: Vec::new(),
+            end: None,
+        }
+    }
+
+    fn broken(&self, what: String) -> SimulationError {
+        SimulationError::BrokenStream {
+            records: self.stats.records,
+            what,
+        }
     }
 
     /// Takes the next event.
@@ -102,31 +162,177 @@ impl Simulation {
     /// # Errors
     /// [`SimulationError`] when the stream is broken; what came before stays valid and
     /// [`Simulation::finish`] may still be called.
-    pub fn event(&mut self, _event: &Event<'_>) -> Result<(), SimulationError> {
+    pub fn event(&mut self, event: &Event<'_>) -> Result<(), SimulationError> {
+        if self.end.is_some() {
+            return Err(self.broken("an event after the end".into()));
+        }
+        match event {
+            Event::Session(info) => {
+                if self.session.is_some() {
+                    return Err(self.broken("a second start of session".into()));
+                }
+                self.session = Some(info.clone());
+            }
+            Event::Block(def) => {
+                let new = self.dictionary.define(def).map_err(|e| self.broken(e))?;
+                if let Some(decoded) = new {
+                    for core in &mut self.cores {
+                        core.define(def.id, &decoded);
+                    }
+                    let place = def.id.0 as usize;
+                    if self.executed.len() <= place {
+                        self.executed.resize(place + 1, Executed::default());
+                    }
+                }
+            }
+            Event::Module(module) => self.modules.push(Module {
+                path: module.path.clone(),
+                start: format!("{:#x}", module.start.0),
+                end: format!("{:#x}", module.end.0),
+            }),
+            Event::Region(region) => self.regions.push(region.clone()),
+            Event::StreamStart(stream) => self.start_thread(*stream)?,
+            Event::Records { stream, words } => return self.records(*stream, words),
+            Event::StreamEnd(stream) => self.end_thread(*stream),
+            Event::Lost { count, reason } => {
+                self.stats.lost_records += count;
+                if self.stats.lost_reasons.len() < 16 {
+                    self.stats.lost_reasons.push(format!("{count}: {reason}"));
+                }
+            }
+            Event::Notice(text) => {
+                if self.notices.len() < 64 {
+                    self.notices.push(text.clone());
+                }
+            }
+            Event::End(reason) => self.end = Some(reason.clone()),
+        }
         Ok(())
+    }
+
+    fn start_thread(&mut self, stream: StreamId) -> Result<(), SimulationError> {
+        if self.threads.len() >= MAX_THREADS {
+            return Err(self.broken(format!("more than {MAX_THREADS} threads at once")));
+        }
+        if self.threads.insert(stream, Assembler::new()).is_some() {
+            return Err(self.broken(format!("thread {} starts twice", stream.0)));
+        }
+        self.stats.threads += 1;
+        Ok(())
+    }
+
+    fn records(&mut self, stream: StreamId, words: &[u64]) -> Result<(), SimulationError> {
+        if !self.threads.contains_key(&stream) {
+            // Assembly input and old recordings name no threads.
+            self.start_thread(stream)?;
+        }
+        let memory = self.options.memory;
+        let Self {
+            threads,
+            cores,
+            dictionary,
+            executed,
+            regions,
+            ..
+        } = self;
+        let Some(assembler) = threads.get_mut(&stream) else {
+            return Ok(());
+        };
+        let mut emit = |block: &dictionary::Block, execution: &execution::Execution| {
+            if let Some(e) = executed.get_mut(execution.block.0 as usize) {
+                e.times += 1;
+                e.instructions += (execution.end - execution.first) as u64;
+            }
+            for core in cores.iter_mut() {
+                core.execute(stream, block, execution, memory, regions, dictionary);
+            }
+        };
+        let mut bad = None;
+        for &word in words {
+            if let Err(e) = assembler.word(word, dictionary, &mut emit) {
+                bad = Some(e);
+                break;
+            }
+        }
+        self.stats.records += words.len() as u64;
+        match bad {
+            None => Ok(()),
+            Some(BadRecord::Word(e)) => Err(self.broken(e.to_string())),
+            Some(BadRecord::UnknownBlock(id)) => {
+                Err(self.broken(format!("block {} executes and was never defined", id.0)))
+            }
+            Some(BadRecord::EarlyAccess) => {
+                Err(self.broken("a memory access comes before the first block".into()))
+            }
+        }
+    }
+
+    fn end_thread(&mut self, stream: StreamId) {
+        let Some(mut assembler) = self.threads.remove(&stream) else {
+            return;
+        };
+        let memory = self.options.memory;
+        let Self {
+            cores,
+            dictionary,
+            executed,
+            regions,
+            ..
+        } = self;
+        let mut emit = |block: &dictionary::Block, execution: &execution::Execution| {
+            if let Some(e) = executed.get_mut(execution.block.0 as usize) {
+                e.times += 1;
+                e.instructions += (execution.end - execution.first) as u64;
+            }
+            for core in cores.iter_mut() {
+                core.execute(stream, block, execution, memory, regions, dictionary);
+            }
+        };
+        assembler.end(dictionary, &mut emit);
+        for core in cores.iter_mut() {
+            core.end_thread(stream, regions, dictionary);
+        }
+        let counts = assembler.counts;
+        self.stats.instructions += counts.instructions;
+        self.stats.blocks_executed += counts.blocks;
+        self.stats.memory_accesses += counts.accesses;
+        self.stats.partial_blocks += counts.partial;
+        if counts.misplaced > 0 {
+            self.stats.lost_records += counts.misplaced;
+            self.stats.lost_reasons.push(format!(
+                "{}: accesses of no instruction of their block",
+                counts.misplaced
+            ));
+        }
     }
 
     /// How far the simulation is.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        Progress::default()
+        Progress {
+            instructions: self.stats.instructions
+                + self
+                    .threads
+                    .values()
+                    .map(|t| t.counts.instructions)
+                    .sum::<u64>(),
+            cycles: self.cores.first().map_or(0, Core::cycles_so_far),
+        }
     }
 
     /// Ends the simulation and builds the report; [`Report::run`] is left for the caller.
     #[must_use]
-    pub fn finish(self, _symbols: &dyn Symbolizer) -> Report {
-        Report {
-            schema_version: crate::report::SCHEMA_VERSION,
-            tool: crate::report::Tool {
-                name: "mcad".into(),
-                version: env!("CARGO_PKG_VERSION").into(),
-            },
-            program: Default::default(),
-            trace: Default::default(),
-            cpus: Vec::new(),
-            unknown_instructions: Default::default(),
-            notes: Vec::new(),
-            run: Default::default(),
+    pub fn finish(mut self, symbols: &dyn Symbolizer) -> Report {
+        let mut running: Vec<StreamId> = self.threads.keys().copied().collect();
+        running.sort_unstable();
+        for stream in running {
+            self.end_thread(stream);
         }
+        build::report(self, symbols)
     }
+}
+
+/// The block of an address range, for reports.
+fn block_cycles(core: &Core, id: BlockId) -> u64 {
+    core.cycles.get(id.0 as usize).copied().unwrap_or(0)
 }

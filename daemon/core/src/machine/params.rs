@@ -159,6 +159,22 @@ pub struct Execute {
     /// Extra cycles of a load that overlaps an older store without being contained in it: it waits
     /// for the store to leave the store buffer.
     pub store_forward_blocked: u64,
+    /// Bytes per cycle of `rep movs` and `rep stos` beyond their start-up, first-level cache.
+    #[serde(default = "rep_bytes_per_cycle")]
+    pub rep_bytes_per_cycle: u64,
+    /// Cycles of one iteration of `rep cmps` and `rep scas`.
+    #[serde(default = "rep_compare_cycles")]
+    pub rep_compare_cycles: u64,
+}
+
+/// Agner Fog, "Instruction tables": fast string moves copy 32 bytes a cycle at best.
+fn rep_bytes_per_cycle() -> u64 {
+    32
+}
+
+/// Agner Fog, "Instruction tables": about two cycles for each element compared.
+fn rep_compare_cycles() -> u64 {
+    2
 }
 
 /// Re-order buffer and retirement.

@@ -1,0 +1,358 @@
+//! Builds the report of a finished simulation.
+
+use std::collections::BTreeMap;
+
+use iced_x86::{Formatter, IntelFormatter};
+use mcad_proto::event::{Arch, EndReason};
+use mcad_proto::word::BlockId;
+
+use super::core::Core;
+use super::dictionary::Block;
+use super::{AnalysisKind, Executed, Simulation, Symbolizer, block_cycles};
+use crate::block::{self, Mode};
+use crate::machine::CpuModel;
+use crate::report::{
+    BlockReport, CpuReport, FunctionReport, PortUse, Program, Report, SCHEMA_VERSION, Tool,
+    TopDown, Unknown, UnknownForm,
+};
+
+/// Hottest blocks that a report lists.
+const BLOCKS: usize = 100;
+/// Forms without figures that a report lists.
+const FORMS: usize = 50;
+
+struct Named {
+    function: String,
+    module: String,
+    symbol: String,
+}
+
+/// Names of all executed blocks.
+type Names = BTreeMap<BlockId, Named>;
+
+fn names(s: &Simulation, symbols: &dyn Symbolizer) -> Names {
+    s.dictionary
+        .iter()
+        .filter(|(id, _)| executed(s, *id).times > 0)
+        .map(|(id, block)| {
+            let named = match symbols.symbol(block.address) {
+                Some(symbol) => Named {
+                    symbol: if symbol.offset == 0 {
+                        symbol.name.clone()
+                    } else {
+                        format!("{}+{:#x}", symbol.name, symbol.offset)
+                    },
+                    function: symbol.name,
+                    module: symbol.module,
+                },
+                None => Named {
+                    function: "[unknown]".into(),
+                    module: String::new(),
+                    symbol: String::new(),
+                },
+            };
+            (id, named)
+        })
+        .collect()
+}
+
+fn executed(s: &Simulation, id: BlockId) -> Executed {
+    s.executed.get(id.0 as usize).copied().unwrap_or_default()
+}
+
+/// See [`Simulation::finish`].
+pub fn report(mut s: Simulation, symbols: &dyn Symbolizer) -> Report {
+    let names = names(&s, symbols);
+    s.stats.distinct_blocks = s.dictionary.defined() as u64;
+    let mut cpus = Vec::new();
+    for (n, model) in s.options.cpus.iter().enumerate() {
+        for analysis in &s.options.analyses {
+            cpus.push(match analysis {
+                AnalysisKind::Pipeline => match s.cores.get(n) {
+                    Some(core) => pipeline_report(&s, core, &names, symbols),
+                    None => continue,
+                },
+                AnalysisKind::Block => block_report(&s, model, &names, symbols),
+            });
+        }
+    }
+    let mut unknown = Unknown::default();
+    let mut notes = std::mem::take(&mut s.notices);
+    for cpu in cpus.iter().filter(|c| c.analysis == "pipeline") {
+        unknown.count += cpu.unknown_instructions.count;
+        unknown.approximated += cpu.unknown_instructions.approximated;
+        unknown
+            .forms
+            .extend(cpu.unknown_instructions.forms.iter().cloned());
+    }
+    unknown
+        .forms
+        .sort_by(|a, b| b.count.cmp(&a.count).then(a.form.cmp(&b.form)));
+    unknown.forms.truncate(FORMS);
+    for core in &s.cores {
+        if core.clamped > 0 {
+            notes.push(format!(
+                "{}: {} µops would have waited longer than the port calendar reaches; they were taken to start at its end",
+                core.model.name, core.clamped
+            ));
+        }
+    }
+    let (end, complete) = match &s.end {
+        Some(EndReason::Exited(status)) => (format!("exited {status}"), true),
+        Some(EndReason::Signaled(signal)) => (format!("signal {signal}"), true),
+        Some(EndReason::Complete) => ("complete".to_owned(), true),
+        Some(end) => (end_text(end), false),
+        None => ("no end received".to_owned(), false),
+    };
+    Report {
+        schema_version: SCHEMA_VERSION,
+        tool: Tool {
+            name: "mcad".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        },
+        program: Program {
+            command: s
+                .session
+                .as_ref()
+                .map(|i| i.command.clone())
+                .unwrap_or_default(),
+            arch: match s.session.as_ref().map(|i| i.arch) {
+                Some(Arch::X86_64) | None => "x86_64".into(),
+                Some(_) => "unknown".into(),
+            },
+            end,
+            complete: complete && s.stats.lost_records == 0,
+            modules: std::mem::take(&mut s.modules),
+        },
+        trace: s.stats,
+        cpus,
+        unknown_instructions: unknown,
+        notes,
+        run: crate::report::RunInfo::default(),
+    }
+}
+
+fn end_text(end: &EndReason) -> String {
+    match end {
+        EndReason::ProducerDied(text) => format!("the emulator died: {text}"),
+        EndReason::Truncated(text) => format!("truncated: {text}"),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+fn pipeline_report(
+    s: &Simulation,
+    core: &Core,
+    names: &Names,
+    symbols: &dyn Symbolizer,
+) -> CpuReport {
+    let cycles: u64 = core.finished.iter().map(|t| t.cycles).sum();
+    let ports = core.model.core.execute.ports as usize;
+    let mut threads = core.finished.clone();
+    threads.sort_by_key(|t| t.thread);
+    let cycles_of = |id: BlockId| block_cycles(core, id);
+    let uops_of = |id: BlockId| core.fused_in(id) * executed(s, id).times;
+    let mut unknown = Unknown::default();
+    for (form, doubt) in &core.doubtful {
+        if doubt.count == 0 {
+            continue;
+        }
+        let treatment = match &doubt.borrowed_from {
+            Some(from) => {
+                unknown.approximated += doubt.count;
+                format!("approximated as {from}")
+            }
+            None => {
+                unknown.count += doubt.count;
+                "unknown: one cycle on any integer ALU, with its loads and stores".to_owned()
+            }
+        };
+        unknown.forms.push(UnknownForm {
+            form: form.clone(),
+            treatment,
+            cpu: core.model.name.clone(),
+            count: doubt.count,
+        });
+    }
+    unknown
+        .forms
+        .sort_by(|a, b| b.count.cmp(&a.count).then(a.form.cmp(&b.form)));
+    unknown.forms.truncate(FORMS);
+    CpuReport {
+        cpu: core.model.name.clone(),
+        name: core.model.full_name.clone(),
+        analysis: "pipeline".into(),
+        instructions: s.stats.instructions,
+        uops: core.uops,
+        cycles,
+        ipc: ratio(s.stats.instructions, cycles),
+        topdown: core.topdown,
+        ports: core
+            .port_uops
+            .iter()
+            .take(ports)
+            .enumerate()
+            .map(|(n, uops)| PortUse {
+                port: format!("{n:X}"),
+                uops: *uops,
+            })
+            .collect(),
+        threads,
+        functions: functions(s, names, &cycles_of, &uops_of),
+        blocks: blocks(s, names, symbols, &cycles_of),
+        regions: s
+            .regions
+            .iter()
+            .enumerate()
+            .map(|(n, region)| {
+                core.stays
+                    .get(n)
+                    .cloned()
+                    .unwrap_or_default()
+                    .report(&region.name)
+            })
+            .collect(),
+        unknown_instructions: unknown,
+        parameters: parameters(&core.model),
+    }
+}
+
+/// Every block on its own: predicted throughput times executions.
+fn block_report(
+    s: &Simulation,
+    model: &std::sync::Arc<CpuModel>,
+    names: &Names,
+    symbols: &dyn Symbolizer,
+) -> CpuReport {
+    let mut cycles: Vec<u64> = vec![0; s.executed.len()];
+    let mut uops: Vec<u64> = vec![0; s.executed.len()];
+    let mut unknown = Unknown::default();
+    for (id, b) in s.dictionary.iter() {
+        let times = executed(s, id).times;
+        if times == 0 {
+            continue;
+        }
+        let place = id.0 as usize;
+        match block::Block::new(model, &b.bytes) {
+            Ok(ready) => {
+                let options = block::Options {
+                    mode: Mode::Loop,
+                    ..block::Options::default()
+                };
+                cycles[place] = (ready.predict(options).cycles * times as f64).round() as u64;
+                uops[place] = ready.fused_uops() * times;
+            }
+            Err(error) => {
+                unknown.count += times;
+                unknown.forms.push(UnknownForm {
+                    form: format!("block at {:#x}", b.address.0),
+                    treatment: error.to_string(),
+                    cpu: model.name.clone(),
+                    count: times,
+                });
+            }
+        }
+    }
+    unknown
+        .forms
+        .sort_by(|a, b| b.count.cmp(&a.count).then(a.form.cmp(&b.form)));
+    unknown.forms.truncate(FORMS);
+    let total: u64 = cycles.iter().sum();
+    let of = |v: &[u64], id: BlockId| v.get(id.0 as usize).copied().unwrap_or(0);
+    CpuReport {
+        cpu: model.name.clone(),
+        name: model.full_name.clone(),
+        analysis: "block".into(),
+        instructions: s.stats.instructions,
+        uops: uops.iter().sum(),
+        cycles: total,
+        ipc: ratio(s.stats.instructions, total),
+        topdown: TopDown::default(),
+        ports: Vec::new(),
+        threads: Vec::new(),
+        functions: functions(s, names, &|id| of(&cycles, id), &|id| of(&uops, id)),
+        blocks: blocks(s, names, symbols, &|id| of(&cycles, id)),
+        regions: Vec::new(),
+        unknown_instructions: unknown,
+        parameters: parameters(model),
+    }
+}
+
+fn ratio(a: u64, b: u64) -> f64 {
+    if b == 0 { 0.0 } else { a as f64 / b as f64 }
+}
+
+fn parameters(model: &CpuModel) -> serde_json::Value {
+    serde_json::to_value(&model.core).unwrap_or(serde_json::Value::Null)
+}
+
+fn functions(
+    s: &Simulation,
+    names: &Names,
+    cycles: &dyn Fn(BlockId) -> u64,
+    uops: &dyn Fn(BlockId) -> u64,
+) -> Vec<FunctionReport> {
+    let mut by_name: BTreeMap<(&str, &str), FunctionReport> = BTreeMap::new();
+    for (id, named) in names {
+        let f = by_name
+            .entry((&named.function, &named.module))
+            .or_insert_with(|| FunctionReport {
+                name: named.function.clone(),
+                module: named.module.clone(),
+                cycles: 0,
+                instructions: 0,
+                uops: 0,
+            });
+        f.cycles += cycles(*id);
+        f.instructions += executed(s, *id).instructions;
+        f.uops += uops(*id);
+    }
+    let mut functions: Vec<FunctionReport> = by_name.into_values().collect();
+    functions.sort_by(|a, b| {
+        b.cycles
+            .cmp(&a.cycles)
+            .then_with(|| (&a.name, &a.module).cmp(&(&b.name, &b.module)))
+    });
+    functions
+}
+
+fn blocks(
+    s: &Simulation,
+    names: &Names,
+    symbols: &dyn Symbolizer,
+    cycles: &dyn Fn(BlockId) -> u64,
+) -> Vec<BlockReport> {
+    let mut hottest: Vec<(u64, BlockId)> = names.keys().map(|id| (cycles(*id), *id)).collect();
+    hottest.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    hottest.truncate(BLOCKS);
+    hottest
+        .into_iter()
+        .filter_map(|(cycles, id)| {
+            let block = s.dictionary.get(id)?;
+            let named = names.get(&id)?;
+            Some(BlockReport {
+                address: format!("{:#x}", block.address.0),
+                symbol: named.symbol.clone(),
+                module: named.module.clone(),
+                line: symbols.line(block.address),
+                executions: executed(s, id).times,
+                instructions: block.len() as u32,
+                cycles,
+                code: code(block),
+            })
+        })
+        .collect()
+}
+
+fn code(block: &Block) -> Vec<String> {
+    let mut formatter = IntelFormatter::new();
+    block
+        .decode()
+        .iter()
+        .map(|d| {
+            let mut text = String::new();
+            formatter.format(&d.instruction, &mut text);
+            text
+        })
+        .collect()
+}

@@ -1,0 +1,349 @@
+//! One CPU model's part of a simulation: its static program, and a pipeline per thread.
+
+use std::sync::Arc;
+
+use mcad_proto::event::RegionDef;
+use mcad_proto::word::{BlockId, StreamId};
+use rustc_hash::FxHashMap;
+
+use super::dictionary::{Block, Dictionary};
+use super::execution::Execution;
+use super::region::{Stays, Tracker};
+use crate::isa::build::{Builder, Decoded};
+use crate::isa::program::{Program, flag};
+use crate::machine::CpuModel;
+use crate::pipeline::Pipeline;
+use crate::pipeline::inst::{Access, Inst};
+use crate::pipeline::observer::{Observer, Retired};
+use crate::report::{ThreadReport, TopDown};
+
+/// Cycles by block, as instructions retire.
+pub struct Attribution {
+    last: u64,
+    /// Cycles between the retirement of the block before and of this one, summed by block id.
+    pub cycles: Vec<u64>,
+    /// Blocks that retired, in order, when somebody asks for regions.
+    log: Option<Vec<(BlockId, u64)>>,
+}
+
+impl Observer for Attribution {
+    #[inline]
+    fn retired(&mut self, inst: &Inst, retired: Retired) {
+        if inst.tag == 0 {
+            return;
+        }
+        let spent = retired.last - self.last;
+        self.last = retired.last;
+        let id = inst.tag - 1;
+        if let Some(cycles) = self.cycles.get_mut(id as usize) {
+            *cycles += spent;
+        }
+        if let Some(log) = &mut self.log {
+            log.push((BlockId(id), spent));
+        }
+    }
+}
+
+struct Thread {
+    pipeline: Pipeline<Attribution>,
+    tracker: Tracker,
+    instructions: u64,
+}
+
+/// Where the instructions of a block are in the static program.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    first: u32,
+    len: u32,
+}
+
+/// A form without figures, or with borrowed ones.
+#[derive(Clone, Debug, Default)]
+pub struct Doubtful {
+    /// What it was treated as; `None`: the generic µop.
+    pub borrowed_from: Option<String>,
+    /// Times executed.
+    pub count: u64,
+}
+
+/// A CPU model at work.
+pub struct Core {
+    /// The model.
+    pub model: Arc<CpuModel>,
+    program: Program,
+    places: Vec<Place>,
+    /// Place in `doubtful` by static instruction.
+    doubts: FxHashMap<u32, u32>,
+    doubtful_names: FxHashMap<String, u32>,
+    /// Forms in doubt, in order of appearance.
+    pub doubtful: Vec<(String, Doubtful)>,
+    threads: FxHashMap<StreamId, Thread>,
+    /// Threads that ended.
+    pub finished: Vec<ThreadReport>,
+    /// Cycles by block over the threads that ended.
+    pub cycles: Vec<u64>,
+    /// Stays by region over the threads that ended.
+    pub stays: Vec<Stays>,
+    /// Slots over the threads that ended.
+    pub topdown: TopDown,
+    /// Fused µops.
+    pub uops: u64,
+    /// µops by port.
+    pub port_uops: [u64; 16],
+    /// Dispatches cut to the window of the port calendar.
+    pub clamped: u64,
+}
+
+impl Core {
+    /// A model that has seen nothing.
+    #[must_use]
+    pub fn new(model: Arc<CpuModel>) -> Self {
+        Self {
+            model,
+            program: Program::default(),
+            places: Vec::new(),
+            doubts: FxHashMap::default(),
+            doubtful_names: FxHashMap::default(),
+            doubtful: Vec::new(),
+            threads: FxHashMap::default(),
+            finished: Vec::new(),
+            cycles: Vec::new(),
+            stays: Vec::new(),
+            topdown: TopDown::default(),
+            uops: 0,
+            port_uops: [0; 16],
+            clamped: 0,
+        }
+    }
+
+    /// Makes the static instructions of a block.
+    pub fn define(&mut self, id: BlockId, decoded: &[Decoded]) {
+        let first = self.program.instrs.len() as u32;
+        let model = Arc::clone(&self.model);
+        let described = Builder::new(&model).append(&mut self.program, decoded);
+        for (n, (described, decoded)) in described.iter().zip(decoded).enumerate() {
+            let borrowed_from = match described.form {
+                _ if described.fused_previous => continue,
+                Some(form) => match &form.approximated_from {
+                    Some(from) => Some(from.to_string()),
+                    None => continue,
+                },
+                None => None,
+            };
+            let name = match described.form {
+                Some(form) => form.name.to_string(),
+                None => decoded
+                    .instruction
+                    .op_code()
+                    .instruction_string()
+                    .to_owned(),
+            };
+            let next = self.doubtful.len() as u32;
+            let place = *self.doubtful_names.entry(name.clone()).or_insert(next);
+            if place == next {
+                self.doubtful.push((
+                    name,
+                    Doubtful {
+                        borrowed_from,
+                        count: 0,
+                    },
+                ));
+            }
+            self.doubts.insert(first + n as u32, place);
+        }
+        let at = id.0 as usize;
+        if self.places.len() <= at {
+            self.places.resize(at + 1, Place::default());
+        }
+        self.places[at] = Place {
+            first,
+            len: decoded.len() as u32,
+        };
+    }
+
+    /// Simulates one executed block of a thread.
+    pub fn execute(
+        &mut self,
+        stream: StreamId,
+        block: &Block,
+        execution: &Execution,
+        memory: bool,
+        regions: &[RegionDef],
+        dictionary: &Dictionary,
+    ) {
+        let Some(&place) = self.places.get(execution.block.0 as usize) else {
+            return;
+        };
+        let model = &self.model;
+        let blocks = self.places.len();
+        let thread = self.threads.entry(stream).or_insert_with(|| Thread {
+            pipeline: Pipeline::new(
+                model,
+                false,
+                Attribution {
+                    last: 0,
+                    cycles: Vec::new(),
+                    log: None,
+                },
+            ),
+            tracker: Tracker::default(),
+            instructions: 0,
+        });
+        let observer = &mut thread.pipeline.observer;
+        if observer.cycles.len() < blocks {
+            observer.cycles.resize(blocks.next_power_of_two(), 0);
+        }
+        if !regions.is_empty() && observer.log.is_none() {
+            observer.log = Some(Vec::new());
+        }
+        let end = execution.end.min(place.len as usize);
+        thread.instructions += (end - execution.first.min(end)) as u64;
+        // The cycles of a block are read off at its last instruction with µops of its own.
+        let mut tagged = end.saturating_sub(1);
+        if self
+            .program
+            .instrs
+            .get(place.first as usize + tagged)
+            .is_some_and(|i| i.is(flag::FUSED_PREVIOUS))
+            && tagged > execution.first
+        {
+            tagged -= 1;
+        }
+        let mut spans = execution.spans.iter().peekable();
+        for n in execution.first..end {
+            let number = place.first + n as u32;
+            let mut inst = Inst::new(number, block.address_of(n));
+            if n == tagged {
+                inst.tag = execution.block.0 + 1;
+            }
+            let mut accesses: &[Access] = &[];
+            while spans.peek().is_some_and(|s| usize::from(s.index) < n) {
+                spans.next();
+            }
+            if let Some(span) = spans.next_if(|s| usize::from(s.index) == n) {
+                if memory {
+                    inst.loads = span.loads;
+                    inst.stores = span.stores;
+                    let range = span.start as usize
+                        ..span.start as usize + usize::from(span.loads) + usize::from(span.stores);
+                    accesses = execution.accesses.get(range).unwrap_or(&[]);
+                }
+                if let Some(instr) = self.program.instrs.get(number as usize)
+                    && instr.is(flag::REP)
+                {
+                    let p = &self.model.core.execute;
+                    let iterations = if n + 1 == end { execution.repeats } else { 0 }
+                        .max(u64::from(span.loads.max(span.stores)));
+                    let cycles = if instr.is(flag::REP_COMPARE) {
+                        iterations * p.rep_compare_cycles
+                    } else {
+                        span.bytes / p.rep_bytes_per_cycle.max(1)
+                    };
+                    inst.extra_cycles = cycles.min(u64::from(u32::MAX)) as u32;
+                }
+            }
+            thread.pipeline.push(&self.program, inst, accesses);
+        }
+        if !self.doubts.is_empty() {
+            for n in execution.first..end {
+                if let Some(&doubt) = self.doubts.get(&(place.first + n as u32))
+                    && let Some((_, doubtful)) = self.doubtful.get_mut(doubt as usize)
+                {
+                    doubtful.count += 1;
+                }
+            }
+        }
+        thread.track(regions, dictionary);
+    }
+
+    /// Cycles so far of a thread that still runs, and of all that ended.
+    #[must_use]
+    pub fn cycles_so_far(&self) -> u64 {
+        self.finished.iter().map(|t| t.cycles).sum::<u64>()
+            + self
+                .threads
+                .values()
+                .map(|t| t.pipeline.cycles())
+                .sum::<u64>()
+    }
+
+    /// A thread ended.
+    pub fn end_thread(&mut self, stream: StreamId, regions: &[RegionDef], dictionary: &Dictionary) {
+        let Some(mut thread) = self.threads.remove(&stream) else {
+            return;
+        };
+        thread.pipeline.flush(&self.program);
+        thread.track(regions, dictionary);
+        thread.tracker.end();
+        let pipeline = &thread.pipeline;
+        self.finished.push(ThreadReport {
+            thread: stream.0,
+            instructions: thread.instructions,
+            cycles: pipeline.cycles(),
+        });
+        self.uops += pipeline.uops();
+        self.clamped += pipeline.clamped();
+        for (sum, n) in self.port_uops.iter_mut().zip(pipeline.port_uops()) {
+            *sum += n;
+        }
+        let t = pipeline.topdown();
+        self.topdown.slots += t.slots;
+        self.topdown.retiring += t.retiring;
+        self.topdown.frontend += t.frontend;
+        self.topdown.backend_memory += t.backend_memory;
+        self.topdown.backend_core += t.backend_core;
+        self.topdown.other += t.other;
+        let cycles = &pipeline.observer.cycles;
+        if self.cycles.len() < cycles.len() {
+            self.cycles.resize(cycles.len(), 0);
+        }
+        for (sum, n) in self.cycles.iter_mut().zip(cycles) {
+            *sum += n;
+        }
+        if self.stays.len() < thread.tracker.stays.len() {
+            self.stays
+                .resize_with(thread.tracker.stays.len(), Stays::default);
+        }
+        for (sum, stays) in self.stays.iter_mut().zip(&thread.tracker.stays) {
+            sum.merge(stays);
+        }
+    }
+
+    /// Threads that have not ended, in order.
+    #[must_use]
+    pub fn running(&self) -> Vec<StreamId> {
+        let mut running: Vec<StreamId> = self.threads.keys().copied().collect();
+        running.sort_unstable();
+        running
+    }
+
+    /// Fused µops in one execution of a block.
+    #[must_use]
+    pub fn fused_in(&self, id: BlockId) -> u64 {
+        let Some(place) = self.places.get(id.0 as usize) else {
+            return 0;
+        };
+        let range = place.first as usize..(place.first + place.len) as usize;
+        self.program
+            .instrs
+            .get(range)
+            .unwrap_or(&[])
+            .iter()
+            .map(|i| u64::from(i.fused))
+            .sum()
+    }
+}
+
+impl Thread {
+    fn track(&mut self, regions: &[RegionDef], dictionary: &Dictionary) {
+        let Some(log) = &mut self.pipeline.observer.log else {
+            return;
+        };
+        for (id, cycles) in log.drain(..) {
+            if let Some(block) = dictionary.get(id) {
+                self.tracker
+                    .block(regions, block, cycles, block.len() as u64);
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The blocks of a session, decoded once.
+
+use iced_x86::{FlowControl, Instruction};
+use mcad_proto::event::BlockDef;
+use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS};
+
+use crate::isa::build::{Decoded, decode};
+
+/// Most distinct blocks of one session: bounds the memory that a hostile stream can claim.
+pub const MAX_BLOCKS: usize = 1 << 24;
+
+/// How a block ends, for following calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Falls through or jumps.
+    Plain,
+    /// Calls.
+    Call,
+    /// Returns.
+    Return,
+}
+
+/// A block.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Address of its first instruction.
+    pub address: GuestAddr,
+    /// One past its last byte.
+    pub end: GuestAddr,
+    /// Its code.
+    pub bytes: Box<[u8]>,
+    /// Offset of each instruction, and of the end.
+    pub offsets: Box<[u16]>,
+    /// How it ends.
+    pub ending: Ending,
+    /// Control can go on elsewhere than at `end`.
+    pub branches: bool,
+    /// The first instruction is a string instruction with a repeat prefix.
+    pub starts_with_rep: bool,
+    /// So is the last one.
+    pub ends_with_rep: bool,
+    /// Which instructions access memory (for telling blocks that a fault left).
+    pub accesses: Box<[bool]>,
+}
+
+impl Block {
+    /// Number of instructions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.accesses.len()
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.accesses.is_empty()
+    }
+
+    /// Address of instruction `n`.
+    #[must_use]
+    pub fn address_of(&self, n: usize) -> u64 {
+        self.address
+            .0
+            .wrapping_add(u64::from(self.offsets.get(n).copied().unwrap_or(0)))
+    }
+
+    /// The instructions, decoded anew.
+    #[must_use]
+    pub fn decode(&self) -> Vec<Decoded> {
+        decode(&self.bytes, self.address.0).0
+    }
+}
+
+fn is_rep(instruction: &Instruction) -> bool {
+    instruction.is_string_instruction()
+        && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
+}
+
+/// Blocks by id.
+#[derive(Debug, Default)]
+pub struct Dictionary {
+    blocks: Vec<Option<Block>>,
+    defined: usize,
+}
+
+impl Dictionary {
+    /// A block.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, id: BlockId) -> Option<&Block> {
+        self.blocks.get(id.0 as usize)?.as_ref()
+    }
+
+    /// Number of defined blocks.
+    #[must_use]
+    pub fn defined(&self) -> usize {
+        self.defined
+    }
+
+    /// All blocks with their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (BlockId, &Block)> {
+        self.blocks
+            .iter()
+            .enumerate()
+            .filter_map(|(n, b)| Some((BlockId(n as u32), b.as_ref()?)))
+    }
+
+    /// Takes a definition; returns the decoded instructions, `None` for one that was there before.
+    ///
+    /// # Errors
+    /// A text when the definition cannot be true.
+    pub fn define(&mut self, def: &BlockDef<'_>) -> Result<Option<Vec<Decoded>>, String> {
+        let place = def.id.0 as usize;
+        if place >= MAX_BLOCKS {
+            return Err(format!("block id {} is beyond {MAX_BLOCKS}", def.id.0));
+        }
+        let count = usize::from(def.instructions);
+        if count == 0 || count > MAX_BLOCK_INSTRUCTIONS || def.bytes.len() > count * 15 {
+            return Err(format!(
+                "block {} at {:#x} has {count} instructions in {} bytes",
+                def.id.0,
+                def.address.0,
+                def.bytes.len()
+            ));
+        }
+        if let Some(old) = self.get(def.id) {
+            if old.address == def.address && *old.bytes == *def.bytes {
+                return Ok(None);
+            }
+            return Err(format!(
+                "block id {} is defined twice with different code",
+                def.id.0
+            ));
+        }
+        let (decoded, bad) = decode(def.bytes, def.address.0);
+        if bad.is_some() || decoded.len() != count {
+            return Err(format!(
+                "block {} at {:#x}: its {} bytes are not {count} instructions",
+                def.id.0,
+                def.address.0,
+                def.bytes.len()
+            ));
+        }
+        let mut offsets = Vec::with_capacity(count + 1);
+        let mut offset = 0u16;
+        for d in &decoded {
+            offsets.push(offset);
+            offset += d.bytes.len() as u16;
+        }
+        offsets.push(offset);
+        let last = decoded.last().map(|d| d.instruction);
+        let flow = last.map_or(FlowControl::Next, |i| i.flow_control());
+        let block = Block {
+            address: def.address,
+            end: GuestAddr(def.address.0.wrapping_add(def.bytes.len() as u64)),
+            bytes: def.bytes.into(),
+            offsets: offsets.into(),
+            ending: match flow {
+                FlowControl::Call | FlowControl::IndirectCall => Ending::Call,
+                FlowControl::Return => Ending::Return,
+                _ => Ending::Plain,
+            },
+            branches: flow != FlowControl::Next,
+            starts_with_rep: decoded.first().is_some_and(|d| is_rep(&d.instruction)),
+            ends_with_rep: last.is_some_and(|i| is_rep(&i)),
+            accesses: decoded
+                .iter()
+                .map(|d| {
+                    (0..d.instruction.op_count())
+                        .any(|n| d.instruction.op_kind(n) == iced_x86::OpKind::Memory)
+                        && d.instruction.memory_size().size() > 0
+                        && d.instruction.op_mask() == iced_x86::Register::None
+                })
+                .collect(),
+        };
+        if place >= self.blocks.len() {
+            self.blocks.resize(place + 1, None);
+        }
+        self.blocks[place] = Some(block);
+        self.defined += 1;
+        Ok(Some(decoded))
+    }
+}

@@ -1,0 +1,331 @@
+//! From record words to executed blocks: one [`Execution`] per executed block of one thread, with
+//! its memory accesses merged and handed to their instructions.
+//!
+//! Counting rules (docs/COUNTING.md): an instruction counts when it starts to execute; executing
+//! the same repeated string instruction again with nothing in between is another iteration of it,
+//! not another instruction. A block that was left by a fault or signal counts up to the last
+//! instruction that is known to have run.
+
+use mcad_proto::word::{BadWord, BlockId, Record, decode_word};
+
+use super::dictionary::{Block, Dictionary};
+use crate::pipeline::inst::Access;
+
+/// Accesses of one instruction of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Place of the instruction in its block.
+    pub index: u16,
+    /// First access in [`Execution::accesses`]: loads, then stores.
+    pub start: u32,
+    /// Loads.
+    pub loads: u8,
+    /// Stores.
+    pub stores: u8,
+    /// Bytes loaded or stored, whichever is more.
+    pub bytes: u64,
+}
+
+/// One executed block.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    /// The block.
+    pub block: BlockId,
+    /// First instruction that executed (1 when the first only went on with a repeated one).
+    pub first: usize,
+    /// One past the last instruction that executed.
+    pub end: usize,
+    /// Accesses by instruction.
+    pub spans: Vec<Span>,
+    /// All accesses.
+    pub accesses: Vec<Access>,
+    /// Iterations of the last instruction beyond its first, if it is a repeated one.
+    pub repeats: u64,
+}
+
+impl Execution {
+    fn empty() -> Self {
+        Self {
+            block: BlockId(0),
+            first: 0,
+            end: 0,
+            spans: Vec::new(),
+            accesses: Vec::new(),
+            repeats: 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Raw {
+    index: u16,
+    store: bool,
+    address: u64,
+    size: u16,
+}
+
+/// What one thread did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Record words.
+    pub records: u64,
+    /// Block records.
+    pub blocks: u64,
+    /// Accesses after merging.
+    pub accesses: u64,
+    /// Instructions by the counting rules.
+    pub instructions: u64,
+    /// Blocks left early.
+    pub partial: u64,
+    /// Access records that belong to no instruction of their block.
+    pub misplaced: u64,
+}
+
+/// Puts one thread's records together.
+pub struct Assembler {
+    current: Option<BlockId>,
+    skip_first: bool,
+    raw: Vec<Raw>,
+    /// A finished execution that waits whether its repeated string instruction goes on.
+    held: Option<Execution>,
+    out: Execution,
+    /// Statistics.
+    pub counts: Counts,
+}
+
+/// Why a word cannot be taken.
+#[derive(Debug)]
+pub enum BadRecord {
+    /// Not a record.
+    Word(BadWord),
+    /// A block that was never defined.
+    UnknownBlock(BlockId),
+    /// An access before the first block.
+    EarlyAccess,
+}
+
+impl Assembler {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            current: None,
+            skip_first: false,
+            raw: Vec::new(),
+            held: None,
+            out: Execution::empty(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes a word; calls `emit` for each execution that is complete.
+    ///
+    /// # Errors
+    /// [`BadRecord`]; the word is left out.
+    #[inline]
+    pub fn word(
+        &mut self,
+        word: u64,
+        dictionary: &Dictionary,
+        emit: &mut impl FnMut(&Block, &Execution),
+    ) -> Result<(), BadRecord> {
+        self.counts.records += 1;
+        match decode_word(word) {
+            Ok(Record::Access(access)) => {
+                if self.current.is_none() {
+                    return Err(BadRecord::EarlyAccess);
+                }
+                let (address, size) = (access.address.0, u16::from(access.size));
+                // QEMU splits wide accesses; the parts come one after the other.
+                if let Some(last) = self.raw.last_mut()
+                    && last.index == access.index
+                    && last.store == access.store
+                    && last.address.wrapping_add(u64::from(last.size)) == address
+                    && last.size + size <= 64
+                {
+                    last.size += size;
+                } else {
+                    self.raw.push(Raw {
+                        index: access.index,
+                        store: access.store,
+                        address,
+                        size,
+                    });
+                }
+                Ok(())
+            }
+            Ok(Record::Block(id)) => {
+                let Some(next) = dictionary.get(id) else {
+                    return Err(BadRecord::UnknownBlock(id));
+                };
+                self.counts.blocks += 1;
+                let goes_on = self.finish(dictionary, Some(next), emit);
+                self.current = Some(id);
+                self.skip_first = goes_on;
+                Ok(())
+            }
+            Err(bad) => Err(BadRecord::Word(bad)),
+        }
+    }
+
+    /// The thread ended: completes what is open.
+    pub fn end(&mut self, dictionary: &Dictionary, emit: &mut impl FnMut(&Block, &Execution)) {
+        self.finish(dictionary, None, emit);
+        self.release(dictionary, emit);
+    }
+
+    fn release(&mut self, dictionary: &Dictionary, emit: &mut impl FnMut(&Block, &Execution)) {
+        if let Some(held) = self.held.take() {
+            if let Some(block) = dictionary.get(held.block) {
+                emit(block, &held);
+            }
+            self.out = held;
+        }
+    }
+
+    /// Completes the execution that is open, now that its successor is known. Returns whether the
+    /// successor begins by going on with the same repeated string instruction.
+    #[inline]
+    fn finish(
+        &mut self,
+        dictionary: &Dictionary,
+        next: Option<&Block>,
+        emit: &mut impl FnMut(&Block, &Execution),
+    ) -> bool {
+        let Some(id) = self.current.take() else {
+            return false;
+        };
+        let Some(block) = dictionary.get(id) else {
+            return false;
+        };
+        let first = usize::from(self.skip_first);
+        let end = self.executed(block, next);
+        let goes_on = block.ends_with_rep
+            && next.is_some_and(|n| {
+                n.starts_with_rep && n.address.0 == block.address_of(block.len() - 1)
+            });
+        if first == 1 {
+            self.go_on();
+        }
+        if first >= end {
+            // Nothing but another iteration.
+            self.raw.clear();
+            if !goes_on {
+                self.release(dictionary, emit);
+            }
+            return goes_on;
+        }
+        self.release(dictionary, emit);
+        self.counts.instructions += (end - first) as u64;
+        let mut out = std::mem::replace(&mut self.out, Execution::empty());
+        out.block = id;
+        out.first = first;
+        out.end = end;
+        out.repeats = 0;
+        out.spans.clear();
+        out.accesses.clear();
+        self.distribute(&mut out, block.len());
+        if goes_on {
+            self.held = Some(out);
+        } else {
+            emit(block, &out);
+            self.out = out;
+        }
+        goes_on
+    }
+
+    /// One past the last instruction that executed.
+    #[inline]
+    fn executed(&mut self, block: &Block, next: Option<&Block>) -> usize {
+        let len = block.len();
+        let Some(next) = next else { return len };
+        if block.branches || next.address == block.end {
+            return len;
+        }
+        if block.ends_with_rep && next.address.0 == block.address_of(len - 1) {
+            return len;
+        }
+        // It has no branch and control did not fall through: a fault or signal left it. What
+        // accessed memory ran; the first instruction after that which should have and did not is
+        // where it stopped.
+        let seen = self.raw.last().map_or(0, |r| usize::from(r.index) + 1);
+        let stopped = (seen..len).find(|n| block.accesses.get(*n) == Some(&true));
+        self.counts.partial += 1;
+        stopped.map_or(len, |n| (n + 1).min(len))
+    }
+
+    /// Adds the open execution's first instruction to the repeated one that waits.
+    fn go_on(&mut self) {
+        let mut bytes = [0u64; 2];
+        for raw in self.raw.iter().filter(|r| r.index == 0) {
+            bytes[usize::from(raw.store)] += u64::from(raw.size);
+            self.counts.accesses += 1;
+        }
+        if let Some(held) = &mut self.held {
+            held.repeats += 1;
+            let bytes = bytes[0].max(bytes[1]);
+            let index = held.end.saturating_sub(1) as u16;
+            match held.spans.last_mut() {
+                Some(span) if span.index == index => span.bytes += bytes,
+                _ => held.spans.push(Span {
+                    index,
+                    start: held.accesses.len() as u32,
+                    loads: 0,
+                    stores: 0,
+                    bytes,
+                }),
+            }
+        }
+    }
+
+    /// Hands the accesses to their instructions, loads before stores.
+    #[inline]
+    fn distribute(&mut self, out: &mut Execution, len: usize) {
+        let mut at = 0;
+        while let Some(&raw) = self.raw.get(at) {
+            let index = raw.index;
+            let mut to = at + 1;
+            while self.raw.get(to).is_some_and(|r| r.index == index) {
+                to += 1;
+            }
+            let group = self.raw.get(at..to).unwrap_or(&[]);
+            at = to;
+            if usize::from(index) < out.first {
+                continue;
+            }
+            if usize::from(index) >= len {
+                self.counts.misplaced += group.len() as u64;
+                continue;
+            }
+            let start = out.accesses.len();
+            let mut bytes = [0u64; 2];
+            let mut counts = [0u8; 2];
+            for store in [false, true] {
+                for raw in group.iter().filter(|r| r.store == store) {
+                    bytes[usize::from(store)] += u64::from(raw.size);
+                    self.counts.accesses += 1;
+                    let count = &mut counts[usize::from(store)];
+                    // A repeated string instruction has many; the first ones stand for all.
+                    if *count < 32 {
+                        *count += 1;
+                        out.accesses.push(Access::real(raw.address, raw.size));
+                    }
+                }
+            }
+            out.spans.push(Span {
+                index,
+                start: start as u32,
+                loads: counts[0],
+                stores: counts[1],
+                bytes: bytes[0].max(bytes[1]),
+            });
+        }
+        self.raw.clear();
+    }
+}
+
+impl Default for Assembler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
