@@ -214,7 +214,12 @@ impl Simulation {
         if self.threads.len() >= MAX_THREADS {
             return Err(self.broken(format!("more than {MAX_THREADS} threads at once")));
         }
-        if self.threads.insert(stream, Assembler::new()).is_some() {
+        let recorded = self.session.as_ref().is_some_and(|s| s.memory);
+        if self
+            .threads
+            .insert(stream, Assembler::new(recorded))
+            .is_some()
+        {
             return Err(self.broken(format!("thread {} starts twice", stream.0)));
         }
         self.stats.threads += 1;

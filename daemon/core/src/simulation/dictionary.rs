@@ -1,6 +1,6 @@
 //! The blocks of a session, decoded once.
 
-use iced_x86::{FlowControl, Instruction};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register};
 use mcad_proto::event::BlockDef;
 use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS};
 
@@ -33,8 +33,12 @@ pub struct Block {
     pub offsets: Box<[u16]>,
     /// How it ends.
     pub ending: Ending,
-    /// Control can go on elsewhere than at `end`.
-    pub branches: bool,
+    /// Where its last instruction can jump, if that is fixed.
+    pub target: Option<GuestAddr>,
+    /// Control can go on at `end`.
+    pub falls_through: bool,
+    /// Control can go anywhere: return, indirect jump or call, system call.
+    pub leaves_anywhere: bool,
     /// The first instruction is a string instruction with a repeat prefix.
     pub starts_with_rep: bool,
     /// So is the last one.
@@ -48,6 +52,23 @@ impl Block {
     #[must_use]
     pub fn len(&self) -> usize {
         self.accesses.len()
+    }
+
+    /// Whether `next` can follow when the whole block has executed.
+    #[must_use]
+    pub fn may_lead_to(&self, next: GuestAddr) -> bool {
+        self.leaves_anywhere
+            || (self.falls_through && next == self.end)
+            || self.target == Some(next)
+            || (self.ends_with_rep && next.0 == self.address_of(self.len() - 1))
+    }
+
+    /// The instruction that begins at `address`.
+    #[must_use]
+    pub fn instruction_at(&self, address: GuestAddr) -> Option<usize> {
+        let offset = address.0.checked_sub(self.address.0)?;
+        let starts = self.offsets.get(..self.len())?;
+        starts.iter().position(|o| u64::from(*o) == offset)
     }
 
     /// Whether it has none.
@@ -69,6 +90,17 @@ impl Block {
     pub fn decode(&self) -> Vec<Decoded> {
         decode(&self.bytes, self.address.0).0
     }
+}
+
+/// Whether the instruction has a memory access whenever it executes.
+fn always_accesses(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> bool {
+    factory.info(instruction).used_memory().iter().any(|m| {
+        matches!(
+            m.access(),
+            OpAccess::Read | OpAccess::Write | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        )
+    }) && !is_rep(instruction)
+        && instruction.op_mask() == Register::None
 }
 
 fn is_rep(instruction: &Instruction) -> bool {
@@ -141,6 +173,7 @@ impl Dictionary {
                 def.bytes.len()
             ));
         }
+        let mut factory = InstructionInfoFactory::new();
         let mut offsets = Vec::with_capacity(count + 1);
         let mut offset = 0u16;
         for d in &decoded {
@@ -160,18 +193,27 @@ impl Dictionary {
                 FlowControl::Return => Ending::Return,
                 _ => Ending::Plain,
             },
-            branches: flow != FlowControl::Next,
+            leaves_anywhere: !matches!(
+                flow,
+                FlowControl::Next
+                    | FlowControl::UnconditionalBranch
+                    | FlowControl::ConditionalBranch
+                    | FlowControl::Call
+            ),
             starts_with_rep: decoded.first().is_some_and(|d| is_rep(&d.instruction)),
             ends_with_rep: last.is_some_and(|i| is_rep(&i)),
             accesses: decoded
                 .iter()
-                .map(|d| {
-                    (0..d.instruction.op_count())
-                        .any(|n| d.instruction.op_kind(n) == iced_x86::OpKind::Memory)
-                        && d.instruction.memory_size().size() > 0
-                        && d.instruction.op_mask() == iced_x86::Register::None
-                })
+                .map(|d| always_accesses(&mut factory, &d.instruction))
                 .collect(),
+            target: match flow {
+                FlowControl::UnconditionalBranch
+                | FlowControl::ConditionalBranch
+                | FlowControl::Call => last.map(|i| GuestAddr(i.near_branch_target())),
+                _ => None,
+            },
+            falls_through: matches!(flow, FlowControl::Next | FlowControl::ConditionalBranch)
+                || last.is_some_and(|i| i.mnemonic() == iced_x86::Mnemonic::Syscall),
         };
         if place >= self.blocks.len() {
             self.blocks.resize(place + 1, None);

@@ -89,6 +89,8 @@ pub struct Assembler {
     /// A finished execution that waits whether its repeated string instruction goes on.
     held: Option<Execution>,
     out: Execution,
+    /// Accesses are recorded, so that a missing one means something.
+    memory: bool,
     /// Statistics.
     pub counts: Counts,
 }
@@ -105,10 +107,11 @@ pub enum BadRecord {
 }
 
 impl Assembler {
-    /// Nothing yet.
+    /// Nothing yet; `memory`: the records carry accesses.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(memory: bool) -> Self {
         Self {
+            memory,
             current: None,
             skip_first: false,
             raw: Vec::new(),
@@ -239,19 +242,29 @@ impl Assembler {
     fn executed(&mut self, block: &Block, next: Option<&Block>) -> usize {
         let len = block.len();
         let Some(next) = next else { return len };
-        if block.branches || next.address == block.end {
+        if block.may_lead_to(next.address) {
             return len;
         }
-        if block.ends_with_rep && next.address.0 == block.address_of(len - 1) {
-            return len;
-        }
-        // It has no branch and control did not fall through: a fault or signal left it. What
-        // accessed memory ran; the first instruction after that which should have and did not is
-        // where it stopped.
         let seen = self.raw.last().map_or(0, |r| usize::from(r.index) + 1);
-        let stopped = (seen..len).find(|n| block.accesses.get(*n) == Some(&true));
-        self.counts.partial += 1;
-        stopped.map_or(len, |n| (n + 1).min(len))
+        // An atomic that the emulator could not do here, or code that changed itself: the next
+        // block takes over inside this one.
+        let stopped = block
+            .instruction_at(next.address)
+            .filter(|n| *n > 0 && *n >= seen);
+        // Else a fault, if an instruction that always accesses memory has no record; it counts
+        // as started. Without such evidence a signal came between two whole blocks.
+        let stopped = stopped.or_else(|| {
+            (seen..len)
+                .find(|n| block.accesses.get(*n) == Some(&true))
+                .map(|n| n + 1)
+        });
+        match stopped {
+            Some(n) if n < len && self.memory => {
+                self.counts.partial += 1;
+                n
+            }
+            _ => len,
+        }
     }
 
     /// Adds the open execution's first instruction to the repeated one that waits.
@@ -321,11 +334,5 @@ impl Assembler {
             });
         }
         self.raw.clear();
-    }
-}
-
-impl Default for Assembler {
-    fn default() -> Self {
-        Self::new()
     }
 }
