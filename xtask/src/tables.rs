@@ -4,13 +4,14 @@
 //! The steps, one module each: `source` reads rows, `spec` takes their names apart, `mapping`
 //! finds the codes of iced-x86 that a row applies to, `operands` binds XED's operand names,
 //! `figures` settles the numbers, `draft` puts a CPU's table together, `fill` borrows what it
-//! lacks, `analogy` and `estimate` add what nobody measured, `write` packs it. docs/TABLES.md has the rules.
+//! lacks (`evex` corrects what Golden Cove borrows), `analogy` and `estimate` add what nobody measured, `write` packs it. docs/TABLES.md has the rules.
 
 mod analogy;
 pub mod coverage;
 mod cpus;
 mod draft;
 mod estimate;
+mod evex;
 mod example;
 mod figures;
 mod fill;

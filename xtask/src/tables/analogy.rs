@@ -50,8 +50,10 @@ pub fn offer(draft: &mut Draft, catalogue: &Catalogue) {
         };
         for code in catalogue.codes(mnemonic) {
             let (flags_read, flags_written) = operands::flags(code);
+            let mut list = operands::explicit_of_code(code);
+            list.extend(operands::flags_operand(code, &list));
             let form = Form {
-                operands: operands::explicit_of_code(code),
+                operands: list,
                 flags_read,
                 flags_written,
                 macro_fusible: 0,
@@ -63,7 +65,11 @@ pub fn offer(draft: &mut Draft, catalogue: &Catalogue) {
                 selector: Selector::default(),
                 fit: Fit::OtherEncoding,
             };
-            let added = draft.offer(target, &form, &source.name, |p| p);
+            // A hint does nothing where it is not known or, as `endbr64` in Linux programs, not
+            // switched on: that is the same operation, not an approximation.
+            let is_nop = source.name.starts_with("NOP");
+            let from = (!is_nop).then_some(&*source.name);
+            let added = draft.offer(target, &form, from);
             draft.report.analogous += usize::from(added);
         }
     }
@@ -103,7 +109,7 @@ fn offer_shapes(draft: &mut Draft) {
             selector,
             fit: Fit::OtherEncoding,
         };
-        let added = draft.offer(target, &form, &source, |p| p);
+        let added = draft.offer(target, &form, Some(&source));
         draft.report.analogous += usize::from(added);
     }
 }

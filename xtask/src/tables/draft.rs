@@ -1,7 +1,7 @@
 //! One CPU's table while it is made: its own rows mapped to codes.
 
 use iced_x86::Code;
-use mcad_core::machine::table::{FlagGroups, Form, PortSet, Selector, Traits};
+use mcad_core::machine::table::{FlagGroups, Form, Selector, Traits};
 
 use super::cpus::Cpu;
 use super::figures::{self, Settled};
@@ -145,13 +145,8 @@ impl Draft {
     }
 
     /// Adds a borrowed or analogous candidate if no present one covers it; true if it was added.
-    pub fn offer(
-        &mut self,
-        target: Target,
-        form: &Form,
-        source: &str,
-        translate: impl Fn(PortSet) -> PortSet,
-    ) -> bool {
+    /// Without a source it is the same operation as a measured one, not an approximation.
+    pub fn offer(&mut self, target: Target, form: &Form, source: Option<&str>) -> bool {
         let covered = self
             .candidates
             .iter()
@@ -160,17 +155,9 @@ impl Draft {
             return false;
         }
         let mut form = form.clone();
-        let perfs = [
-            Some(&mut form.perf),
-            form.indexed.as_mut(),
-            form.same_reg.as_mut(),
-        ];
-        for perf in perfs.into_iter().flatten() {
-            for (ports, _) in &mut perf.ports {
-                *ports = translate(*ports);
-            }
+        if form.approximated_from.is_none() {
+            form.approximated_from = source.map(Into::into);
         }
-        form.approximated_from.get_or_insert_with(|| source.into());
         let known = self.forms.iter().position(|f| *f == form);
         let index = known.unwrap_or(self.forms.len());
         if known.is_none() {

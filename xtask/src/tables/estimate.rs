@@ -8,7 +8,7 @@
 
 use iced_x86::{Code, OpCodeOperandKind as Kind, Register};
 use mcad_core::machine::table::{
-    Binding, FlagGroups, Form, Latency, LatencyKind, Operand, OperandName, Perf, Selector, Traits,
+    Binding, Form, Latency, LatencyKind, Operand, OperandName, Perf, Selector, Traits,
 };
 
 use super::cpus::{Cpu, Layout};
@@ -362,7 +362,7 @@ pub fn offer(draft: &mut Draft, catalogue: &Catalogue) {
                             selector,
                             fit: Fit::OtherEncoding,
                         };
-                        let added = draft.offer(target, &form, "estimate", |p| p);
+                        let added = draft.offer(target, &form, Some("estimate"));
                         draft.report.estimated += usize::from(added);
                     }
                 }
@@ -375,14 +375,7 @@ fn form(cpu: &Cpu, mnemonic: &str, code: Code, entry: &Entry, memory: bool) -> F
     let (_, fused, ports, cycles, tp, (top, other)) = *entry;
     let mut list = stack_operands(code, top, other);
     let (flags_read, flags_written) = operands::flags(code);
-    if flags_read != FlagGroups::default() || flags_written != FlagGroups::default() {
-        list.push(Operand {
-            name: OperandName::Reg(operands::registers(&list)),
-            binding: Binding::Flags,
-            read: flags_read != FlagGroups::default(),
-            written: flags_written != FlagGroups::default(),
-        });
-    }
+    list.extend(operands::flags_operand(code, &list));
     // The adder moved from port 1 to port 5 with Skylake.
     let adder = |names: &str| {
         match names {

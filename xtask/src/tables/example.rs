@@ -48,8 +48,10 @@ pub fn round_trip(example: &Instruction) -> Option<Instruction> {
     let mut encoder = Encoder::new(64);
     encoder.encode(example, 0x1000).ok()?;
     let bytes = encoder.take_buffer();
-    let decoded = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::MPX).decode();
-    (decoded.code() == example.code()).then_some(decoded)
+    [DecoderOptions::NONE, DecoderOptions::MPX]
+        .into_iter()
+        .map(|options| Decoder::with_ip(64, &bytes, 0x1000, options).decode())
+        .find(|decoded| decoded.code() == example.code())
 }
 
 fn operand(instruction: &mut Instruction, i: u32, kind: Kind, selector: Selector, immediate: u8) {
@@ -191,7 +193,12 @@ fn operand(instruction: &mut Instruction, i: u32, kind: Kind, selector: Selector
 
 fn set_immediate(instruction: &mut Instruction, i: u32, kind: OpKind, value: u8) {
     // A second immediate (`enter`, `extrq`) has a kind and a field of its own.
-    let second = (0..i).any(|j| instruction.op_kind(j) == OpKind::Immediate16);
+    let second = (0..i).any(|j| {
+        matches!(
+            instruction.op_kind(j),
+            OpKind::Immediate16 | OpKind::Immediate8
+        )
+    });
     if second && kind == OpKind::Immediate8 {
         instruction.set_op_kind(i, OpKind::Immediate8_2nd);
         instruction.set_immediate8_2nd(value);

@@ -84,6 +84,9 @@ fn perf(base: &Figures, own: &Figures, settled: &mut Settled) -> Result<Perf, St
             attributed
         }
     };
+    // Only `wbinvd`, which runs for milliseconds, is beyond 16 bits; its ports keep their shares.
+    let limit = u64::from(u16::MAX);
+    let share = |n: u64| if uops > limit { n * limit / uops } else { n };
     let mut small = |n: u64| {
         u16::try_from(n).unwrap_or_else(|_| {
             settled.clamped += 1;
@@ -96,16 +99,20 @@ fn perf(base: &Figures, own: &Figures, settled: &mut Settled) -> Result<Perf, St
         .complex_decoder
         .or(base.complex_decoder)
         .unwrap_or(false);
+    let ports: Vec<(PortSet, u16)> = ports
+        .iter()
+        .map(|(names, n)| Ok((port_set(names)?, small(share(*n)))))
+        .collect::<Result<_, String>>()?;
     let truncated = |n: Option<f64>| n.map(|n| n.max(0.0) as u64);
     Ok(Perf {
-        uops: small(uops),
+        uops: match attributed {
+            0 => small(uops),
+            _ => ports.iter().map(|p| p.1).sum(),
+        },
         retire_slots: small(own.retire_slots.or(base.retire_slots).unwrap_or(1)).max(1),
         uops_mite,
         uops_ms,
-        ports: ports
-            .iter()
-            .map(|(names, n)| Ok((port_set(names)?, small(*n))))
-            .collect::<Result<_, String>>()?,
+        ports,
         div_cycles: small(truncated(own.div_cycles.or(base.div_cycles)).unwrap_or(0)),
         tp: truncated(own.tp.or(base.tp)).map(&mut small),
         complex_decoder: complex || uops_ms > 0 || uops_mite > 1,

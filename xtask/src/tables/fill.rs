@@ -7,6 +7,7 @@ use mcad_core::machine::table::{Form, PortSet};
 
 use super::cpus::Layout;
 use super::draft::{Candidate, Draft};
+use super::evex;
 use super::mapping::Target;
 use super::operands::needs_avx512;
 
@@ -24,6 +25,9 @@ pub fn borrow(drafts: &mut [Draft]) {
             )
         })
         .collect();
+    let named = |name: &str| own.iter().find(|o| o.0 == name).map_or(&[][..], |o| &o.3);
+    let golden = evex::by_name(named("glc"));
+    let server = evex::by_name(named("clx"));
     for draft in drafts {
         complete_ports(draft, &own);
         for relative in draft.cpu.relatives {
@@ -32,6 +36,7 @@ pub fn borrow(drafts: &mut [Draft]) {
                 continue;
             };
             let to = draft.cpu.layout;
+            let lender = evex::by_name(forms);
             for c in candidates {
                 if needs_avx512(c.code) && !draft.cpu.avx512 {
                     continue;
@@ -41,8 +46,12 @@ pub fn borrow(drafts: &mut [Draft]) {
                     selector: c.selector,
                     fit: c.fit,
                 };
-                let added =
-                    draft.offer(target, &forms[c.form], name, |p| translate(p, *layout, to));
+                let mut form = forms[c.form].clone();
+                move_ports(&mut form, *layout, to);
+                if to == Layout::GoldenCove && needs_avx512(c.code) {
+                    evex::correct(&mut form, &golden, &lender, &server);
+                }
+                let added = draft.offer(target, &form, Some(name));
                 draft.report.borrowed += usize::from(added);
             }
         }
@@ -88,6 +97,20 @@ fn complete_ports(draft: &mut Draft, own: &[(&str, Layout, Vec<Candidate>, Vec<F
                     break;
                 }
             }
+        }
+    }
+}
+
+/// Translates all port sets of a form.
+fn move_ports(form: &mut Form, from: Layout, to: Layout) {
+    let perfs = [
+        Some(&mut form.perf),
+        form.indexed.as_mut(),
+        form.same_reg.as_mut(),
+    ];
+    for perf in perfs.into_iter().flatten() {
+        for (ports, _) in &mut perf.ports {
+            *ports = translate(*ports, from, to);
         }
     }
 }

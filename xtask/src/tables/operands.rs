@@ -82,6 +82,10 @@ pub fn bind(row: &Row, spec: &Spec, target: &Target, lists: &Lists) -> Bound {
             OperandName::Agen => OperandName::Agen,
         };
     }
+    let mut disagreements = Vec::new();
+    if !agrees_with_iform(&row.iform, &operands) {
+        disagreements.push("order of the iform's operands".to_owned());
+    }
     let mut untracked = Vec::new();
     let repeated = row.attrs.contains_key("rep");
     for implicit in implicit::operands(spec, target.code, repeated) {
@@ -121,7 +125,6 @@ pub fn bind(row: &Row, spec: &Spec, target: &Target, lists: &Lists) -> Bound {
     }
     let (flags_read, flags_written) = row.flags();
     let flags_name = namer.register();
-    let mut disagreements = Vec::new();
     if let Some(list) = lists.get(row) {
         let expected = list
             .iter()
@@ -167,6 +170,40 @@ pub fn bind(row: &Row, spec: &Spec, target: &Target, lists: &Lists) -> Bound {
         operands,
         disagreements,
     }
+}
+
+/// Whether the iform (`ADD_MEMv_GPRv`) has registers and memory in the same order.
+fn agrees_with_iform(iform: &str, operands: &[Operand]) -> bool {
+    const REGISTERS: [&str; 15] = [
+        "GPR", "VGPR", "XMM", "YMM", "ZMM", "MMX", "MASK", "BND", "SEG", "CR", "DR", "AL", "CL",
+        "DX", "O",
+    ];
+    // Names that look like operands, and iforms that leave operands out.
+    const EXEMPT: [&str; 6] = ["REP_OUTS", "PUSH_", "NOP_", "MOV_CR", "MOV_DR", "PREFETCHW"];
+    if EXEMPT.iter().any(|name| iform.starts_with(name)) {
+        return true;
+    }
+    let parts = iform.split('_').skip(1).filter_map(|part| {
+        let memory = part.starts_with("MEM");
+        let register = REGISTERS.iter().any(|r| part.starts_with(r))
+            && part != "XMM"
+            && part != "OF"
+            && !part.starts_with("ONE");
+        let address = part == "AGEN";
+        (memory || register || address).then_some(if memory {
+            'M'
+        } else if address {
+            'A'
+        } else {
+            'R'
+        })
+    });
+    let ours = operands.iter().map(|o| match o.name {
+        OperandName::Reg(_) => 'R',
+        OperandName::Mem(_) => 'M',
+        OperandName::Agen => 'A',
+    });
+    parts.eq(ours)
 }
 
 /// What occurs as the source of a latency is an input, whatever XED says (uiCA's rule).
@@ -233,8 +270,20 @@ pub fn explicit_of_code(code: Code) -> Vec<Operand> {
     operands
 }
 
+/// The operand of the flags as iced knows them, behind the operands of a list.
+pub fn flags_operand(code: Code, list: &[Operand]) -> Option<Operand> {
+    let (read, written) = flags(code);
+    let none = FlagGroups::default();
+    (read != none || written != none).then(|| Operand {
+        name: OperandName::Reg(registers(list)),
+        binding: Binding::Flags,
+        read: read != none,
+        written: written != none,
+    })
+}
+
 /// How many register names a list uses.
-pub fn registers(list: &[Operand]) -> u8 {
+fn registers(list: &[Operand]) -> u8 {
     let names = list
         .iter()
         .filter(|o| matches!(o.name, OperandName::Reg(_)));
@@ -276,7 +325,7 @@ fn explicit(spec: &Spec, target: &Target) -> Vec<Operand> {
     for (i, kind) in (0_u32..).zip(info.op_kinds()) {
         let name = match kind {
             Kind::seg_rBX_al | Kind::seg_rSI | Kind::seg_rDI | Kind::es_rDI => continue,
-            Kind::mem | Kind::mem_mpx | Kind::mem_mib
+            Kind::mem | Kind::mem_mpx | Kind::mem_mib | Kind::r64_or_mem_mpx
                 if spec.operands.last().is_some_and(|o| o == "AGEN") =>
             {
                 OperandName::Agen
