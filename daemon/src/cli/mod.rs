@@ -4,11 +4,13 @@
 //! module knows an option's name. Exit statuses are in [`exit`].
 
 pub mod analysis;
+mod block;
 mod completions;
 mod cpus;
 mod daemon;
 mod doctor;
 pub mod exit;
+mod input;
 mod launch;
 mod man;
 mod output;
@@ -52,6 +54,8 @@ enum Command {
     Status(status::StatusArgs),
     /// End a daemon
     Stop(status::StopArgs),
+    /// Predict the throughput of basic blocks
+    Block(block::Args),
     /// List the CPU models
     Cpus(cpus::Args),
     /// Check what mcad needs and say how to get what is missing
@@ -98,6 +102,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Command::Status(args) => status::status(&args),
         Command::Stop(args) => status::stop(&args),
+        Command::Block(args) => block::run(&args),
         Command::Cpus(args) => cpus::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
