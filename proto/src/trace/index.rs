@@ -266,7 +266,7 @@ pub fn info(path: impl AsRef<Path>) -> Result<TraceInfo, TraceError> {
         indexed: false,
         problems: Vec::new(),
     };
-    let payload = load_index(reader.source(), bytes).map_err(|e| failed(bytes, e))?;
+    let payload = load_index(reader.source_mut(), bytes).map_err(|e| failed(bytes, e))?;
     if let Some(payload) = payload {
         let mut indexed = info.clone();
         if read_index(&payload, &mut indexed).is_ok() {

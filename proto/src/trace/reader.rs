@@ -142,7 +142,8 @@ impl<R: Read> TraceReader<R> {
         &self.chunks
     }
 
-    pub(super) fn source(&mut self) -> &mut R {
+    /// The source, for example to set a time limit. Reading from it spoils the reader.
+    pub fn source_mut(&mut self) -> &mut R {
         self.input.source()
     }
 
@@ -153,7 +154,8 @@ impl<R: Read> TraceReader<R> {
     /// The next event; [`Event::Session`] first, `None` after [`Event::End`].
     ///
     /// # Errors
-    /// [`TraceError::Read`]. Damage is no error, see [`TraceReader`].
+    /// [`TraceError::Read`]; the call may be repeated then, which lets a source have time limits.
+    /// Damage is no error, see [`TraceReader`].
     #[allow(clippy::should_implement_trait)] // events borrow from the reader
     pub fn next(&mut self) -> Result<Option<Event<'_>>, TraceError> {
         if self.state == State::Start {
@@ -316,6 +318,16 @@ impl<R: Read> TraceReader<R> {
         let Some(header) = Header::decode(head) else {
             return self.no_chunk();
         };
+        // Everything is there before anything changes: the call may be repeated after an error.
+        let whole = self.input.peek(header.file_bytes());
+        let whole = whole.map_err(|e| read_error(&self.name, offset, e))?;
+        let have = whole.len();
+        let unpacked = if have == header.file_bytes() {
+            let packed = &whole[chunk::HEADER_BYTES..];
+            unpack(&mut self.decompressor, packed, &header, &mut self.data)
+        } else {
+            Ok(())
+        };
         self.seen += 1;
         if self.gap.is_some() || header.first_word != self.expected_word {
             let count = header.first_word.saturating_sub(self.expected_word);
@@ -325,16 +337,13 @@ impl<R: Read> TraceReader<R> {
             self.mender.damage();
         }
         self.expected_word = header.first_word.saturating_add(header.words.into());
-
-        let whole = self.input.peek(header.file_bytes());
-        let whole = whole.map_err(|e| read_error(&self.name, offset, e))?;
-        if whole.len() < header.file_bytes() {
+        if have < header.file_bytes() {
             let what = format!(
                 "{} ends at byte {} inside chunk {}: {} of its {} bytes and with them {} records are missing, and whatever came after",
                 self.name,
-                offset + whole.len() as u64,
+                offset + have as u64,
                 self.seen,
-                header.file_bytes() - whole.len(),
+                header.file_bytes() - have,
                 header.file_bytes(),
                 header.words
             );
@@ -342,8 +351,6 @@ impl<R: Read> TraceReader<R> {
             self.end(EndReason::Truncated(what));
             return Ok(());
         }
-        let packed = &whole[chunk::HEADER_BYTES..];
-        let unpacked = unpack(&mut self.decompressor, packed, &header, &mut self.data);
         self.input.consume(header.file_bytes());
         if let Err(what) = unpacked {
             let to = offset + header.file_bytes() as u64;
@@ -408,10 +415,9 @@ impl<R: Read> TraceReader<R> {
             )));
             return Ok(());
         }
-        let skipped = self.input.skip_to(&[CHUNK_MAGIC, INDEX_MAGIC]);
-        skipped.map_err(|e| failed(&self.name, e))?;
         self.gap.get_or_insert(offset);
-        Ok(())
+        let skipped = self.input.skip_to(&[CHUNK_MAGIC, INDEX_MAGIC]);
+        skipped.map_err(|e| failed(&self.name, e))
     }
 
     fn gap_reason(&self, from: u64, to: u64) -> String {
