@@ -1,32 +1,34 @@
 //! A session: a program under QEMU, its ring drained into events.
+//!
+//! The session starts the emulator (`arg=`), or waits at a named ring for one that someone else
+//! starts (`ring=`).
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mcad_broker_abi::{Broker, Config, Features, StopFn};
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ModuleDef, SessionInfo};
-use mcad_proto::word::{BlockId, GuestAddr, StreamId};
+use mcad_proto::event::{Arch, EndReason, Event, SessionInfo};
 
-use crate::phantom;
+use crate::accept::Accepted;
 use crate::plugin::{self, PluginError};
-use crate::process::{Emulator, Start, shell_status};
+use crate::process::Start;
+use crate::producer::{Ended, Producer};
 use crate::program::{self, ProgramError};
-use crate::qemu::{self, NoQemu, Qemu};
+use crate::qemu::{self, NoQemu};
+use crate::queue::{Pending, Queue};
 use crate::ring::RingError;
-use crate::ring::control::Message;
-use crate::ring::layout::{EXEC_TRIED, OPTION_MEMORY};
+use crate::ring::layout::{ATTACHED, EXEC_TRIED, Header, OPTION_MEMORY};
 use crate::ring::memory::Memory;
-use crate::ring::reader::{Reader, Sink};
+use crate::ring::reader::Reader;
 
 /// Default size of the ring: enough to ride out pauses of the reader, small beside its own limit.
 const DEFAULT_RING_MIB: u64 = 32;
 /// Longest sleep between two looks at the emulator, should its end's wake-up be missed.
 const NAP: Duration = Duration::from_millis(10);
 
-const KEYS: &[&str] = &["arg", "qemu", "plugin", "memory", "ring_mib"];
+const KEYS: &[&str] = &["arg", "qemu", "plugin", "memory", "ring_mib", "ring"];
 
 /// A session that cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -48,9 +50,9 @@ pub enum SessionError {
     #[error(transparent)]
     Ring(#[from] RingError),
     /// The emulator cannot be started or waited for.
-    #[error("{path}: {source}")]
+    #[error("the emulator{}: {source}", if .path.is_empty() { String::new() } else { format!(" {}", .path) })]
     Process {
-        /// The emulator.
+        /// The emulator, if it is ours.
         path: String,
         /// What the system said.
         source: std::io::Error,
@@ -67,15 +69,15 @@ pub enum SessionError {
         /// Exit status or signal.
         how: String,
     },
+    /// The session was stopped while it waited for someone else's emulator.
+    #[error("stopped before an emulator came to the ring")]
+    NobodyCame,
 }
 
 /// A program that runs under QEMU, as a source of events.
 #[derive(Debug)]
 pub struct Session {
-    qemu: Qemu,
-    plugin: String,
-    command: Vec<String>,
-    emulator: Emulator,
+    producer: Producer,
     memory: Arc<Memory>,
     reader: Reader,
     queue: Queue,
@@ -93,21 +95,40 @@ enum Stage {
 }
 
 impl Session {
-    /// Starts the program that the configuration names.
+    /// Starts the program that the configuration names, or waits for one at the ring that it
+    /// names.
     ///
     /// # Errors
     /// [`SessionError`]; nothing runs then.
     pub fn start(config: &Config) -> Result<Self, SessionError> {
         config.expect_keys(KEYS)?;
-        let command: Vec<String> = config.get_all("arg").map(str::to_owned).collect();
-        let program = program::resolve(&command)?;
-        let qemu = qemu::find(config.get("qemu").map(Path::new))?;
-        let plugin = plugin::find(config.get("plugin").map(Path::new))?;
         let options = match config.flag("memory")? {
             Some(false) => 0,
             _ => OPTION_MEMORY,
         };
         let mib = config.number("ring_mib")?.unwrap_or(DEFAULT_RING_MIB);
+        match config.get("ring") {
+            None => Self::spawn(config, mib, options),
+            Some(ring) => {
+                if let Some(key) = ["arg", "qemu", "plugin"]
+                    .iter()
+                    .find(|key| config.get(key).is_some())
+                {
+                    let what = format!("does not go with {key}=: who starts the emulator?");
+                    return Err(Config::bad("ring", ring, &what).into());
+                }
+                let accepted = Accepted::create(Path::new(ring), mib, options)?;
+                let memory = accepted.memory();
+                Ok(Self::new(Producer::Accepted(accepted), memory, None))
+            }
+        }
+    }
+
+    fn spawn(config: &Config, mib: u64, options: u32) -> Result<Self, SessionError> {
+        let command: Vec<String> = config.get_all("arg").map(str::to_owned).collect();
+        let program = program::resolve(&command)?;
+        let qemu = qemu::find(config.get("qemu").map(Path::new))?;
+        let plugin = plugin::find(config.get("plugin").map(Path::new))?;
         let ring = Memory::create(mib, options)?;
         let memory = Arc::new(ring.memory);
         let start = Start {
@@ -121,22 +142,27 @@ impl Session {
                 path: qemu.path.display().to_string(),
                 source,
             })?;
-        let mut queue = Queue::default();
-        if let Some(notice) = ring.notice {
-            queue.0.push_back(Pending::Notice(notice));
-        }
-        Ok(Self {
-            qemu,
+        let producer = Producer::Spawned {
             plugin: plugin.display().to_string(),
+            qemu,
             command,
             emulator,
+        };
+        Ok(Self::new(producer, memory, ring.notice))
+    }
+
+    fn new(producer: Producer, memory: Arc<Memory>, notice: Option<String>) -> Self {
+        let mut queue = Queue::default();
+        queue.0.extend(notice.map(Pending::Notice));
+        Self {
+            producer,
             reader: Reader::new(Arc::clone(&memory)),
             memory,
             queue,
             held: None,
             stopped: Arc::new(AtomicBool::new(false)),
             stage: Stage::Starting,
-        })
+        }
     }
 
     /// Waits up to `timeout` for the next event.
@@ -152,7 +178,7 @@ impl Session {
         }
         while self.queue.0.is_empty() && self.stage == Stage::Running {
             // Whether it has ended must be known before the last look at the ring.
-            let ended = self.emulator.ended();
+            let ended = self.ended()?;
             if self.reader.step(&mut self.queue)? {
                 continue;
             }
@@ -168,10 +194,10 @@ impl Session {
 
     /// Kills the program; what it wrote is still delivered.
     pub fn killer(&self) -> impl Fn() + Send + Sync + 'static {
-        let (killer, stopped) = (self.emulator.killer(), Arc::clone(&self.stopped));
+        let (kill, stopped) = (self.producer.killer(), Arc::clone(&self.stopped));
         move || {
             stopped.store(true, Ordering::Release);
-            killer.kill();
+            kill();
         }
     }
 
@@ -181,10 +207,17 @@ impl Session {
         self.memory.header().stalls.load(Ordering::Relaxed)
     }
 
-    /// The emulator's process id.
+    /// The emulator's process id; 0 while it is unknown.
     #[must_use]
     pub fn emulator_id(&self) -> u32 {
-        self.emulator.id()
+        match &self.producer {
+            Producer::Spawned { emulator, .. } => emulator.id(),
+            Producer::Accepted(_) => self.memory.header().producer_pid.load(Ordering::Relaxed),
+        }
+    }
+
+    fn ended(&self) -> Result<bool, SessionError> {
+        self.producer.ended().map_err(|e| self.process_error(e))
     }
 
     /// False when the time is over.
@@ -199,32 +232,38 @@ impl Session {
 
     /// Queues the session's start once the plugin is there.
     fn start_up(&mut self) -> Result<bool, SessionError> {
-        let ended = self.emulator.ended();
-        let header = self.memory.header();
-        if header.attached.load(Ordering::Acquire) == 0 {
-            if ended {
-                let status = self.reap()?;
-                return Err(SessionError::NeverAttached {
-                    path: self.qemu.path.display().to_string(),
-                    plugin: self.plugin.clone(),
-                    how: status.to_string(),
-                });
+        let ended = self.ended()?;
+        let memory = Arc::clone(&self.memory);
+        let header = memory.header();
+        if header.attached.load(Ordering::Acquire) != ATTACHED {
+            match &self.producer {
+                Producer::Accepted(_) if self.stopped.load(Ordering::Acquire) => {
+                    return Err(SessionError::NobodyCame);
+                }
+                Producer::Spawned { qemu, plugin, .. } if ended => {
+                    let (path, plugin) = (qemu.path.display().to_string(), plugin.clone());
+                    let how = match self.reap()? {
+                        Ended::Status(status) => status.to_string(),
+                        Ended::Announced(_) => String::new(),
+                    };
+                    return Err(SessionError::NeverAttached { path, plugin, how });
+                }
+                _ => return Ok(false),
             }
-            return Ok(false);
         }
-        let api = |field: &std::sync::atomic::AtomicU32| field.load(Ordering::Relaxed);
+        let value = |field: &std::sync::atomic::AtomicU32| field.load(Ordering::Relaxed);
+        let (version, command) = self.producer.describe();
         let producer = format!(
-            "qemu {}, plugin API {} of {}..{}",
-            self.qemu.version,
-            api(&header.api_used),
-            api(&header.api_min),
-            api(&header.api_current)
+            "qemu {version}, plugin API {} of {}..{}",
+            value(&header.api_used),
+            value(&header.api_min),
+            value(&header.api_current)
         );
         self.queue.0.push_front(Pending::Session(SessionInfo {
             arch: Arch::X86_64,
             producer,
-            command: self.command.clone(),
-            memory: api(&header.options) & OPTION_MEMORY != 0,
+            command,
+            memory: value(&header.options) & OPTION_MEMORY != 0,
         }));
         self.stage = Stage::Running;
         Ok(true)
@@ -234,61 +273,63 @@ impl Session {
     fn finish(&mut self) -> Result<(), SessionError> {
         self.stage = Stage::Over;
         let salvaged = self.reader.salvage(&mut self.queue);
-        let status = self.reap()?;
+        let ended = self.reap()?;
         let reason = match salvaged {
             Err(error) => EndReason::Truncated(error.to_string()),
-            Ok(()) => self.end_reason(status),
+            Ok(()) if self.stopped.load(Ordering::Acquire) => {
+                EndReason::ProducerDied("stopped on request".into())
+            }
+            Ok(()) => {
+                let header = self.memory.header();
+                let replaced = header.exec_state.load(Ordering::Acquire) == EXEC_TRIED;
+                if replaced {
+                    self.queue.0.push_back(Pending::Notice(format!(
+                        "the program replaced itself by {}, which ran untraced",
+                        exec_path(header)
+                    )));
+                }
+                ended.reason(header.ended.load(Ordering::Acquire) != 0, replaced)
+            }
         };
         self.queue.0.push_back(Pending::End(reason));
         Ok(())
     }
 
-    fn end_reason(&mut self, status: std::process::ExitStatus) -> EndReason {
-        use std::os::unix::process::ExitStatusExt;
-        let header = self.memory.header();
-        if self.stopped.load(Ordering::Acquire) {
-            return EndReason::ProducerDied("stopped on request".into());
-        }
-        if header.exec_state.load(Ordering::Acquire) == EXEC_TRIED {
-            let path: Vec<u8> = header
-                .exec_path
-                .iter()
-                .map(|byte| byte.load(Ordering::Relaxed))
-                .take_while(|&byte| byte != 0)
-                .collect();
-            self.queue.0.push_back(Pending::Notice(format!(
-                "the program replaced itself by {}, which ran untraced",
-                String::from_utf8_lossy(&path)
-            )));
-            return EndReason::Exec(shell_status(status));
-        }
-        match (status.code(), status.signal()) {
-            (_, Some(signal)) => EndReason::Signaled(signal),
-            (Some(code), _) if header.ended.load(Ordering::Acquire) != 0 => EndReason::Exited(code),
-            _ => EndReason::ProducerDied(format!(
-                "the emulator ended with {status} in the middle of the program"
-            )),
-        }
+    fn reap(&mut self) -> Result<Ended, SessionError> {
+        let ended = self.producer.reap();
+        ended.map_err(|e| self.process_error(e))
     }
 
-    fn reap(&mut self) -> Result<std::process::ExitStatus, SessionError> {
-        self.emulator
-            .reap()
-            .map_err(|source| SessionError::Process {
-                path: self.qemu.path.display().to_string(),
-                source,
-            })
+    fn process_error(&self, source: std::io::Error) -> SessionError {
+        let path = match &self.producer {
+            Producer::Spawned { qemu, .. } => qemu.path.display().to_string(),
+            Producer::Accepted(_) => String::new(),
+        };
+        SessionError::Process { path, source }
     }
+}
+
+/// What the last `execve` named.
+fn exec_path(header: &Header) -> String {
+    let path: Vec<u8> = header
+        .exec_path
+        .iter()
+        .map(|byte| byte.load(Ordering::Relaxed))
+        .take_while(|&byte| byte != 0)
+        .collect();
+    String::from_utf8_lossy(&path).into_owned()
 }
 
 impl Broker for Session {
     const NAME: &'static str = "qemu";
     const HELP: &'static str = "\
-arg=TEXT       the command, one line per word, program first (required)
+arg=TEXT       the command, one line per word, program first
 qemu=PATH      the emulator (else $MCAD_QEMU, mcad's cache directory, $PATH)
 plugin=PATH    the QEMU plugin (else $MCAD_PLUGIN, mcad's cache directory, where it is built)
 memory=0|1     record memory accesses (1)
-ring_mib=N     size of the shared ring in MiB (32)";
+ring_mib=N     size of the shared ring in MiB (32)
+ring=PATH      instead of arg: wait for an emulator that someone else starts with
+               -plugin libmcad-plugin.so,ring=PATH; the file must not exist yet";
     const FEATURES: Features = Features::MEMORY
         .and(Features::MODULES)
         .and(Features::PROCESS);
@@ -303,121 +344,5 @@ ring_mib=N     size of the shared ring in MiB (32)";
 
     fn stopper(&self) -> Option<StopFn> {
         Some(Arc::new(self.killer()))
-    }
-}
-
-/// An event with its data.
-#[derive(Debug)]
-enum Pending {
-    Session(SessionInfo),
-    Block {
-        id: u32,
-        address: u64,
-        instructions: u16,
-        code: Vec<u8>,
-    },
-    Module(ModuleDef),
-    StreamStart(u32),
-    Records(u32, Vec<u64>),
-    StreamEnd(u32),
-    Lost(u64, String),
-    Notice(String),
-    End(EndReason),
-}
-
-impl Pending {
-    fn event(&self) -> Event<'_> {
-        match self {
-            Self::Session(info) => Event::Session(info.clone()),
-            Self::Block {
-                id,
-                address,
-                instructions,
-                code,
-            } => Event::Block(BlockDef {
-                id: BlockId(*id),
-                address: GuestAddr(*address),
-                instructions: *instructions,
-                bytes: code,
-            }),
-            Self::Module(module) => Event::Module(module.clone()),
-            Self::StreamStart(stream) => Event::StreamStart(StreamId(*stream)),
-            Self::Records(stream, words) => Event::Records {
-                stream: StreamId(*stream),
-                words,
-            },
-            Self::StreamEnd(stream) => Event::StreamEnd(StreamId(*stream)),
-            Self::Lost(count, reason) => Event::Lost {
-                count: *count,
-                reason: reason.clone(),
-            },
-            Self::Notice(text) => Event::Notice(text.clone()),
-            Self::End(reason) => Event::End(reason.clone()),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Queue(VecDeque<Pending>);
-
-impl Sink for Queue {
-    fn message(&mut self, message: Message<'_>) {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        self.0.push_back(match message {
-            Message::Block {
-                address,
-                id,
-                instructions,
-                last_bytes,
-                code,
-            } => {
-                let last_at = code.len().saturating_sub(last_bytes as usize);
-                let (before, last) = code.split_at(last_at);
-                let last_address = address.wrapping_add(last_at as u64);
-                let mut instructions = u16::try_from(instructions).unwrap_or(u16::MAX);
-                let mut code = code.to_vec();
-                if instructions > 1 && phantom::is_phantom(last_address, last) {
-                    instructions -= 1;
-                    code = before.to_vec();
-                }
-                Pending::Block {
-                    id,
-                    address,
-                    instructions,
-                    code,
-                }
-            }
-            Message::Module {
-                start,
-                end,
-                file_offset,
-                path,
-            } => Pending::Module(ModuleDef {
-                path: text(path),
-                start: GuestAddr(start),
-                end: GuestAddr(end),
-                file_offset,
-            }),
-            Message::Notice(bytes) => Pending::Notice(text(bytes)),
-        });
-    }
-
-    fn stream_start(&mut self, stream: u32) {
-        self.0.push_back(Pending::StreamStart(stream));
-    }
-
-    fn lost(&mut self, stream: u32, chunks: u64) {
-        self.0.push_back(Pending::Lost(
-            chunks,
-            format!("{chunks} chunks of thread {stream} never arrived"),
-        ));
-    }
-
-    fn words(&mut self, stream: u32, words: Vec<u64>) {
-        self.0.push_back(Pending::Records(stream, words));
-    }
-
-    fn stream_end(&mut self, stream: u32) {
-        self.0.push_back(Pending::StreamEnd(stream));
     }
 }

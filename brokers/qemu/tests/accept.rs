@@ -1,0 +1,131 @@
+//! A ring that waits for an emulator which someone else starts.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // As in the tests themselves.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use mcad_broker_abi::Config;
+use mcad_broker_qemu::{Session, qemu};
+use mcad_proto::event::EndReason;
+use support::{Programs, Run, plugin};
+
+/// A session without a command: its configuration holds nothing but the ring.
+fn wait_at(ring: &str) -> Session {
+    let mut config = Config::new();
+    config.push("ring", ring).unwrap();
+    Session::start(&config).unwrap()
+}
+
+fn emulate(ring: &str, command: &[&str]) -> Child {
+    let found = qemu::find(None).unwrap_or_else(|error| panic!("{error}"));
+    Command::new(found.path)
+        .arg("-plugin")
+        .arg(format!("file={},ring={ring}", plugin().display()))
+        .args(command)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_strangers_emulator_is_taken_with_its_exit_status() {
+    let programs = Programs::new();
+    let ring = programs.path("ring");
+    let mut session = wait_at(&ring);
+    assert_eq!(session.next_event(Duration::from_millis(30)).unwrap(), None);
+    let mut child = emulate(&ring, &["/bin/sh", "-c", "exit 23"]);
+    let trace = Run::new().collect(&mut session, |_, _| {});
+    assert_eq!(child.wait().unwrap().code(), Some(23));
+    assert_eq!(trace.end, Some(EndReason::Exited(23)));
+    assert!(trace.block_words > 1000);
+    drop(session);
+    assert!(!Path::new(&ring).exists(), "the ring's file stays behind");
+}
+
+#[test]
+fn the_last_threads_exit_is_the_programs() {
+    let programs = Programs::new();
+    let program = programs.c(
+        "bare",
+        &["-nostdlib", "-static"],
+        r#"void _start(void) { __asm__("mov $60, %eax; mov $7, %edi; syscall"); }"#,
+    );
+    let ring = programs.path("ring");
+    let mut session = wait_at(&ring);
+    let mut child = emulate(&ring, &[&program]);
+    let trace = Run::new().collect(&mut session, |_, _| {});
+    child.wait().unwrap();
+    assert_eq!(trace.end, Some(EndReason::Exited(7)));
+}
+
+#[test]
+fn a_killed_one_is_noticed_and_a_second_one_refused() {
+    let programs = Programs::new();
+    let ring = programs.path("ring");
+    let mut session = wait_at(&ring);
+    let mut child = emulate(&ring, &["/bin/sleep", "100"]);
+    let mut second = None;
+    let trace = Run::new().collect(&mut session, |_, trace| {
+        if trace.info.is_some() && second.is_none() {
+            let output = emulate(&ring, &["/bin/true"]).wait_with_output().unwrap();
+            second = Some((output.status.success(), String::from_utf8(output.stderr)));
+            child.kill().unwrap();
+        }
+    });
+    child.wait().unwrap();
+    let (success, message) = second.unwrap();
+    assert!(!success);
+    assert!(message.unwrap().contains("serves another program"));
+    let Some(EndReason::ProducerDied(how)) = trace.end else {
+        panic!("{:?}", trace.end);
+    };
+    assert!(how.contains("in the middle"), "{how}");
+}
+
+#[test]
+fn stopping_ends_the_wait_and_the_program() {
+    let programs = Programs::new();
+    let ring = programs.path("ring");
+    let mut session = wait_at(&ring);
+    session.killer()();
+    let error = session.next_event(Duration::from_secs(5)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "stopped before an emulator came to the ring"
+    );
+
+    let ring = programs.path("another");
+    let mut session = wait_at(&ring);
+    let mut child = emulate(&ring, &["/bin/sleep", "100"]);
+    let stop = session.killer();
+    let trace = Run::new().collect(&mut session, |_, trace| {
+        if trace.info.is_some() {
+            stop();
+        }
+    });
+    assert!(!child.wait().unwrap().success());
+    assert_eq!(
+        trace.end,
+        Some(EndReason::ProducerDied("stopped on request".into()))
+    );
+}
+
+#[test]
+fn contradictions_and_taken_names_are_refused() {
+    let programs = Programs::new();
+    let ring = programs.path("ring");
+    let mut config = Config::new();
+    config.push("ring", ring.as_str()).unwrap();
+    config.push("arg", "true").unwrap();
+    let error = Session::start(&config).unwrap_err().to_string();
+    assert!(error.contains("does not go with arg="), "{error}");
+    std::fs::write(&ring, "mine").unwrap();
+    let mut config = Config::new();
+    config.push("ring", ring.as_str()).unwrap();
+    let error = Session::start(&config).unwrap_err().to_string();
+    assert!(error.contains("exists already"), "{error}");
+}
