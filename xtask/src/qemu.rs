@@ -23,6 +23,7 @@ const BUILD_PACKAGES: &[&str] = &[
     "libc6-dev",
     "libglib2.0-dev",
     "make",
+    "meson",
     "ninja-build",
     "pkg-config",
     "python3",
@@ -204,6 +205,8 @@ fn configure_and_build(source: &Path, prefix: &Path) -> Result<()> {
                 "--without-default-features",
                 "--disable-system",
                 "--disable-docs",
+                // The distribution's source comes without firmware.
+                "--disable-install-blobs",
             ])
             .args(["--disable-werror"])
             .current_dir(&build),
