@@ -13,15 +13,19 @@ mod draft;
 mod estimate;
 mod evex;
 mod example;
+mod explicit;
 mod figures;
 mod fill;
 mod implicit;
+mod kinds;
 pub mod lookup;
 mod mapping;
 mod operands;
 mod report;
 mod source;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::fs;

@@ -9,8 +9,8 @@ use iced_x86::Code;
 use mcad_core::machine::table::{Form, Selector};
 
 use super::draft::Draft;
+use super::explicit;
 use super::mapping::{Catalogue, Fit, Target};
-use super::operands;
 
 /// Mnemonic (iced's) and the form it costs the same as.
 const SAME_COST: &[(&str, &str)] = &[
@@ -49,10 +49,11 @@ pub fn offer(draft: &mut Draft, catalogue: &Catalogue) {
             continue;
         };
         for code in catalogue.codes(mnemonic) {
-            let (flags_read, flags_written) = operands::flags(code);
-            let mut list = operands::explicit_of_code(code);
-            list.extend(operands::flags_operand(code, &list));
+            let (flags_read, flags_written) = explicit::flags(code);
+            let mut list = explicit::of_code(code);
+            list.extend(explicit::flags_operand(code, &list));
             let form = Form {
+                name: renamed(&source.name, mnemonic),
                 operands: list,
                 flags_read,
                 flags_written,
@@ -76,6 +77,12 @@ pub fn offer(draft: &mut Draft, catalogue: &Catalogue) {
     if draft.cpu.avx512 {
         offer_shapes(draft);
     }
+}
+
+/// A form's name with another mnemonic: `XSAVE (M4608)` becomes `XRSTOR (M4608)`.
+fn renamed(name: &str, mnemonic: &str) -> Box<str> {
+    let end = name.find(['_', ' ']).unwrap_or(name.len());
+    format!("{mnemonic}{}", &name[end..]).into()
 }
 
 fn offer_shapes(draft: &mut Draft) {
@@ -103,7 +110,9 @@ fn offer_shapes(draft: &mut Draft) {
     for (code, selector, form) in offers {
         let mut form = draft.forms[form].clone();
         form.approximated_from = None;
-        let source = form.name.clone();
+        let mnemonic = format!("{:?}", code.mnemonic()).to_uppercase();
+        let source = std::mem::replace(&mut form.name, "".into());
+        form.name = renamed(&source, &mnemonic);
         let target = Target {
             code,
             selector,

@@ -91,6 +91,16 @@ fn slowest(perf: &Perf) -> i32 {
 pub fn vex_name(name: &str) -> Option<String> {
     let (head, operands) = name.split_once(" (")?;
     let mnemonic = head.split('_').next()?;
+    // The element size matters to masking only.
+    let mnemonic = match mnemonic {
+        "VMOVDQU8" | "VMOVDQU16" | "VMOVDQU32" | "VMOVDQU64" => "VMOVDQU",
+        "VMOVDQA32" | "VMOVDQA64" => "VMOVDQA",
+        "VPANDD" | "VPANDQ" => "VPAND",
+        "VPANDND" | "VPANDNQ" => "VPANDN",
+        "VPORD" | "VPORQ" => "VPOR",
+        "VPXORD" | "VPXORQ" => "VPXOR",
+        other => other,
+    };
     let mut operands: Vec<&str> = operands.trim_end_matches(')').split(", ").collect();
     if operands.first() == Some(&"K") {
         return None;
@@ -124,6 +134,7 @@ mod tests {
             vex("VADDPD_Z (ZMM, K, ZMM, M64_1to8)"),
             "VADDPD (YMM, YMM, M256)"
         );
+        assert_eq!(vex("VMOVDQU64 (M256, YMM)"), "VMOVDQU (M256, YMM)");
         assert_eq!(vex_name("VPCMPEQB (K, ZMM, ZMM)"), None);
     }
 }

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 
-use iced_x86::{
-    Code, EncodingKind, InstructionInfoFactory, OpAccess, OpCodeOperandKind as Kind, RflagsBits,
-};
-use mcad_core::machine::table::{Binding, FlagGroups, Operand, OperandName, Selector, Traits};
+use iced_x86::{Code, EncodingKind, OpCodeOperandKind as Kind};
+use mcad_core::machine::table::{Binding, Operand, OperandName};
 
-use super::example;
+use super::explicit::{self, Namer};
 use super::implicit::{self, Implicit};
-use super::mapping::{Fit, Target};
+use super::mapping::Target;
 use super::source::{ListedOperand, Row};
 use super::spec::{self, Spec};
 
@@ -44,24 +42,6 @@ pub struct Bound {
     pub disagreements: Vec<String>,
 }
 
-/// Names XED's operands in order.
-#[derive(Default)]
-struct Namer {
-    registers: u8,
-    memories: u8,
-}
-
-impl Namer {
-    fn register(&mut self) -> OperandName {
-        self.registers += 1;
-        OperandName::Reg(self.registers - 1)
-    }
-    fn memory(&mut self) -> (OperandName, u8) {
-        self.memories += 1;
-        (OperandName::Mem(self.memories - 1), self.memories - 1)
-    }
-}
-
 /// XED's spelling of a name.
 pub fn spelled(name: OperandName) -> String {
     match name {
@@ -73,15 +53,9 @@ pub fn spelled(name: OperandName) -> String {
 
 /// Binds the operands of a row on one of its codes.
 pub fn bind(row: &Row, spec: &Spec, target: &Target, lists: &Lists) -> Bound {
-    let mut operands = explicit(spec, target);
+    let mut operands = explicit::of_row(spec, target);
     let mut namer = Namer::default();
-    for operand in &mut operands {
-        operand.name = match operand.name {
-            OperandName::Reg(_) => namer.register(),
-            OperandName::Mem(_) => namer.memory().0,
-            OperandName::Agen => OperandName::Agen,
-        };
-    }
+    namer.name(&mut operands);
     let mut disagreements = Vec::new();
     if !agrees_with_iform(&row.iform, &operands) {
         disagreements.push("order of the iform's operands".to_owned());
@@ -243,158 +217,6 @@ fn note_latencies(
     for name in unknown {
         disagreements.push(format!("latency of unknown operand {name}"));
     }
-}
-
-/// The explicit operands of a code that no row describes, named in order.
-pub fn explicit_of_code(code: Code) -> Vec<Operand> {
-    let spec = Spec::default();
-    let mut selector = Selector::default();
-    selector.require(
-        Traits::MEMORY,
-        code.op_code().op_kinds().contains(&Kind::mem),
-    );
-    let target = Target {
-        code,
-        selector,
-        fit: Fit::OtherEncoding,
-    };
-    let mut operands = explicit(&spec, &target);
-    let mut namer = Namer::default();
-    for operand in &mut operands {
-        operand.name = match operand.name {
-            OperandName::Reg(_) => namer.register(),
-            OperandName::Mem(_) => namer.memory().0,
-            OperandName::Agen => OperandName::Agen,
-        };
-    }
-    operands
-}
-
-/// The operand of the flags as iced knows them, behind the operands of a list.
-pub fn flags_operand(code: Code, list: &[Operand]) -> Option<Operand> {
-    let (read, written) = flags(code);
-    let none = FlagGroups::default();
-    (read != none || written != none).then(|| Operand {
-        name: OperandName::Reg(registers(list)),
-        binding: Binding::Flags,
-        read: read != none,
-        written: written != none,
-    })
-}
-
-/// How many register names a list uses.
-fn registers(list: &[Operand]) -> u8 {
-    let names = list
-        .iter()
-        .filter(|o| matches!(o.name, OperandName::Reg(_)));
-    u8::try_from(names.count()).unwrap_or(u8::MAX)
-}
-
-/// The flags that a code reads and writes, from iced.
-pub fn flags(code: Code) -> (FlagGroups, FlagGroups) {
-    let example = example::build(code, Selector::default());
-    let groups = |bits: u32| FlagGroups {
-        c: bits & RflagsBits::CF != 0,
-        spazo: bits
-            & (RflagsBits::SF | RflagsBits::PF | RflagsBits::AF | RflagsBits::ZF | RflagsBits::OF)
-            != 0,
-    };
-    (
-        groups(example.rflags_read()),
-        groups(example.rflags_written() | example.rflags_cleared() | example.rflags_set()),
-    )
-}
-
-/// The explicit operands, still with placeholder numbers in their names.
-fn explicit(spec: &Spec, target: &Target) -> Vec<Operand> {
-    let info = target.code.op_code();
-    let example = example::build(target.code, target.selector);
-    let mut factory = InstructionInfoFactory::new();
-    let used = factory.info(&example);
-    let access = |i: u32| match used.op_access(i) {
-        OpAccess::Read | OpAccess::CondRead => (true, false),
-        OpAccess::Write => (false, true),
-        OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
-        OpAccess::None | OpAccess::NoMemAccess => (false, false),
-    };
-    let mut operands = Vec::new();
-    if spec.string_instruction {
-        return operands;
-    }
-    let in_memory = target.selector.value & Traits::MEMORY != 0;
-    for (i, kind) in (0_u32..).zip(info.op_kinds()) {
-        let name = match kind {
-            Kind::seg_rBX_al | Kind::seg_rSI | Kind::seg_rDI | Kind::es_rDI => continue,
-            Kind::mem | Kind::mem_mpx | Kind::mem_mib | Kind::r64_or_mem_mpx
-                if spec.operands.last().is_some_and(|o| o == "AGEN") =>
-            {
-                OperandName::Agen
-            }
-            Kind::mem
-            | Kind::mem_mpx
-            | Kind::mem_mib
-            | Kind::mem_offs
-            | Kind::sibmem
-            | Kind::mem_vsib32x
-            | Kind::mem_vsib64x
-            | Kind::mem_vsib32y
-            | Kind::mem_vsib64y
-            | Kind::mem_vsib32z
-            | Kind::mem_vsib64z => OperandName::Mem(0),
-            Kind::r8_or_mem
-            | Kind::r16_or_mem
-            | Kind::r32_or_mem
-            | Kind::r32_or_mem_mpx
-            | Kind::r64_or_mem
-            | Kind::r64_or_mem_mpx
-            | Kind::mm_or_mem
-            | Kind::xmm_or_mem
-            | Kind::ymm_or_mem
-            | Kind::zmm_or_mem
-            | Kind::bnd_or_mem_mpx
-            | Kind::k_or_mem
-                if in_memory =>
-            {
-                OperandName::Mem(0)
-            }
-            Kind::imm4_m2z
-            | Kind::imm8
-            | Kind::imm8_const_1
-            | Kind::imm8sex16
-            | Kind::imm8sex32
-            | Kind::imm8sex64
-            | Kind::imm16
-            | Kind::imm32
-            | Kind::imm32sex64
-            | Kind::imm64
-            | Kind::br16_1
-            | Kind::br32_1
-            | Kind::br64_1
-            | Kind::br16_2
-            | Kind::br32_4
-            | Kind::br64_4
-            | Kind::xbegin_2
-            | Kind::xbegin_4 => continue,
-            _ => OperandName::Reg(0),
-        };
-        let (mut read, written) = access(i);
-        read |= name == OperandName::Agen;
-        operands.push(Operand {
-            name,
-            binding: Binding::Explicit(u8::try_from(i).unwrap_or(u8::MAX)),
-            read,
-            written,
-        });
-        if i == 0 && info.encoding() == EncodingKind::EVEX && info.can_use_op_mask_register() {
-            operands.push(Operand {
-                name: OperandName::Reg(0),
-                binding: Binding::OpMask,
-                read: target.selector.value & Traits::MASKED != 0,
-                written: info.is_op_mask_read_write(),
-            });
-        }
-    }
-    operands
 }
 
 /// Whether a code can only be reached through an EVEX prefix or works on opmasks.
