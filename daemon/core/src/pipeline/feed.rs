@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::inst::{Access, Inst, Source};
-use super::uop_cache::{Entry, UopCache, pack};
+use super::uop_cache::{Entry, Packed, UopCache, pack};
 use crate::isa::program::{Program, flag};
 use crate::machine::CpuModel;
 use crate::machine::params::Frontend;
@@ -181,64 +181,66 @@ impl Feed {
     /// Decides from where the open group is delivered, and releases it.
     fn close_group(&mut self, program: &Program) {
         let end = self.base + self.insts.len() as u64;
-        let block = u64::from(self.p.uop_cache_block_bytes);
-        let shift = block.trailing_zeros();
-        let start = self.open;
-        // With the erratum's rule, one half that cannot be cached takes the other with it.
-        let mut group_cacheable = true;
-        if self.p.uop_cache_both_halves {
-            let mut at = start;
-            while at < end {
-                let to = self.block_end(at, end, shift);
-                group_cacheable &= pack(program, &self.p, self, at, to, None).cacheable;
-                at = to;
-            }
-        }
-        let mut at = start;
-        while at < end {
+        let shift = self.p.uop_cache_block_bytes.trailing_zeros();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        // A 64-byte line has at most four blocks of the smallest size.
+        let mut blocks = [(0u64, Packed::default(), 0usize); 4];
+        let mut count = 0;
+        let mut cacheable = true;
+        let mut at = self.open;
+        while at < end && count < blocks.len() {
             let to = self.block_end(at, end, shift);
-            let mut scratch = std::mem::take(&mut self.scratch);
-            scratch.clear();
-            let packed = pack(program, &self.p, self, at, to, Some(&mut scratch));
+            let packed = pack(program, &self.p, self, at, to, &mut scratch);
+            cacheable &= packed.cacheable;
+            blocks[count] = (to, packed, scratch.len());
+            count += 1;
+            at = to;
+        }
+        // With the erratum's rule, one half that cannot be cached takes the other with it.
+        let group_cacheable = cacheable || !self.p.uop_cache_both_halves;
+        let mut at = self.open;
+        let mut entry = 0;
+        for &(to, packed, entries) in blocks.iter().take(count) {
             let address = self.get(at).map_or(0, |i| i.address);
             let may_hit = self.route == Source::UopCache || self.after_branch;
             let cacheable = packed.cacheable && group_cacheable;
             let hit = cacheable && self.cache.access(address >> shift, packed.lines);
-            self.route = if may_hit && hit {
-                Source::UopCache
-            } else {
-                Source::Decoders
-            };
+            self.route = if may_hit && hit { Source::UopCache } else { Source::Decoders };
             self.after_branch = false;
-            let route = self.route;
-            for number in at..to {
-                if let Some(inst) = self.get_mut(number) {
-                    inst.source = route;
-                }
-            }
-            if route == Source::UopCache {
-                let mut count = 0;
-                for entry in &scratch {
-                    if entry.starts_line && count > 0 {
-                        self.lines.push_back(count);
-                        count = 0;
+            if self.route == Source::UopCache {
+                for number in at..to {
+                    if let Some(inst) = self.get_mut(number) {
+                        inst.source = Source::UopCache;
                     }
-                    count += 1;
                 }
-                if count > 0 {
-                    self.lines.push_back(count);
-                }
-                self.entries.extend(scratch.iter().copied());
+                self.queue_lines(scratch.get(entry..entries).unwrap_or(&[]));
             }
-            self.scratch = scratch;
+            entry = entries;
             at = to;
         }
+        self.scratch = scratch;
         self.after_branch = self
             .insts
             .back()
             .and_then(|i| program.instrs.get(i.instr as usize))
             .is_some_and(|i| i.is(flag::BRANCH));
         self.open = end;
+    }
+
+    fn queue_lines(&mut self, entries: &[Entry]) {
+        let mut count = 0;
+        for entry in entries {
+            if entry.starts_line && count > 0 {
+                self.lines.push_back(count);
+                count = 0;
+            }
+            count += 1;
+        }
+        if count > 0 {
+            self.lines.push_back(count);
+        }
+        self.entries.extend(entries.iter().copied());
     }
 
     fn block_end(&self, from: u64, end: u64, shift: u32) -> u64 {

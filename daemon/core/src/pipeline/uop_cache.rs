@@ -37,7 +37,7 @@ pub struct Entry {
 }
 
 /// How a block of code lies in the µop cache.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Packed {
     /// Lines it takes.
     pub lines: u32,
@@ -45,14 +45,15 @@ pub struct Packed {
     pub cacheable: bool,
 }
 
-/// Packs instructions `from..to` of the feed, all of one block of code, into lines.
+/// Packs instructions `from..to` of the feed, all of one block of code, into lines; appends their
+/// entries to `out`.
 pub fn pack(
     program: &Program,
     p: &Frontend,
     feed: &Feed,
     from: u64,
     to: u64,
-    mut out: Option<&mut Vec<Entry>>,
+    out: &mut Vec<Entry>,
 ) -> Packed {
     let mut lines = 0;
     let mut left: i32 = 0;
@@ -104,18 +105,16 @@ pub fn pack(
             starts_line = true;
         }
         let mut push = |laminated: u16, slot: u8, microcode: bool, extra: bool, starts: bool| {
-            if let Some(out) = out.as_deref_mut() {
-                out.push(Entry {
-                    number,
-                    address: inst.address,
-                    laminated,
-                    slot,
-                    microcode,
-                    extra,
-                    taken,
-                    starts_line: starts,
-                });
-            }
+            out.push(Entry {
+                number,
+                address: inst.address,
+                laminated,
+                slot,
+                microcode,
+                extra,
+                taken,
+                starts_line: starts,
+            });
         };
         if instr.uops_mite > 0 {
             let count = instr.laminated_mite.max(1);
