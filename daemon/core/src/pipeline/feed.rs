@@ -206,7 +206,11 @@ impl Feed {
             let may_hit = self.route == Source::UopCache || self.after_branch;
             let cacheable = packed.cacheable && group_cacheable;
             let hit = cacheable && self.cache.access(address >> shift, packed.lines);
-            self.route = if may_hit && hit { Source::UopCache } else { Source::Decoders };
+            self.route = if may_hit && hit {
+                Source::UopCache
+            } else {
+                Source::Decoders
+            };
             self.after_branch = false;
             if self.route == Source::UopCache {
                 for number in at..to {

@@ -1,0 +1,266 @@
+//! Whole sessions: the result hangs on the trace alone, not on how it was cut, and keeps the
+//! bounds that any core has.
+
+use std::sync::Arc;
+
+use mcad_core::machine::{self, CpuModel};
+use mcad_core::report::Report;
+use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
+use mcad_proto::event::{Arch, BlockDef, EndReason, Event, RegionDef, SessionInfo};
+use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+use proptest::prelude::*;
+
+/// Blocks of a small program: address, instructions, bytes.
+const BLOCKS: &[(u64, u16, &[u8])] = &[
+    // add rax,rbx; imul rcx,rax; jne to itself
+    (
+        0x1000,
+        3,
+        &[0x48, 0x01, 0xd8, 0x48, 0x0f, 0xaf, 0xc8, 0x75, 0xf7],
+    ),
+    // mov rax,[rsi]; add [rdi],rax; dec rdx; jne
+    (
+        0x1009,
+        4,
+        &[
+            0x48, 0x8b, 0x06, 0x48, 0x01, 0x07, 0x48, 0xff, 0xca, 0x75, 0x10,
+        ],
+    ),
+    // vfmadd231ps ymm0,ymm1,ymm2; push rbp; pop rbp; call
+    (
+        0x1040,
+        4,
+        &[0xc4, 0xe2, 0x75, 0xb8, 0xc2, 0x55, 0x5d, 0xe8, 0, 1, 0, 0],
+    ),
+    // xor eax,eax; mov ebx,eax; ret
+    (0x1150, 3, &[0x31, 0xc0, 0x89, 0xc3, 0xc3]),
+    // rep movsb
+    (0x1200, 1, &[0xf3, 0xa4]),
+    // mov ah,bl; mov ecx,eax; jmp
+    (0x1300, 3, &[0x88, 0xdc, 0x89, 0xc1, 0xeb, 0x20]),
+    // div rcx; jmp
+    (0x1400, 2, &[0x48, 0xf7, 0xf1, 0xeb, 0x00]),
+];
+
+fn session() -> Event<'static> {
+    Event::Session(SessionInfo {
+        arch: Arch::X86_64,
+        producer: "test".into(),
+        command: vec!["test".into()],
+        memory: true,
+    })
+}
+
+fn definitions() -> impl Iterator<Item = Event<'static>> {
+    BLOCKS
+        .iter()
+        .enumerate()
+        .map(|(n, (address, instructions, bytes))| {
+            Event::Block(BlockDef {
+                id: BlockId(n as u32),
+                address: GuestAddr(*address),
+                instructions: *instructions,
+                bytes,
+            })
+        })
+}
+
+fn access(index: u16, store: bool, address: u64) -> u64 {
+    access_word(Access {
+        index,
+        store,
+        size: 8,
+        address: GuestAddr(address),
+    })
+}
+
+fn words_of(path: &[(usize, u64)]) -> Vec<u64> {
+    let mut words = Vec::new();
+    for &(block, address) in path {
+        words.push(block_word(BlockId(block as u32)));
+        match block {
+            1 => {
+                words.push(access(0, false, address));
+                words.push(access(1, false, address + 8));
+                words.push(access(1, true, address + 8));
+            }
+            2 => {
+                words.push(access(1, true, address));
+                words.push(access(2, false, address));
+                words.push(access(3, true, address));
+            }
+            3 => words.push(access(2, false, address)),
+            4 => {
+                words.push(access(0, false, address));
+                words.push(access(0, true, address ^ 0x800));
+            }
+            _ => {}
+        }
+    }
+    words
+}
+
+fn started(cpus: &[Arc<CpuModel>]) -> Simulation {
+    let mut simulation = Simulation::new(Options {
+        cpus: cpus.to_vec(),
+        analyses: vec![AnalysisKind::Pipeline],
+        memory: true,
+    });
+    simulation.event(&session()).unwrap();
+    for definition in definitions() {
+        simulation.event(&definition).unwrap();
+    }
+    simulation
+}
+
+fn run(cpus: &[Arc<CpuModel>], pieces: &[&[u64]]) -> Report {
+    let mut simulation = started(cpus);
+    let stream = StreamId(0);
+    let callee = RegionDef {
+        name: "callee".into(),
+        start: GuestAddr(0x1150),
+        end: GuestAddr(0x1155),
+    };
+    simulation.event(&Event::Region(callee)).unwrap();
+    simulation.event(&Event::StreamStart(stream)).unwrap();
+    for words in pieces {
+        simulation.event(&Event::Records { stream, words }).unwrap();
+    }
+    simulation.event(&Event::StreamEnd(stream)).unwrap();
+    simulation.event(&Event::End(EndReason::Exited(0))).unwrap();
+    simulation.finish(&NoSymbols)
+}
+
+fn models(names: &[&str]) -> Vec<Arc<CpuModel>> {
+    names.iter().map(|n| machine::cpu(n).unwrap()).collect()
+}
+
+fn paths(most: usize) -> impl Strategy<Value = Vec<(usize, u64)>> {
+    let step = (0..BLOCKS.len(), 0u64..64).prop_map(|(block, a)| (block, 0x7000 + a * 4));
+    prop::collection::vec(step, 1..most)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn cutting_the_stream_changes_nothing(
+        path in paths(2500),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+    ) {
+        let words = words_of(&path);
+        let cpus = models(&["skl", "hsw", "glc"]);
+        let whole = run(&cpus, &[&words]);
+        let mut at: Vec<usize> = cuts.iter().map(|c| c.index(words.len() + 1)).collect();
+        at.extend([0, words.len()]);
+        at.sort_unstable();
+        let pieces: Vec<&[u64]> = at.windows(2).map(|w| &words[w[0]..w[1]]).collect();
+        let cut = run(&cpus, &pieces);
+        prop_assert_eq!(
+            serde_json::to_string(&whole).unwrap(),
+            serde_json::to_string(&cut).unwrap()
+        );
+    }
+
+    #[test]
+    fn bounds_hold(path in paths(2000)) {
+        let words = words_of(&path);
+        let cpus = models(&["snb", "skl", "icl", "glc"]);
+        let report = run(&cpus, &[&words]);
+        for (cpu, model) in report.cpus.iter().zip(&cpus) {
+            let width = u64::from(model.core.rename.issue_width);
+            prop_assert!(cpu.uops <= cpu.cycles * width, "{}: wider than its issue", cpu.cpu);
+            let t = cpu.topdown;
+            prop_assert_eq!(
+                t.slots,
+                t.retiring + t.frontend + t.backend_memory + t.backend_core + t.other
+            );
+            prop_assert_eq!(t.retiring, cpu.uops);
+            for port in &cpu.ports {
+                prop_assert!(port.uops <= cpu.cycles);
+            }
+            // Every cycle until the last block's retirement belongs to one block.
+            let of_functions: u64 = cpu.functions.iter().map(|f| f.cycles).sum();
+            prop_assert_eq!(of_functions, cpu.cycles);
+            let instructions: u64 = cpu.functions.iter().map(|f| f.instructions).sum();
+            prop_assert_eq!(instructions, report.trace.instructions);
+        }
+    }
+}
+
+#[test]
+fn a_repeated_string_instruction_counts_once() {
+    let path: Vec<(usize, u64)> = (0..100).map(|n| (4, 0x8000 + n)).collect();
+    let report = run(&models(&["skl"]), &[&words_of(&path)]);
+    assert_eq!(report.trace.instructions, 1);
+    assert_eq!(report.trace.blocks_executed, 100);
+    // 100 copied words of 8 bytes, 32 bytes a cycle, and the start-up.
+    assert!(report.cpus[0].cycles >= 25, "{}", report.cpus[0].cycles);
+}
+
+#[test]
+fn a_loop_takes_its_known_cycles() {
+    // imul rcx,rax depends on itself through rcx: 3 cycles; add rax,rbx takes 1 beside it.
+    for n in [100u64, 1000, 5000] {
+        let path: Vec<(usize, u64)> = (0..n).map(|_| (0, 0)).collect();
+        for name in ["snb", "hsw", "skl", "icl", "rkl", "glc"] {
+            let report = run(&models(&[name]), &[&words_of(&path)]);
+            let cycles = report.cpus[0].cycles;
+            assert!(
+                (3 * n..3 * n + 60).contains(&cycles),
+                "{name}: {n} iterations took {cycles} cycles"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_block_left_by_a_fault_counts_up_to_it() {
+    // Block 1 loads, then adds to memory; the add faults and a handler at block 5 runs.
+    let words = [
+        block_word(BlockId(1)),
+        access(0, false, 0x9000),
+        block_word(BlockId(5)),
+    ];
+    let report = run(&models(&["skl"]), &[&words]);
+    assert_eq!(report.trace.partial_blocks, 1);
+    assert_eq!(report.trace.instructions, 2 + 3);
+}
+
+#[test]
+fn regions_count_their_stays() {
+    // The callee runs 50 times, entered by the call of block 2 and left by its return.
+    let path: Vec<(usize, u64)> = (0..50)
+        .flat_map(|_| [(2, 0x9000), (3, 0x9000), (0, 0)])
+        .collect();
+    let report = run(&models(&["skl", "glc"]), &[&words_of(&path)]);
+    for cpu in &report.cpus {
+        let region = &cpu.regions[0];
+        assert_eq!((region.count, region.instructions), (50, 150));
+        assert!(region.min <= region.median && region.median <= region.max);
+    }
+}
+
+#[test]
+fn broken_streams_say_where() {
+    let cpus = models(&["skl"]);
+    let cases: [(u64, &str); 3] = [
+        (block_word(BlockId(99)), "never defined"),
+        (0xdead, "not a trace record"),
+        (access(0, false, 1), "before the first block"),
+    ];
+    for (word, expected) in cases {
+        let mut simulation = started(&cpus);
+        let stream = StreamId(0);
+        let error = simulation
+            .event(&Event::Records {
+                stream,
+                words: &[word],
+            })
+            .unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        // What came before can still be reported.
+        let report = simulation.finish(&NoSymbols);
+        assert!(!report.program.complete);
+    }
+}
