@@ -1,5 +1,6 @@
 //! A loaded broker.
 
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::host::check::text;
 use crate::host::session::BrokerSession;
 use crate::host::{BrokerError, MAX_TEXT_BYTES};
 
-/// A broker's checked description. The library stays loaded while this or any session lives.
+/// A broker's checked description. The library stays loaded until the process ends: a thread that
+/// called into it may have destructors of the library's thread-local data left to run.
 #[derive(Clone)]
 pub struct BrokerLibrary {
     pub(super) shared: Arc<Shared>,
@@ -26,8 +28,6 @@ pub(super) struct Shared {
     pub next: NextFn,
     pub stop: Option<SessionFn>,
     pub close: SessionFn,
-    /// Keeps the code behind the pointers mapped; `None` for a broker of this executable.
-    _library: Option<libloading::Library>,
 }
 
 impl BrokerLibrary {
@@ -40,11 +40,13 @@ impl BrokerLibrary {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, BrokerError> {
         let path = path.as_ref();
         // SAFETY: the caller chose to run this library, see above.
-        let library =
-            unsafe { libloading::Library::new(path) }.map_err(|source| BrokerError::Load {
-                path: path.to_owned(),
-                source,
-            })?;
+        let library = unsafe { libloading::Library::new(path) };
+        let library = library.map_err(|source| BrokerError::Load {
+            path: path.to_owned(),
+            source,
+        })?;
+        // Never unloaded, see the type's description; this also keeps the pointers below valid.
+        let library = ManuallyDrop::new(library);
         let entry = {
             // SAFETY: the header gives this symbol this type.
             let symbol = unsafe { library.get::<EntryFn>(ffi::ENTRY_SYMBOL) };
@@ -55,8 +57,8 @@ impl BrokerLibrary {
         };
         // SAFETY: a function of the loaded library without arguments.
         let description = unsafe { entry() };
-        // SAFETY: null, or a description that lives as long as the library (header).
-        unsafe { Self::check(description, path, Some(library)) }
+        // SAFETY: null, or a description that lives as long as the library (header), so for ever.
+        unsafe { Self::check(description, path) }
     }
 
     /// The same for a broker that is linked into this executable; used by tests and by tools that
@@ -66,7 +68,7 @@ impl BrokerLibrary {
     /// As [`BrokerLibrary::load`].
     pub fn linked<B: Broker>() -> Result<Self, BrokerError> {
         // SAFETY: a static description.
-        unsafe { Self::check(export::description::<B>(), Path::new(B::NAME), None) }
+        unsafe { Self::check(export::description::<B>(), Path::new(B::NAME)) }
     }
 
     /// The same for a description that did not come from a shared library.
@@ -79,15 +81,11 @@ impl BrokerLibrary {
     /// functions and texts keep the header's rules and live as long as the result and its sessions.
     pub unsafe fn from_description(description: *const mcad_broker) -> Result<Self, BrokerError> {
         // SAFETY: the caller's promise.
-        unsafe { Self::check(description, Path::new("the given description"), None) }
+        unsafe { Self::check(description, Path::new("the given description")) }
     }
 
     /// SAFETY: `description` is null or leads to as many readable bytes as its first field says.
-    unsafe fn check(
-        description: *const mcad_broker,
-        path: &Path,
-        library: Option<libloading::Library>,
-    ) -> Result<Self, BrokerError> {
+    unsafe fn check(description: *const mcad_broker, path: &Path) -> Result<Self, BrokerError> {
         let bad = |what: String| BrokerError::Incompatible {
             path: path.to_owned(),
             what,
@@ -142,7 +140,6 @@ impl BrokerLibrary {
                 next,
                 stop: broker.stop,
                 close,
-                _library: library,
             }),
         })
     }

@@ -1,0 +1,84 @@
+//! Assembly text, through the system assembler.
+
+use std::io::ErrorKind;
+use std::process::Command;
+
+use crate::elf::{self, Object};
+use crate::markers::{self, Marked};
+use crate::{AssembleError, Options, Region, Syntax};
+
+/// Most of the assembler's messages that are passed on, in bytes.
+const MAX_MESSAGES: usize = 4096;
+
+pub fn regions(input: &[u8], name: &str, options: &Options) -> Result<Vec<Region>, AssembleError> {
+    let marker_error = |what| AssembleError::Marker {
+        name: name.to_owned(),
+        what,
+    };
+    // Comments may be in any encoding; the markers are ASCII.
+    let text = String::from_utf8_lossy(input);
+    let (text, marked) = markers::llvm(&text).map_err(marker_error)?;
+    let code = run(&text, name, options)?;
+    if marked.is_empty() {
+        return elf::regions(&code, name, options);
+    }
+    let object = Object::parse(&code, name)?;
+    marked
+        .iter()
+        .map(|region| between(&object, region, name))
+        .collect()
+}
+
+fn between(object: &Object<'_>, region: &Marked, name: &str) -> Result<Region, AssembleError> {
+    let (section, start) = object.label(&region.start)?;
+    let (last, end) = object.label(&region.end)?;
+    if section != last || start > end {
+        return Err(AssembleError::Marker {
+            name: name.to_owned(),
+            what: format!(
+                "the region {:?} begins in one section and ends in another, or before its begin",
+                region.name
+            ),
+        });
+    }
+    Ok(Region {
+        name: region.name.clone(),
+        address: start,
+        linked: false,
+        bytes: object.bytes(section, start, end)?,
+    })
+}
+
+/// Assembles text to an object file.
+fn run(text: &str, name: &str, options: &Options) -> Result<Vec<u8>, AssembleError> {
+    let dir = tempfile::tempdir().map_err(AssembleError::Run)?;
+    let source = dir.path().join("input.s");
+    let object = dir.path().join("output.o");
+    std::fs::write(&source, text).map_err(AssembleError::Run)?;
+    let mut command = Command::new("as");
+    command.arg("--64").arg("-o").arg(&object);
+    if options.syntax == Syntax::Intel {
+        command.args(["-msyntax=intel", "-mnaked-reg"]);
+    }
+    if let Some(include) = &options.include {
+        command.arg("-I").arg(include);
+    }
+    let output = command.arg(&source).output();
+    let output = output.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => AssembleError::NoAssembler,
+        _ => AssembleError::Run(error),
+    })?;
+    if !output.status.success() {
+        let messages = String::from_utf8_lossy(&output.stderr);
+        let messages = messages.replace(&*source.to_string_lossy(), name);
+        let mut shown: String = messages.chars().take(MAX_MESSAGES).collect();
+        if shown.len() < messages.len() {
+            shown.push('…');
+        }
+        return Err(AssembleError::Refused {
+            name: name.to_owned(),
+            messages: shown.trim_end().to_owned(),
+        });
+    }
+    std::fs::read(&object).map_err(AssembleError::Run)
+}
