@@ -99,7 +99,7 @@ impl<O: Observer> Pipeline<O> {
 
     /// Simulates everything that was pushed to its end.
     pub fn flush(&mut self, program: &Program) {
-        self.feed.close();
+        self.feed.close(program);
         self.front.run(
             program,
             &mut self.feed,

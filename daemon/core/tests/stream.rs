@@ -264,3 +264,60 @@ fn broken_streams_say_where() {
         assert!(!report.program.complete);
     }
 }
+
+#[test]
+fn loops_in_programs_run_as_blocks_do() {
+    // add rax,rbx; imul rcx,rax; jne; and a loop of independent moves that the front end bounds.
+    let blocks: [(u16, &[u8]); 2] = [
+        (3, &[0x48, 0x01, 0xd8, 0x48, 0x0f, 0xaf, 0xc8, 0x75, 0xf7]),
+        // mov eax,1; mov ebx,1; mov ecx,1; mov edx,1; mov esi,1; dec rdi; jne
+        (
+            7,
+            &[
+                0xb8, 1, 0, 0, 0, 0xbb, 1, 0, 0, 0, 0xb9, 1, 0, 0, 0, 0xba, 1, 0, 0, 0, 0xbe, 1, 0,
+                0, 0, 0x48, 0xff, 0xcf, 0x75, 0xe2,
+            ],
+        ),
+    ];
+    for (instructions, bytes) in blocks {
+        for name in [
+            "snb", "ivb", "hsw", "bdw", "skl", "clx", "icl", "tgl", "rkl", "glc",
+        ] {
+            let model = machine::cpu(name).unwrap();
+            let block = mcad_core::block::Block::new(&model, bytes).unwrap();
+            let options = mcad_core::block::Options {
+                mode: mcad_core::block::Mode::Loop,
+                ..Default::default()
+            };
+            let expected = block.predict(options).cycles;
+            let mut simulation = Simulation::new(Options {
+                cpus: vec![model],
+                analyses: vec![AnalysisKind::Pipeline],
+                memory: true,
+            });
+            simulation.event(&session()).unwrap();
+            let def = BlockDef {
+                id: BlockId(0),
+                address: GuestAddr(0x40_0000),
+                instructions,
+                bytes,
+            };
+            simulation.event(&Event::Block(def)).unwrap();
+            let n = 4000;
+            let words = vec![block_word(BlockId(0)); n];
+            let stream = StreamId(0);
+            simulation
+                .event(&Event::Records {
+                    stream,
+                    words: &words,
+                })
+                .unwrap();
+            let report = simulation.finish(&NoSymbols);
+            let cycles = report.cpus[0].cycles as f64 / n as f64;
+            assert!(
+                (cycles - expected).abs() < 0.02 * expected + 0.02,
+                "{name}: {cycles} in a program, {expected} as a block"
+            );
+        }
+    }
+}

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::inst::{Access, Inst, Source};
+use super::loop_stream::{Detector, Step};
 use super::uop_cache::{Entry, Packed, UopCache, pack};
 use crate::isa::program::{Program, flag};
 use crate::machine::CpuModel;
@@ -36,6 +37,11 @@ pub struct Feed {
     route: Source,
     after_branch: bool,
     scratch: Vec<Entry>,
+    detector: Detector,
+    /// The iteration so far came from the µop cache.
+    cached: bool,
+    /// First instruction of the loop stream refill that is being gathered.
+    stream_from: u64,
     /// Entries of µop-cache lines on their way to the front end.
     pub entries: VecDeque<Entry>,
     /// Number of entries of each line.
@@ -59,6 +65,10 @@ impl Feed {
             route: Source::Decoders,
             after_branch: true,
             scratch: Vec::new(),
+            // A caller that feeds a warm loop decides itself what is replayed.
+            detector: Detector::new(&model.core.frontend, !warm),
+            cached: true,
+            stream_from: 0,
             entries: VecDeque::new(),
             lines: VecDeque::new(),
         }
@@ -133,6 +143,74 @@ impl Feed {
     /// Takes the next executed instruction.
     #[inline]
     pub fn push(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
+        if self.detector.is_replaying() {
+            self.replay(program, inst, accesses);
+        } else {
+            self.pass(program, inst, accesses);
+        }
+    }
+
+    /// An instruction while the loop stream detector replays a loop.
+    fn replay(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
+        let Some(instr) = program.instrs.get(inst.instr as usize) else {
+            return;
+        };
+        match self.detector.step(inst, accesses, instr) {
+            Step::Held => {}
+            Step::Complete { refill } => {
+                let (insts, accesses) = self.detector.take();
+                self.accesses.extend_from_slice(&accesses);
+                let count = insts.len();
+                for (n, mut inst) in insts.into_iter().enumerate() {
+                    inst.source = Source::LoopStream;
+                    inst.stream_end = refill && n + 1 == count;
+                    inst.taken = n + 1 == count;
+                    self.next_address = inst.address.wrapping_add(u64::from(
+                        program.instrs.get(inst.instr as usize).map_or(1, |i| i.len),
+                    ));
+                    self.insts.push_back(inst);
+                }
+                let end = self.base + self.insts.len() as u64;
+                if refill {
+                    self.open = end;
+                    self.stream_from = end;
+                }
+            }
+            Step::Pass => self.leave_loop(program),
+        }
+    }
+
+    /// The loop is left: whole iterations that wait make the last refill, the rest goes the usual
+    /// way.
+    fn leave_loop(&mut self, program: &Program) {
+        let (insts, accesses) = self.detector.take();
+        self.detector.stop();
+        let end = self.base + self.insts.len() as u64;
+        if end > self.stream_from
+            && self
+                .insts
+                .back()
+                .is_some_and(|i| i.source == Source::LoopStream)
+        {
+            if let Some(last) = self.insts.back_mut() {
+                last.stream_end = true;
+            }
+            self.open = end;
+            self.stream_from = end;
+        }
+        self.route = Source::UopCache;
+        self.after_branch = true;
+        let mut rest = accesses.as_slice();
+        for inst in insts {
+            let (own, others) =
+                rest.split_at((usize::from(inst.loads) + usize::from(inst.stores)).min(rest.len()));
+            rest = others;
+            self.pass(program, inst, own);
+        }
+    }
+
+    #[inline]
+    fn pass(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
         let end = self.base + self.insts.len() as u64;
         if end > self.open {
             let jumped = inst.address != self.next_address;
@@ -144,10 +222,25 @@ impl Feed {
                 .back()
                 .is_some_and(|last| last.address >> LINE_SHIFT != inst.address >> LINE_SHIFT);
             if jumped || other_line {
+                let back = jumped && self.insts.back().is_some_and(|l| inst.address <= l.address);
                 self.close_group(program);
+                self.cached &= self.route == Source::UopCache;
+                if back {
+                    self.detector.back_edge(&self.p, self.cached);
+                    self.cached = true;
+                    if self.detector.is_replaying() {
+                        self.stream_from = self.open;
+                        self.replay(program, inst, accesses);
+                        return;
+                    }
+                }
             }
         }
-        let len = program.instrs.get(inst.instr as usize).map_or(1, |i| i.len);
+        let instr = program.instrs.get(inst.instr as usize);
+        let len = instr.map_or(1, |i| i.len);
+        if let Some(instr) = instr {
+            self.detector.passed(inst.instr, instr);
+        }
         self.next_address = inst.address.wrapping_add(u64::from(len));
         self.append(inst, accesses);
     }
@@ -164,7 +257,10 @@ impl Feed {
     }
 
     /// Releases everything: nothing follows.
-    pub fn close(&mut self) {
+    pub fn close(&mut self, program: &Program) {
+        if self.detector.is_replaying() {
+            self.leave_loop(program);
+        }
         // The last group has no successor that could change its route.
         if let Some(last) = self.insts.back_mut() {
             last.taken = true;
