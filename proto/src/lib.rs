@@ -3,6 +3,7 @@
 //! This crate knows nobody: brokers, daemon and tools build on it.
 
 pub mod event;
+pub mod fuzz;
 pub mod generated;
 pub mod trace;
 pub mod wire;

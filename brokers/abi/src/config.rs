@@ -298,6 +298,24 @@ mod tests {
         assert!(Config::new().push("", "x").is_err());
     }
 
+    /// Every text of up to six of the characters that matter: read or refused, and what was read
+    /// is written and read again as the same.
+    #[test]
+    fn any_text_is_read_or_refused() {
+        const LETTERS: [char; 6] = ['a', '=', '\\', 'n', '\n', 'µ'];
+        let mut read = 0;
+        for number in 0..LETTERS.len().pow(6) {
+            let text: String = (0..6)
+                .map(|i| LETTERS[number / LETTERS.len().pow(i) % LETTERS.len()])
+                .collect();
+            if let Ok(config) = Config::decode(&text) {
+                read += 1;
+                assert_eq!(Config::decode(&config.encode()), Ok(config), "{text:?}");
+            }
+        }
+        assert!(read > 1000, "{read}");
+    }
+
     #[test]
     fn typed_values() {
         let config = config(&[("n", "0x10"), ("m", "12"), ("f", "yes"), ("bad", "-1")]);

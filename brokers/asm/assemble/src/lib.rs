@@ -244,6 +244,14 @@ pub fn fuzz_elf(input: &[u8]) {
     }
 }
 
+/// Takes any text as hex bytes and as assembly text with markers, without the assembler; for
+/// fuzzers and tests.
+pub fn fuzz_text(text: &str) {
+    let _ = parse_hex(text);
+    let _ = markers::llvm(text);
+    let _ = markers::iaca(text.as_bytes());
+}
+
 fn guess(input: &[u8]) -> Format {
     if input.starts_with(b"\x7fELF") {
         return Format::Elf;

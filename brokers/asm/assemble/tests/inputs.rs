@@ -187,7 +187,9 @@ proptest! {
     }
 
     #[test]
-    fn any_text_as_hex_does_no_harm(text in ".{0,200}") {
-        let _ = parse_hex(&text);
+    fn any_text_does_no_harm(
+        text in "((# |//|/\\*)?LLVM-MCA-(BEGIN|END)( [ab])?(\\*/)?|0x|[0-9a-f]{2}|.|\n){0,40}",
+    ) {
+        fuzz_text(&text);
     }
 }

@@ -1,0 +1,246 @@
+//! Damaged and random bytes at every reader of foreign bytes: no panic, memory in proportion.
+
+#![allow(clippy::unwrap_used)] // helpers of tests may fail loudly
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcad_proto::event::*;
+use mcad_proto::fuzz;
+use mcad_proto::trace::{TraceReader, TraceWriter};
+use mcad_proto::wire::*;
+use mcad_proto::word::*;
+
+mod support;
+use support::Random;
+
+/// Counts what is allocated.
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(live, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Readers may take this much, whatever the bytes say: a chunk of a trace and its state.
+const LIMIT: usize = 160 << 20;
+
+fn check_memory() {
+    let peak = PEAK.load(Ordering::Relaxed);
+    assert!(peak < LIMIT, "{peak} bytes were allocated at once");
+}
+
+fn session() -> Vec<Event<'static>> {
+    let mut events = vec![
+        Event::StreamStart(StreamId(0)),
+        Event::Module(ModuleDef {
+            path: "/bin/x".into(),
+            start: GuestAddr(1),
+            end: GuestAddr(2),
+            file_offset: 3,
+        }),
+        Event::Region(RegionDef {
+            name: "r".into(),
+            start: GuestAddr(1),
+            end: GuestAddr(2),
+        }),
+    ];
+    for id in 0..support::BLOCKS {
+        events.push(Event::Block(BlockDef {
+            id: BlockId(id),
+            address: GuestAddr(u64::from(id) * 16),
+            instructions: 6,
+            bytes: &[0x90; 6],
+        }));
+    }
+    events
+}
+
+fn conversation() -> Vec<u8> {
+    let mut out = Vec::new();
+    let hello = Hello {
+        command: vec!["a".into(), "b".into()],
+        options: vec![("cpu".into(), "skl".into())],
+        ..Hello::new(Role::Trace, Some(Arch::X86_64))
+    };
+    encode(&Message::Hello(hello), &mut out);
+    let mut builder = BatchBuilder::new();
+    for event in session() {
+        builder.push(&event, usize::MAX);
+    }
+    builder.push(
+        &Event::Records {
+            stream: StreamId(0),
+            words: &support::words(200),
+        },
+        usize::MAX,
+    );
+    builder.encode(0, &mut out);
+    for part in report_parts(b"{\"schema_version\":1}") {
+        encode(&Message::ReportPart(part), &mut out);
+    }
+    let status = Status {
+        sessions: vec![SessionStatus::default(); 3],
+        ..Status::default()
+    };
+    encode(&Message::Status(status), &mut out);
+    let reason = EndReason::ProducerDied("x".into());
+    encode(&Message::End { reason, batches: 1 }, &mut out);
+    out
+}
+
+fn trace() -> Vec<u8> {
+    let info = SessionInfo {
+        arch: Arch::X86_64,
+        producer: "p".into(),
+        command: vec!["c".into()],
+        memory: true,
+    };
+    let writer = TraceWriter::new(Vec::new(), "t", &info).unwrap();
+    let mut writer = writer.chunk_words(700);
+    for event in session() {
+        writer.event(&event).unwrap();
+    }
+    let words = &support::words(3000);
+    let stream = StreamId(0);
+    writer.event(&Event::Records { stream, words }).unwrap();
+    writer.event(&Event::End(EndReason::Exited(0))).unwrap();
+    writer.finish_into().unwrap().1
+}
+
+/// One to eight changes of the kinds that happen: flipped bits, bytes of extreme values, bytes
+/// lost, doubled or swapped in, a cut.
+fn damage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    for _ in 0..=random.below(8) {
+        if out.is_empty() {
+            break;
+        }
+        let at = random.below(out.len() as u64) as usize;
+        match random.below(8) {
+            0..=2 => out[at] ^= 1 << random.below(8),
+            3 => out[at] = [0, 0xff, 0x7f, 0x80][random.below(4) as usize],
+            4 => {
+                let value = random.next().to_le_bytes();
+                let len = value.len().min(out.len() - at);
+                out[at..at + len].copy_from_slice(&value[..len]);
+            }
+            5 => {
+                out.remove(at);
+            }
+            6 => {
+                let len = (random.below(64) as usize).min(out.len() - at);
+                let copy = out[at..at + len].to_vec();
+                out.splice(at..at, copy);
+            }
+            _ => out.truncate(at.max(out.len() * 3 / 4)),
+        }
+    }
+    out
+}
+
+#[test]
+fn damaged_conversations_do_no_harm() {
+    let good = conversation();
+    assert_eq!(fuzz::conversation(&good), session().len() + 1);
+    let mut random = Random(1);
+    let mut survived = 0;
+    for _ in 0..20_000 {
+        survived += fuzz::conversation(&damage(&good, &mut random));
+    }
+    assert!(
+        survived > 0,
+        "the damage is not so bad that nothing is read"
+    );
+    check_memory();
+}
+
+#[test]
+fn damaged_messages_do_no_harm() {
+    let good = conversation();
+    let mut decoder = FrameDecoder::new("t");
+    decoder.feed(&good);
+    let mut random = Random(2);
+    let mut payloads = Vec::new();
+    while let Some(frame) = decoder.next_frame().unwrap() {
+        payloads.push(frame.payload().to_vec());
+    }
+    for i in 0..30_000 {
+        fuzz::message(&damage(&payloads[i % payloads.len()], &mut random));
+    }
+    check_memory();
+}
+
+#[test]
+fn damaged_traces_do_no_harm() {
+    let good = trace();
+    assert!(fuzz::trace(&good) >= 3000);
+    let mut random = Random(3);
+    let mut survived = 0;
+    for _ in 0..5_000 {
+        survived += fuzz::trace(&damage(&good, &mut random));
+    }
+    assert!(survived > 0);
+    check_memory();
+}
+
+/// Damage below the checksum: the columns are damaged and packed again, as a malicious writer
+/// would do.
+#[test]
+fn damaged_columns_with_right_checksums_do_no_harm() {
+    let good = trace();
+    let mut reader = TraceReader::new(&*good, "t").unwrap();
+    while reader.next().unwrap().is_some() {}
+    let chunk = reader.chunks()[0];
+    let header = chunk.offset as usize;
+    let body = header + 40..header + chunk.length as usize;
+    let plain = zstd::bulk::decompress(&good[body.clone()], 1 << 20).unwrap();
+    let mut random = Random(4);
+    let mut survived = 0;
+    for _ in 0..5_000 {
+        let mut columns = damage(&plain, &mut random);
+        columns.resize(plain.len(), 0);
+        let packed = zstd::bulk::compress(&columns, 1).unwrap();
+        let mut bytes = good[..header].to_vec();
+        let mut head = good[header..header + 40].to_vec();
+        head[4..8].copy_from_slice(&(packed.len() as u32).to_le_bytes());
+        let hash = head[..36].iter().fold(0x811c_9dc5u32, |hash, byte| {
+            (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+        });
+        head[36..].copy_from_slice(&hash.to_le_bytes());
+        bytes.extend_from_slice(&head);
+        bytes.extend_from_slice(&packed);
+        bytes.extend_from_slice(&good[body.end..]);
+        survived += fuzz::trace(&bytes);
+    }
+    assert!(survived > 0);
+    check_memory();
+}
+
+#[test]
+fn random_bytes_do_no_harm() {
+    let mut random = Random(5);
+    for _ in 0..3_000 {
+        let len = random.below(600) as usize;
+        let bytes: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+        fuzz::conversation(&bytes);
+        fuzz::message(&bytes);
+        fuzz::trace(&bytes);
+        fuzz::words(&bytes);
+    }
+    check_memory();
+}
