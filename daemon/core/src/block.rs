@@ -7,18 +7,17 @@
 
 pub mod alias;
 pub mod rounds;
+mod simulator;
 
 use std::sync::Arc;
 
 use crate::isa::build::{Builder, Decoded, Described, decode};
 use crate::isa::program::{Program, flag};
 use crate::machine::CpuModel;
-use crate::pipeline::Pipeline;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::loop_stream::copies;
-use alias::Aliases;
 pub use alias::Init;
-use rounds::Rounds;
+pub use simulator::Simulator;
 
 /// Which notion of throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,15 +94,13 @@ pub struct Prediction {
 pub struct Block {
     model: Arc<CpuModel>,
     program: Program,
+    /// Bytes.
+    length: u64,
     /// What is known of each instruction.
     pub described: Vec<Described>,
     /// The instructions.
     pub decoded: Vec<Decoded>,
 }
-
-/// Iterations at least, and cycles at least: uiCA's defaults.
-const MIN_ITERATIONS: usize = 10;
-const MIN_CYCLES: u64 = 500;
 
 impl Block {
     /// Decodes `bytes` and looks their figures up.
@@ -143,6 +140,7 @@ impl Block {
         Ok(Self {
             model: Arc::clone(model),
             program,
+            length: bytes.len() as u64,
             described,
             decoded,
         })
@@ -167,59 +165,6 @@ impl Block {
     #[must_use]
     pub fn predict(&self, options: Options) -> Prediction {
         Simulator::new(&self.model).predict(self, options)
-    }
-
-    fn simulate(&self, options: Options) -> Prediction {
-        let mode = match options.mode {
-            Mode::Auto => self.natural_mode(),
-            mode => mode,
-        };
-        let looped = mode == Mode::Loop;
-        let first = self.decoded_only().next().unwrap_or(0);
-        let last = self.decoded_only().last().unwrap_or(0);
-        let stream = if looped {
-            self.loop_stream_copies()
-        } else {
-            None
-        };
-        // A loop in the loop stream detector is in the queue before the first cycle.
-        let min_cycles = MIN_CYCLES + u64::from(stream.is_some());
-        let observer = Rounds::new(first, last, MIN_ITERATIONS, min_cycles);
-        let mut pipeline = Pipeline::new(&self.model, looped, observer);
-        let mut aliases = Aliases::new(options.init);
-        let length: u64 = self.decoded.iter().map(|d| d.bytes.len() as u64).sum();
-        let mut accesses = Vec::new();
-        let mut round = 0u32;
-        while !pipeline.observer.done() {
-            let base = if looped { 0 } else { length * u64::from(round) };
-            let mut address = base;
-            let group_ends = stream.is_some_and(|n| (round + 1).is_multiple_of(n));
-            for (n, (decoded, described)) in self.decoded.iter().zip(&self.described).enumerate() {
-                let mut inst = Inst::new(n as u32, address);
-                address += decoded.bytes.len() as u64;
-                inst.tag = round;
-                accesses.clear();
-                aliases.accesses(described, &mut inst, &mut accesses);
-                aliases.execute(described);
-                if stream.is_some() {
-                    let end = group_ends && n + 1 == self.decoded.len();
-                    pipeline.push_stream(&self.program, inst, &accesses, end);
-                } else {
-                    pipeline.push(&self.program, inst, &accesses);
-                }
-            }
-            pipeline.run(&self.program);
-            round += 1;
-        }
-        Prediction {
-            cycles: pipeline.observer.throughput(),
-            mode,
-            approximated: self
-                .described
-                .iter()
-                .filter(|d| d.form.is_some_and(|f| f.approximated_from.is_some()))
-                .count(),
-        }
     }
 
     fn decoded_only(&self) -> impl Iterator<Item = u32> + '_ {
@@ -257,21 +202,5 @@ impl Block {
         let cacheable = (0..self.decoded.len() as u64)
             .all(|n| feed.get(n).is_some_and(|i| i.source == Source::UopCache));
         cacheable.then(|| copies(p, uops))
-    }
-}
-
-/// Predicts block after block on one CPU.
-pub struct Simulator {}
-
-impl Simulator {
-    /// A simulator of `model`.
-    #[must_use]
-    pub fn new(_model: &Arc<CpuModel>) -> Self {
-        Self {}
-    }
-
-    /// Predicts the block's throughput; the block must be of the same model.
-    pub fn predict(&mut self, block: &Block, options: Options) -> Prediction {
-        block.simulate(options)
     }
 }

@@ -25,6 +25,7 @@ pub mod rename;
 pub mod retire;
 pub mod schedule;
 pub mod stack_engine;
+pub mod state;
 pub mod topdown;
 pub mod uop_cache;
 
@@ -61,6 +62,14 @@ impl<O: Observer> Pipeline<O> {
         }
     }
 
+    /// Brings the core to rest again, with a new observer.
+    pub fn reset(&mut self, warm: bool, observer: O) {
+        self.feed.reset(warm);
+        self.front.reset();
+        self.back.reset();
+        self.observer = observer;
+    }
+
     /// Takes the next instruction of the executed program; `accesses` are its loads, then its
     /// stores. Simulates as far as the result cannot depend on what follows.
     #[inline]
@@ -81,6 +90,14 @@ impl<O: Observer> Pipeline<O> {
     /// delivered at once.
     pub fn push_stream(&mut self, program: &Program, inst: Inst, accesses: &[Access], end: bool) {
         self.feed.push_stream(inst, accesses, end);
+        if self.feed.backlog() >= feed::RUN_AT {
+            self.run(program);
+        }
+    }
+
+    /// Takes an instruction of code that goes straight on and is executed only once.
+    pub fn push_straight(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
+        self.feed.push_straight(inst, accesses);
         if self.feed.backlog() >= feed::RUN_AT {
             self.run(program);
         }

@@ -28,16 +28,181 @@ struct Abstract {
     offset: i64,
 }
 
+/// What an instruction does to values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// Outputs are this register's value plus an immediate.
+    Sum(RegId, i64),
+    /// Outputs are values of their own.
+    Fresh,
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    loads: Vec<MemoryRef>,
+    stores: Vec<MemoryRef>,
+    effect: Effect,
+    outputs: Vec<RegId>,
+}
+
+impl Step {
+    fn new(d: &Described) -> Self {
+        let memory = |values: &[Value]| {
+            values
+                .iter()
+                .filter_map(|v| d.operands.memory.get(v.memory).copied())
+                .collect()
+        };
+        let changes = d.form.is_some() && !d.fused_previous;
+        Self {
+            loads: memory(&d.operands.in_mems),
+            stores: memory(&d.operands.out_mems),
+            effect: effect(d),
+            outputs: if changes {
+                d.operands.out_regs.iter().filter_map(|v| v.id).collect()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+}
+
+fn effect(d: &Described) -> Effect {
+    let Some(form) = d.form else {
+        return Effect::Fresh;
+    };
+    let Some(source) = d.operands.in_regs.first().and_then(|v| v.id) else {
+        // A zero idiom, an immediate, a load: what the register had does not matter.
+        return Effect::Fresh;
+    };
+    let name = &form.name;
+    if name.contains("MOV") && !name.contains("CMOV") {
+        Effect::Sum(source, 0)
+    } else if name.contains("ADD") && d.immediate.is_some() {
+        Effect::Sum(source, d.immediate.unwrap_or(0))
+    } else if name.contains("SUB") && d.immediate.is_some() {
+        Effect::Sum(source, d.immediate.unwrap_or(0).wrapping_neg())
+    } else if name.contains("INC") {
+        Effect::Sum(source, 1)
+    } else if name.contains("DEC") {
+        Effect::Sum(source, -1)
+    } else {
+        Effect::Fresh
+    }
+}
+
+/// A block's accesses and what it does to address registers.
+pub struct Plan {
+    steps: Vec<Step>,
+    loads: usize,
+    stores: usize,
+}
+
+/// How accesses of later iterations lie to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// From this iteration on, which access meets which is the same in each.
+    Settles(u32),
+    /// Nothing is known before it is tried.
+    Unknown,
+}
+
+impl Plan {
+    /// The plan of a block.
+    #[must_use]
+    pub fn new(block: &[Described]) -> Self {
+        let steps: Vec<Step> = block.iter().map(Step::new).collect();
+        Self {
+            loads: steps.iter().map(|s| s.loads.len()).sum(),
+            stores: steps.iter().map(|s| s.stores.len()).sum(),
+            steps,
+        }
+    }
+
+    /// Whether any address matters: loads must meet stores, or, where stores leave in pairs, two
+    /// stores each other.
+    #[must_use]
+    pub fn matters(&self, paired_stores: bool) -> bool {
+        self.stores > 0 && (self.loads > 0 || paired_stores)
+    }
+
+    /// Stores of one iteration.
+    #[must_use]
+    pub fn stores(&self) -> usize {
+        self.stores
+    }
+
+    /// How accesses of different iterations lie to each other.
+    ///
+    /// One iteration is executed on symbols: every register at its end is a register at its start
+    /// plus a constant, or fresh. When each register in an address goes back, by copies, to a
+    /// fresh value or to a register that is itself plus a constant, the distances between
+    /// accesses are the same in all iterations; provided that two such registers with different
+    /// constants never have the same base.
+    #[must_use]
+    pub fn pattern(&self, init: Init) -> Pattern {
+        let mut symbols = Aliases::symbols();
+        let mut used = [false; RegId::COUNT];
+        for step in &self.steps {
+            for memory in step.loads.iter().chain(&step.stores) {
+                for reg in memory.base.iter().chain(&memory.index) {
+                    if let Some(start) = symbols.symbol(*reg) {
+                        used[start] = true;
+                    }
+                }
+            }
+            symbols.execute(step);
+        }
+        let mut depth = 0;
+        let mut constant = None;
+        for reg in (0..RegId::COUNT).filter(|n| used[*n]) {
+            let mut at = reg;
+            let mut hops = 0;
+            while let Some(from) = symbols.symbol(RegId(at as u8)) {
+                if from == at {
+                    let step = symbols.values[at].map_or(0, |v| v.offset);
+                    if init != Init::Distinct && *constant.get_or_insert(step) != step {
+                        return Pattern::Unknown;
+                    }
+                    break;
+                }
+                at = from;
+                hops += 1;
+                if hops > RegId::COUNT as u32 {
+                    // Registers that change places.
+                    return Pattern::Unknown;
+                }
+            }
+            depth = depth.max(hops);
+        }
+        Pattern::Settles(depth + 1)
+    }
+}
+
 type Expression = (Option<Abstract>, Option<Abstract>, u8);
 
+#[derive(Clone, Copy)]
+struct Address {
+    id: u64,
+    /// Number of the last store to it.
+    stored: u64,
+}
+
 /// Values of registers and identities of addresses.
+#[derive(Clone)]
 pub struct Aliases {
     init: Init,
     values: [Option<Abstract>; RegId::COUNT],
     next: u32,
     expressions: FxHashMap<Expression, u64>,
-    addresses: FxHashMap<(u64, i64), u64>,
+    addresses: FxHashMap<(u64, i64), Address>,
+    stores: u64,
+    /// Per load: how many stores ago its address was last stored to.
+    distances: Vec<u64>,
 }
+
+/// First base that is no symbol and not the common one.
+const FIRST_FRESH: u32 = RegId::COUNT as u32 + 1;
 
 impl Aliases {
     /// Values at the start.
@@ -46,17 +211,49 @@ impl Aliases {
         let mut aliases = Self {
             init,
             values: [None; RegId::COUNT],
-            next: 1,
+            next: FIRST_FRESH,
             expressions: FxHashMap::default(),
             addresses: FxHashMap::default(),
+            stores: 0,
+            distances: Vec::new(),
         };
+        aliases.reset(init);
+        aliases
+    }
+
+    /// Starts again.
+    pub fn reset(&mut self, init: Init) {
+        self.init = init;
+        self.values = [None; RegId::COUNT];
+        self.next = FIRST_FRESH;
+        self.expressions.clear();
+        self.addresses.clear();
+        self.stores = 0;
+        self.distances.clear();
         if init == Init::Stack {
             for reg in [RegId::RSP, RegId::RBP] {
-                let fresh = aliases.fresh();
-                aliases.values[usize::from(reg.0)] = Some(fresh);
+                let fresh = self.fresh();
+                self.values[usize::from(reg.0)] = Some(fresh);
             }
         }
-        aliases
+    }
+
+    /// Every register a symbol: its number plus 1.
+    fn symbols() -> Self {
+        let mut symbols = Self::new(Init::Distinct);
+        for (n, value) in symbols.values.iter_mut().enumerate() {
+            *value = Some(Abstract {
+                base: n as u32 + 1,
+                offset: 0,
+            });
+        }
+        symbols
+    }
+
+    /// The register whose symbol `reg` has.
+    fn symbol(&self, reg: RegId) -> Option<usize> {
+        let value = self.values[usize::from(reg.0) & (RegId::COUNT - 1)]?;
+        (value.base < FIRST_FRESH).then(|| value.base as usize - 1)
     }
 
     fn fresh(&mut self) -> Abstract {
@@ -80,7 +277,7 @@ impl Aliases {
         value
     }
 
-    fn access(&mut self, memory: &MemoryRef) -> Access {
+    fn access(&mut self, memory: &MemoryRef, store: bool) -> Access {
         let base = memory.base.map(|r| self.value(r));
         let index = memory.index.map(|r| self.value(r));
         let next = self.expressions.len() as u64;
@@ -89,88 +286,98 @@ impl Aliases {
             .entry((base, index, memory.scale))
             .or_insert(next);
         let next = self.addresses.len() as u64;
-        let address = *self
+        let address = self
             .addresses
             .entry((line, memory.displacement))
-            .or_insert(next);
+            .or_insert(Address {
+                id: next,
+                stored: 0,
+            });
+        if store {
+            self.stores += 1;
+            address.stored = self.stores;
+        } else {
+            self.distances.push(match address.stored {
+                0 => u64::MAX,
+                stored => self.stores - stored,
+            });
+        }
         // One granule of the store table each: equal or disjoint.
         Access {
-            address: address * 8,
+            address: address.id * 8,
             size: 1,
             line,
             offset: memory.displacement,
         }
     }
 
-    /// Adds the instruction's accesses, loads first.
-    pub fn accesses(&mut self, d: &Described, inst: &mut Inst, out: &mut Vec<Access>) {
-        let mut add = |values: &[Value], out: &mut Vec<Access>| {
-            let mut n = 0u8;
-            for value in values {
-                if let Some(memory) = d.operands.memory.get(value.memory) {
-                    out.push(self.access(memory));
-                    n += 1;
+    /// Executes instruction `number` of the block: adds its accesses, loads first.
+    pub fn step(&mut self, plan: &Plan, number: usize, inst: &mut Inst, out: &mut Vec<Access>) {
+        let Some(step) = plan.steps.get(number) else {
+            return;
+        };
+        for memory in &step.loads {
+            out.push(self.access(memory, false));
+        }
+        for memory in &step.stores {
+            out.push(self.access(memory, true));
+        }
+        inst.loads = step.loads.len().min(255) as u8;
+        inst.stores = step.stores.len().min(255) as u8;
+        self.execute(step);
+    }
+
+    fn execute(&mut self, step: &Step) {
+        match step.effect {
+            Effect::Sum(source, by) if !step.outputs.is_empty() => {
+                let source = self.value(source);
+                let value = Abstract {
+                    base: source.base,
+                    offset: source.offset.wrapping_add(by),
+                };
+                for reg in &step.outputs {
+                    self.values[usize::from(reg.0) & (RegId::COUNT - 1)] = Some(value);
                 }
             }
-            n
-        };
-        inst.loads = add(&d.operands.in_mems, out);
-        inst.stores = add(&d.operands.out_mems, out);
-    }
-
-    /// Executes the instruction on the values.
-    pub fn execute(&mut self, d: &Described) {
-        let Some(form) = d.form else { return };
-        if d.fused_previous || d.operands.out_regs.is_empty() {
-            return;
-        }
-        let eliminated_or_executed = d.perf.uops > 0 || !d.operands.in_regs.is_empty();
-        if !eliminated_or_executed {
-            // A zero idiom: what it had does not matter, it is a value of its own.
-            for n in 0..d.operands.out_regs.len() {
-                let fresh = self.fresh();
-                self.set(d, n, fresh);
+            Effect::Sum(..) => {}
+            Effect::Fresh => {
+                for reg in &step.outputs {
+                    let value = self.fresh();
+                    self.values[usize::from(reg.0) & (RegId::COUNT - 1)] = Some(value);
+                }
             }
-            return;
-        }
-        let source = d
-            .operands
-            .in_regs
-            .first()
-            .and_then(|v| v.id)
-            .map(|r| self.value(r));
-        let name = &form.name;
-        let shifted = |by: i64| {
-            source.map(|s| Abstract {
-                base: s.base,
-                offset: s.offset.wrapping_add(by),
-            })
-        };
-        let value = if name.contains("MOV") && !name.contains("CMOV") {
-            source
-        } else if name.contains("ADD") && d.immediate.is_some() {
-            shifted(d.immediate.unwrap_or(0))
-        } else if name.contains("SUB") && d.immediate.is_some() {
-            shifted(d.immediate.unwrap_or(0).wrapping_neg())
-        } else if name.contains("INC") {
-            shifted(1)
-        } else if name.contains("DEC") {
-            shifted(-1)
-        } else {
-            None
-        };
-        for n in 0..d.operands.out_regs.len() {
-            let value = match value {
-                Some(value) => value,
-                None => self.fresh(),
-            };
-            self.set(d, n, value);
         }
     }
 
-    fn set(&mut self, d: &Described, output: usize, value: Abstract) {
-        if let Some(id) = d.operands.out_regs.get(output).and_then(|v| v.id) {
-            self.values[usize::from(id.0) & (RegId::COUNT - 1)] = Some(value);
+    /// Whether the iterations so far are followed by iterations like them: `rounds` more, each
+    /// with loads that meet the same stores as `period` iterations before. Only the last `window`
+    /// stores count. All iterations so far must have been executed from the start.
+    #[must_use]
+    pub fn repeats(&self, plan: &Plan, from: u32, period: u32, to: u32, window: u64) -> bool {
+        if plan.loads == 0 {
+            return true;
         }
+        let mut ahead = self.clone();
+        let mut scratch = Vec::new();
+        let mut inst = Inst::new(0, 0);
+        while ahead.distances.len() < plan.loads * to as usize {
+            for n in 0..plan.steps.len() {
+                scratch.clear();
+                ahead.step(plan, n, &mut inst, &mut scratch);
+            }
+        }
+        let seen = |distance: u64| {
+            if distance < window {
+                distance
+            } else {
+                u64::MAX
+            }
+        };
+        let (first, back) = (plan.loads * from as usize, plan.loads * period as usize);
+        (first..plan.loads * to as usize).all(|n| {
+            let before = n.checked_sub(back).and_then(|n| ahead.distances.get(n));
+            let here = ahead.distances.get(n);
+            here.is_some() && here.map(|d| seen(*d)) == before.map(|d| seen(*d))
+        })
     }
 }

@@ -1,14 +1,30 @@
 //! Watches iterations retire and reads the throughput off, as uiCA does.
 
+use rustc_hash::FxHashMap;
+
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired};
+use crate::pipeline::state::{Fingerprint, State};
+
+/// States that are kept to find one again.
+const MAX_STATES: usize = 1 << 12;
+
+/// The core was in one state at the start of two iterations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recurrence {
+    /// The later iteration.
+    pub round: u32,
+    /// Iterations between the two.
+    pub period: u32,
+    /// Cycles between the two.
+    pub cycles: u64,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     first: u64,
     last: u64,
     slot: u32,
-    complete: bool,
 }
 
 /// Retirement of each iteration.
@@ -18,6 +34,13 @@ pub struct Rounds {
     min_iterations: usize,
     min_cycles: u64,
     rounds: Vec<Round>,
+    /// First iteration whose state may be compared, and how many iterations lie between two that
+    /// may; `None`: none may.
+    comparable: Option<(u32, u32)>,
+    /// An iteration after which the state is wanted was completed.
+    wanted: bool,
+    states: FxHashMap<Fingerprint, (u32, u64)>,
+    found: Option<Recurrence>,
 }
 
 impl Rounds {
@@ -29,7 +52,58 @@ impl Rounds {
             last_instr: last,
             min_iterations,
             min_cycles,
-            rounds: Vec::with_capacity(512),
+            rounds: Vec::new(),
+            comparable: None,
+            wanted: false,
+            states: FxHashMap::default(),
+            found: None,
+        }
+    }
+
+    /// Makes it look for recurring states at every `stride`-th iteration from `round` on.
+    #[must_use]
+    pub fn recurring_from(mut self, round: u32, stride: u32) -> Self {
+        self.comparable = Some((round, stride));
+        self
+    }
+
+    /// Takes over the memory of one that is not needed any more.
+    #[must_use]
+    pub fn recycling(mut self, old: Self) -> Self {
+        self.rounds = old.rounds;
+        self.rounds.clear();
+        self.states = old.states;
+        self.states.clear();
+        self
+    }
+
+    /// The recurrence found, once.
+    pub fn take_recurrence(&mut self) -> Option<Recurrence> {
+        self.found.take()
+    }
+
+    /// Upper bound of the iterations that [`Rounds::extrapolate`] will need.
+    #[must_use]
+    pub fn rounds_needed(&self, r: Recurrence) -> u32 {
+        let cycles = self.min_cycles + r.cycles + 2;
+        let periods = cycles / r.cycles.max(1) + 2;
+        let rounds = u64::from(r.period) * periods + u64::from(r.round);
+        u32::try_from(rounds.max(self.min_iterations as u64 + 2)).unwrap_or(u32::MAX)
+    }
+
+    /// Fills in the iterations from `r` on until there are enough.
+    pub fn extrapolate(&mut self, r: Recurrence) {
+        self.rounds.truncate(r.round as usize);
+        while !self.done() {
+            let before = self.rounds.len().checked_sub(r.period as usize);
+            let Some(&round) = before.and_then(|n| self.rounds.get(n)) else {
+                return;
+            };
+            self.rounds.push(Round {
+                first: round.first + r.cycles,
+                last: round.last + r.cycles,
+                slot: round.slot,
+            });
         }
     }
 
@@ -90,7 +164,38 @@ impl Observer for Rounds {
         {
             round.last = retired.last;
             round.slot = retired.slot;
-            round.complete = true;
+            self.wanted = self.comparable.is_some_and(|(from, stride)| {
+                inst.tag >= from && (inst.tag + 1).is_multiple_of(stride)
+            });
         }
+    }
+
+    const STATES: bool = true;
+
+    #[inline]
+    fn wants_state(&mut self) -> bool {
+        self.wanted
+    }
+
+    fn state(&mut self, state: State) {
+        self.wanted = false;
+        if self.found.is_some() || self.states.len() >= MAX_STATES {
+            return;
+        }
+        let here = (state.tag, state.cycle);
+        match self.states.insert(state.fingerprint, here) {
+            Some((tag, cycle)) if tag < state.tag && cycle < state.cycle => {
+                self.found = Some(Recurrence {
+                    round: state.tag,
+                    period: state.tag - tag,
+                    cycles: state.cycle - cycle,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn satisfied(&self) -> bool {
+        self.found.is_some() || self.done()
     }
 }

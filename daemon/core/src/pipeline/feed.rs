@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::inst::{Access, Inst, Source};
 use super::loop_stream::{Detector, Step};
+use super::state::Fingerprint;
 use super::uop_cache::{Entry, Packed, UopCache, pack};
 use crate::isa::program::{Program, flag};
 use crate::machine::CpuModel;
@@ -135,6 +136,44 @@ impl Feed {
         }
     }
 
+    /// Whether no µop of the next instruction has been taken from the µop cache.
+    #[must_use]
+    pub fn between_instructions(&self) -> bool {
+        self.entries
+            .front()
+            .is_none_or(super::uop_cache::Entry::starts_instruction)
+    }
+
+    /// Adds the place in the current line of the µop cache. All else that waits here follows
+    /// from the program.
+    pub fn fingerprint(&self, h: &mut Fingerprint) {
+        match (self.entries.front(), self.lines.front()) {
+            (Some(entry), Some(left)) => {
+                entry.fingerprint(self.base, h);
+                h.add(u64::from(*left));
+            }
+            _ => h.add(0),
+        }
+    }
+
+    /// Empties the feed and the µop cache.
+    pub fn reset(&mut self, warm: bool) {
+        self.cache.reset(warm);
+        self.insts.clear();
+        self.base = 0;
+        self.accesses.clear();
+        self.accesses_head = 0;
+        self.open = 0;
+        self.next_address = 0;
+        self.route = Source::Decoders;
+        self.after_branch = true;
+        self.detector = Detector::new(&self.p, !warm);
+        self.cached = true;
+        self.stream_from = 0;
+        self.entries.clear();
+        self.lines.clear();
+    }
+
     fn append(&mut self, inst: Inst, accesses: &[Access]) {
         self.insts.push_back(inst);
         self.accesses.extend_from_slice(accesses);
@@ -254,6 +293,13 @@ impl Feed {
         if end {
             self.open = self.base + self.insts.len() as u64;
         }
+    }
+
+    /// Takes an instruction of code that goes straight on and is executed only once, so that it
+    /// comes from the decoders.
+    pub fn push_straight(&mut self, inst: Inst, accesses: &[Access]) {
+        self.append(inst, accesses);
+        self.open = self.base + self.insts.len() as u64;
     }
 
     /// Releases everything: nothing follows.

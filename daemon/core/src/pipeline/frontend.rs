@@ -9,6 +9,7 @@ use super::observer::{Delivery, Observer};
 use super::predecode::Predecoder;
 use super::rename::{Backend, Delivered};
 use super::stack_engine::StackEngine;
+use super::state::Fingerprint;
 use crate::isa::program::{Program, flag};
 use crate::machine::CpuModel;
 use crate::machine::params::Frontend;
@@ -51,6 +52,30 @@ impl FrontEnd {
         }
     }
 
+    /// Brings the front end to rest.
+    pub fn reset(&mut self) {
+        self.clock = 0;
+        self.predecoder = Predecoder::default();
+        self.decode_head = 0;
+        self.microcode = Microcode::default();
+        self.uop_cache_delay = false;
+        self.stack = StackEngine::default();
+    }
+
+    /// Adds the front end's own state.
+    pub(super) fn fingerprint(&self, feed: &Feed, h: &mut Fingerprint) {
+        let head = feed.head();
+        self.predecoder.fingerprint(head, h);
+        for number in head..self.predecoder.queued {
+            if let Some(inst) = feed.get(number) {
+                h.add_future(inst.predecoded + self.p.predecode_to_decode, self.clock);
+            }
+        }
+        h.add(self.decode_head.saturating_sub(head));
+        h.add(u64::from(self.microcode.stalled()) << 1 | u64::from(self.uop_cache_delay));
+        h.add(self.stack.offset() as u64);
+    }
+
     /// Steps until too little is released to know what a cycle does, or, with `last`, to the end.
     pub fn run<O: Observer>(
         &mut self,
@@ -68,6 +93,14 @@ impl FrontEnd {
             last,
         };
         loop {
+            if O::STATES && t.observer.wants_state() {
+                if let Some(state) = self.state(&t) {
+                    t.observer.state(state);
+                }
+                if t.observer.satisfied() {
+                    return;
+                }
+            }
             let seen = t.feed.head().max(self.predecoder.fetched());
             let streaming = t
                 .feed

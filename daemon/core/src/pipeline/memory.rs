@@ -6,8 +6,11 @@
 //! the cache and holds nobody up.
 
 use super::inst::Access;
+use super::state::Fingerprint;
 
 const ENTRIES: usize = 1 << 12;
+/// At least as many stores as can be in flight.
+const RECENT: usize = 1 << 10;
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -37,6 +40,10 @@ pub enum Forward {
 pub struct Stores {
     entries: Box<[Entry]>,
     count: u64,
+    /// Stores up to this one do not exist any more.
+    forgotten: u64,
+    /// Cycles of address and data of the last stores, for [`Stores::fingerprint`].
+    recent: Box<[(u64, u64)]>,
     /// The store whose address µop came last.
     current: Option<(Access, u64)>,
 }
@@ -61,6 +68,8 @@ impl Stores {
         Self {
             entries: vec![Entry::default(); ENTRIES].into(),
             count: 0,
+            forgotten: 0,
+            recent: vec![(0, 0); RECENT].into(),
             current: None,
         }
     }
@@ -85,6 +94,7 @@ impl Stores {
             return;
         };
         self.count += 1;
+        self.recent[self.count as usize % RECENT] = (address_ready, ready);
         let start = access.address;
         let end = start.wrapping_add(u64::from(access.size.max(1)));
         for granule in granules(&access) {
@@ -100,6 +110,26 @@ impl Stores {
         }
     }
 
+    /// Forgets all stores.
+    pub fn reset(&mut self) {
+        self.forgotten = self.count;
+        self.current = None;
+    }
+
+    /// Adds when the last `most` stores are complete. That says all of them only if which load
+    /// takes from which store is the same in every iteration of what is simulated.
+    pub fn fingerprint(&self, now: u64, most: u64, h: &mut Fingerprint) {
+        let most = most.min(self.count - self.forgotten).min(RECENT as u64);
+        for number in self.count - most..self.count {
+            let (address, data) = self.recent[(number + 1) as usize % RECENT];
+            h.add_future(address, now);
+            h.add_future(data, now);
+        }
+        if let Some((_, ready)) = self.current {
+            h.add_future(ready, now);
+        }
+    }
+
     /// Looks for stores that a load depends on.
     #[inline]
     #[must_use]
@@ -112,7 +142,10 @@ impl Stores {
             let Some(entry) = self.entries.get(place(granule)) else {
                 continue;
             };
-            let overlaps = entry.granule == granule + 1 && entry.start < end && start < entry.end;
+            let overlaps = entry.granule == granule + 1
+                && entry.store > self.forgotten
+                && entry.start < end
+                && start < entry.end;
             if !overlaps {
                 continue;
             }

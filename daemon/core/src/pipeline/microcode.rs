@@ -25,6 +25,18 @@ impl Microcode {
         self.stalled = stall;
     }
 
+    /// Whether some but not all µops of an instruction are delivered.
+    #[must_use]
+    pub fn within_instruction(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Cycles for which the other sources still wait.
+    #[must_use]
+    pub fn stalled(&self) -> u32 {
+        self.stalled
+    }
+
     /// Whether the other sources must wait.
     #[inline]
     #[must_use]

@@ -4,6 +4,7 @@
 //! The rules (slots, pipeline length, when a slot is freed) are those of uiCA (Abel & Reineke,
 //! ICS 2022, section 4.1.3). Time counts in *active* cycles, those in which rename could work.
 
+use super::state::Fingerprint;
 use crate::isa::regs::RegId;
 use crate::machine::params::{Rename, Slots};
 
@@ -90,6 +91,21 @@ impl Class {
         self.regs &= !regs;
     }
 
+    fn fingerprint(&self, active: u64, h: &mut Fingerprint) {
+        if self.slots.is_none() {
+            return;
+        }
+        for shared in &self.shared {
+            h.add(shared.regs);
+            h.add(u64::from(shared.single_since < active));
+        }
+        h.add(u64::from(self.now));
+        for back in 1..=HISTORY as u64 {
+            let (eliminated, used) = self.history[(active.wrapping_sub(back)) as usize % HISTORY];
+            h.add(u64::from(eliminated) << 32 | u64::from(used));
+        }
+    }
+
     fn end_cycle(&mut self, active: u64) {
         if self.slots.is_none() {
             return;
@@ -126,6 +142,12 @@ impl Moves {
             pipeline: u64::from(p.move_elimination_pipeline),
             active: 1,
         }
+    }
+
+    /// Adds slots and their history.
+    pub fn fingerprint(&self, h: &mut Fingerprint) {
+        self.gpr.fingerprint(self.active, h);
+        self.simd.fingerprint(self.active, h);
     }
 
     fn class(&mut self, reg: RegId) -> Option<&mut Class> {

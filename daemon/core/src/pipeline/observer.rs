@@ -1,6 +1,7 @@
 //! What the outside learns of the simulation as it goes.
 
 use super::inst::{Inst, Source};
+use super::state::State;
 
 /// When an instruction left the core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,24 @@ impl UopStamps {
 pub trait Observer {
     /// Whether [`Observer::uop`] wants to be called; the pipeline skips the work otherwise.
     const UOPS: bool = false;
+
+    /// Whether [`Observer::wants_state`] is to be asked before each cycle of the front end.
+    const STATES: bool = false;
+
+    /// Whether the core's state is wanted now.
+    fn wants_state(&mut self) -> bool {
+        false
+    }
+
+    /// The state, when it was wanted and no instruction is under way.
+    fn state(&mut self, state: State) {
+        let _ = state;
+    }
+
+    /// Whether the simulation may end after a state was received.
+    fn satisfied(&self) -> bool {
+        false
+    }
 
     /// An instruction (or a macro-fused pair, told by its first half) has all its stamps.
     fn retired(&mut self, inst: &Inst, retired: Retired);

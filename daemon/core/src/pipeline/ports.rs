@@ -6,6 +6,7 @@
 //! keeps one bit per port and cycle; a µop takes the first free cycle of its port at or after the
 //! one in which it is ready, which is oldest-first selection because µops come in program order.
 
+use super::state::Fingerprint;
 use crate::machine::params::{Execute, PortChoice};
 
 /// Cycles that the calendar looks ahead of the issue cycle.
@@ -104,6 +105,89 @@ impl Ports {
             executed: [0; MAX_PORTS],
             clamped: 0,
         }
+    }
+
+    /// Adds what later choices and dispatches depend on; nothing is booked behind `end`.
+    pub fn fingerprint(&self, end: u64, h: &mut Fingerprint) {
+        for usage in [&self.now, &self.at_start, &self.before] {
+            for four in usage.chunks_exact(4) {
+                h.add(four.iter().fold(0, |a, n| a << 16 | u64::from(*n)));
+            }
+        }
+        h.add(u64::from(self.in_scheduler));
+        for &(ports, n) in &self.same_sets {
+            h.add(u64::from(ports) << 8 | u64::from(n));
+        }
+        h.add(
+            u64::from(self.next_load)
+                | u64::from(self.next_data) << 8
+                | u64::from(self.next_address) << 16,
+        );
+        if self.choice == PortChoice::RoundRobin {
+            // The least common multiple of all numbers of ports that a set may have.
+            h.add(u64::from(self.rotation % 360_360));
+        }
+        h.add_future(self.divider_free, self.cycle);
+        for &(from, to) in &self.divider_ring {
+            if to > self.cycle {
+                h.add_future(from, self.cycle);
+                h.add(to - self.cycle);
+            }
+        }
+        let first = self.cycle.saturating_sub(1);
+        for at in first..=end.min(first + WINDOW) {
+            let slot = self.slots[(at & MASK) as usize];
+            h.add(
+                u64::from(slot.ports)
+                    | u64::from(slot.divider) << 16
+                    | u64::from(slot.loads) << 24
+                    | (at - first) << 32,
+            );
+        }
+        for busy in &self.busy {
+            let mut at = self.cycle + 1;
+            while at <= end {
+                // 64 cycles from `at` on: the rest of one word and the start of the next.
+                let shift = at & 63;
+                let low = busy[(at & MASK) as usize / 64] >> shift;
+                let high = busy[((at + 63) & MASK) as usize / 64];
+                h.add(if shift == 0 {
+                    low
+                } else {
+                    low | high << (64 - shift)
+                });
+                at += 64;
+            }
+        }
+    }
+
+    /// Makes the ports idle again; nothing is booked behind `end`.
+    pub fn reset(&mut self, end: u64) {
+        let first = self.cycle.saturating_sub(2);
+        for at in first..=(end + 2).min(first + WINDOW) {
+            self.slots[(at & MASK) as usize] = Slot::default();
+        }
+        for busy in &mut self.busy {
+            let mut at = first.saturating_sub(128);
+            while at <= end.min(first + WINDOW) + 64 {
+                busy[(at & MASK) as usize / 64] = 0;
+                at += 64;
+            }
+        }
+        self.cycle = 0;
+        self.now = [0; MAX_PORTS];
+        self.at_start = [0; MAX_PORTS];
+        self.before = [0; MAX_PORTS];
+        self.in_scheduler = 0;
+        self.same_sets.clear();
+        self.next_load = 0;
+        self.next_data = 4;
+        self.next_address = 7;
+        self.rotation = 0;
+        self.divider_free = 0;
+        self.divider_ring.clear();
+        self.executed = [0; MAX_PORTS];
+        self.clamped = 0;
     }
 
     /// µops issued and not dispatched before the current issue cycle.

@@ -6,6 +6,7 @@
 
 use super::feed::Feed;
 use super::inst::Source;
+use super::state::Fingerprint;
 use crate::isa::program::{Program, flag};
 use crate::machine::params::Frontend;
 
@@ -43,6 +44,21 @@ impl Predecoder {
             self.partial = false;
             self.empty_block = false;
         }
+    }
+
+    /// Adds all queues, relative to instruction `head`.
+    pub fn fingerprint(&self, head: u64, h: &mut Fingerprint) {
+        // Queues that the decoders have left behind are restarted before they are used.
+        if self.queued < head {
+            h.add(0);
+        } else {
+            h.add(1 + self.queued - head);
+            h.add(self.ready - self.queued);
+            h.add(self.block_end.wrapping_sub(self.ready));
+            h.add(u64::from(self.partial) | u64::from(self.empty_block) << 1);
+        }
+        h.add(u64::from(self.stalled));
+        h.add(u64::from(self.busy_cycles));
     }
 
     /// One cycle; `waiting` instructions are in the instruction queue.

@@ -10,6 +10,7 @@ use super::observer::{Delivery, Observer, Retired, UopStamps};
 use super::ports::{Ports, Request};
 use super::retire::Retirement;
 use super::schedule::{Constraints, ready_cycle};
+use super::state::Fingerprint;
 use super::topdown::{SlotCount, Stall};
 use crate::isa::program::{Instr, NO_REG, Program, Uop, flag};
 use crate::isa::regs::RegId;
@@ -107,6 +108,59 @@ impl Backend {
             first_retired: 0,
             last_retired: (0, 0),
         }
+    }
+
+    /// Empties the back end.
+    pub fn reset(&mut self) {
+        self.ports.reset(self.retirement.last());
+        self.retirement.reset();
+        self.stores.reset();
+        self.moves = Moves::new(&self.rename);
+        self.constraints = Constraints::default();
+        self.cycle = 0;
+        self.slots = 0;
+        self.closed = true;
+        self.blocked_until = 0;
+        self.ready = [0; RegId::COUNT];
+        self.chase = [0; RegId::COUNT];
+        self.high8_dirty = 0;
+        self.deferred.clear();
+        self.idq.clear();
+        self.slot_count = SlotCount::default();
+        self.first_retired = 0;
+        self.last_retired = (0, 0);
+    }
+
+    /// Cycle of the last issue.
+    #[inline]
+    #[must_use]
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// Adds what later µops depend on; the front end is at `clock`.
+    pub fn fingerprint(&self, clock: u64, h: &mut Fingerprint) {
+        let now = self.cycle;
+        h.add(
+            u64::from(self.slots) << 9 | u64::from(self.closed) << 8 | u64::from(self.high8_dirty),
+        );
+        h.add_future(self.blocked_until, now);
+        for (n, ready) in self.ready.iter().enumerate() {
+            if *ready > now {
+                h.add((ready - now) << 8 | n as u64);
+            }
+        }
+        for eight in self.chase.chunks_exact(8) {
+            h.add(eight.iter().fold(0, |a, c| a << 8 | u64::from(*c)));
+        }
+        for issue in self.idq.iter().filter(|issue| **issue > clock) {
+            h.add(issue.wrapping_sub(now));
+        }
+        let waiting = self.retirement.fingerprint(now, h);
+        self.ports.fingerprint(self.retirement.last(), h);
+        self.stores.fingerprint(now, waiting, h);
+        self.constraints.fingerprint(now, h);
+        self.moves.fingerprint(h);
     }
 
     /// Fused µops issued.

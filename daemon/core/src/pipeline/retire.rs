@@ -1,6 +1,7 @@
 //! Re-order buffer and retirement: fused µops leave in program order, so many per cycle, at the
 //! earliest one cycle after all their µops have executed.
 
+use super::state::Fingerprint;
 use crate::machine::params::Retire;
 
 /// The re-order buffer as a ring of retirement cycles.
@@ -71,6 +72,34 @@ impl Retirement {
     #[must_use]
     pub fn last(&self) -> u64 {
         self.last
+    }
+
+    /// Adds what later retirements depend on; returns how many µops are not yet retired at `now`.
+    pub fn fingerprint(&self, now: u64, h: &mut Fingerprint) -> u64 {
+        h.add_future(self.last, now);
+        h.add(if self.last > now {
+            u64::from(self.in_cycle)
+        } else {
+            0
+        });
+        let mut waiting = 0;
+        while waiting < self.count.min(self.entries) {
+            let stamp = self.ring[((self.count - 1 - waiting) & self.mask) as usize];
+            if stamp >> 1 <= now {
+                break;
+            }
+            h.add((stamp >> 1) - now);
+            waiting += 1;
+        }
+        h.add(waiting);
+        waiting
+    }
+
+    /// Empties the buffer.
+    pub fn reset(&mut self) {
+        self.count = 0;
+        self.last = 0;
+        self.in_cycle = 0;
     }
 
     /// Fused µops so far.

@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use super::state::Fingerprint;
+
 /// A µop is ready this long after its issue, or one cycle late if its last input comes in the two
 /// cycles in which it enters the scheduler.
 #[inline]
@@ -28,6 +30,22 @@ pub struct Constraints {
 }
 
 impl Constraints {
+    /// Adds what later µops depend on.
+    pub fn fingerprint(&self, now: u64, h: &mut Fingerprint) {
+        h.add_future(self.loads_done, now);
+        h.add_future(self.stores_done, now);
+        h.add_future(self.loads_from, now);
+        h.add_future(self.stores_from, now);
+        // In any order: the sum over forms.
+        let forms = self.next_start.iter().map(|(form, next)| {
+            let mut one = Fingerprint::default();
+            one.add(u64::from(*form));
+            one.add_future(*next, now);
+            one.value()
+        });
+        h.add(forms.fold(0, u64::wrapping_add));
+    }
+
     /// A load may not be ready before this cycle.
     #[inline]
     #[must_use]

@@ -13,6 +13,12 @@ pub struct StackEngine {
 }
 
 impl StackEngine {
+    /// The offset in bytes.
+    #[must_use]
+    pub fn offset(&self) -> i32 {
+        self.offset
+    }
+
     /// An instruction passes; whether a synchronising µop goes before it.
     #[inline]
     pub fn pass(&mut self, instr: &Instr) -> bool {

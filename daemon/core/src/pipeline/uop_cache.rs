@@ -9,6 +9,7 @@ use super::feed::Feed;
 use super::frontend::{FrontEnd, Target};
 use super::inst::Source;
 use super::observer::{Delivery, Observer};
+use super::state::Fingerprint;
 use crate::isa::program::{Program, flag};
 use crate::machine::params::Frontend;
 
@@ -34,6 +35,20 @@ pub struct Entry {
     taken: bool,
     /// First of its line.
     pub starts_line: bool,
+}
+
+impl Entry {
+    /// Whether no µop of its instruction comes before it.
+    #[must_use]
+    pub fn starts_instruction(&self) -> bool {
+        self.laminated == 0 || self.laminated == NO_UOP
+    }
+
+    /// Adds what it is, relative to instruction `head`.
+    pub fn fingerprint(&self, head: u64, h: &mut Fingerprint) {
+        h.add(self.number.wrapping_sub(head));
+        h.add(u64::from(self.laminated) << 8 | u64::from(self.slot));
+    }
 }
 
 /// How a block of code lies in the µop cache.
@@ -199,6 +214,15 @@ impl UopCache {
             ways: p.uop_cache_ways,
             content: vec![Vec::new(); if warm { 0 } else { sets as usize }],
         }
+    }
+
+    /// Empties the cache, or fills it with everything (`warm`).
+    pub fn reset(&mut self, warm: bool) {
+        self.warm = warm;
+        if self.content.is_empty() && !warm {
+            self.content = vec![Vec::new(); self.sets as usize];
+        }
+        self.content.iter_mut().for_each(Vec::clear);
     }
 
     /// Looks a block up and puts it in; whether it was there.

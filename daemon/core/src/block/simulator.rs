@@ -1,0 +1,192 @@
+//! Simulates blocks one after the other, with one pipeline that is brought to rest in between.
+//!
+//! The simulation stops early when the state of the core recurs at the start of an iteration: all
+//! later iterations then repeat with that period, and their retirement is filled in instead of
+//! simulated. The result is the same to the last bit; see [`crate::pipeline::state`].
+
+use std::sync::Arc;
+
+use super::alias::{Aliases, Init, Pattern, Plan};
+use super::rounds::{Recurrence, Rounds};
+use super::{Block, Mode, Options, Prediction};
+use crate::machine::CpuModel;
+use crate::pipeline::Pipeline;
+use crate::pipeline::inst::{Access, Inst};
+
+/// Iterations at least, and cycles at least: uiCA's defaults.
+const MIN_ITERATIONS: usize = 10;
+const MIN_CYCLES: u64 = 500;
+/// Fused µops between two comparisons at least.
+const COMPARE_UOPS: u32 = 32;
+/// Iterations after which code is delivered from where it will always be.
+const SETTLED: u32 = 2;
+
+/// Predicts block after block on one CPU.
+pub struct Simulator {
+    pipeline: Pipeline<Rounds>,
+    aliases: Aliases,
+    accesses: Vec<Access>,
+    paired_stores: bool,
+    reorder_buffer: u64,
+    /// Binary logarithm of the predecoder's block.
+    predecode_shift: u32,
+    recurrence: bool,
+}
+
+impl Simulator {
+    /// A simulator of `model`.
+    #[must_use]
+    pub fn new(model: &Arc<CpuModel>) -> Self {
+        Self {
+            pipeline: Pipeline::new(model, false, Rounds::new(0, 0, 0, 0)),
+            aliases: Aliases::new(Init::Distinct),
+            accesses: Vec::new(),
+            paired_stores: model.core.execute.ports > 9,
+            reorder_buffer: u64::from(model.core.retire.reorder_buffer),
+            predecode_shift: model.core.frontend.predecode_block_bytes.trailing_zeros(),
+            recurrence: true,
+        }
+    }
+
+    /// Simulates every iteration, recurring or not: slower, with the same results.
+    #[must_use]
+    pub fn without_recurrence(mut self) -> Self {
+        self.recurrence = false;
+        self
+    }
+
+    /// Predicts the block's throughput; the block must be of the simulator's model.
+    pub fn predict(&mut self, block: &Block, options: Options) -> Prediction {
+        let mode = match options.mode {
+            Mode::Auto => block.natural_mode(),
+            mode => mode,
+        };
+        let looped = mode == Mode::Loop;
+        let first = block.decoded_only().next().unwrap_or(0);
+        let last = block.decoded_only().last().unwrap_or(0);
+        let stream = if looped {
+            block.loop_stream_copies()
+        } else {
+            None
+        };
+        // A loop in the loop stream detector is in the queue before the first cycle.
+        let min_cycles = MIN_CYCLES + u64::from(stream.is_some());
+        let plan = Plan::new(&block.described);
+        let with_memory = plan.matters(self.paired_stores);
+        let pattern = if with_memory {
+            plan.pattern(options.init)
+        } else {
+            Pattern::Settles(0)
+        };
+        let mut rounds = Rounds::new(first, last, MIN_ITERATIONS, min_cycles);
+        let comparable = match pattern {
+            Pattern::Settles(round) => Some(SETTLED.max(round)),
+            // Lines that stores share are not followed there.
+            Pattern::Unknown if self.paired_stores => None,
+            Pattern::Unknown => Some(SETTLED),
+        };
+        if let Some(round) = comparable.filter(|_| self.recurrence) {
+            let stride = self.stride(block, looped, stream);
+            rounds = rounds.recurring_from(round, stride);
+        }
+        let old = std::mem::replace(&mut self.pipeline.observer, Rounds::new(0, 0, 0, 0));
+        self.pipeline.reset(looped, rounds.recycling(old));
+        self.aliases.reset(options.init);
+
+        let mut round = 0u32;
+        while !self.pipeline.observer.done() {
+            let end = stream.is_some_and(|n| (round + 1).is_multiple_of(n));
+            let stream = stream.map(|_| end);
+            self.push(block, with_memory.then_some(&plan), round, looped, stream);
+            self.pipeline.run(&block.program);
+            round += 1;
+            if let Some(recurrence) = self.pipeline.observer.take_recurrence()
+                && (pattern != Pattern::Unknown || self.repeats(block, &plan, recurrence))
+            {
+                self.pipeline.observer.extrapolate(recurrence);
+            }
+        }
+        Prediction {
+            cycles: self.pipeline.observer.throughput(),
+            mode,
+            approximated: block
+                .described
+                .iter()
+                .filter(|d| d.form.is_some_and(|f| f.approximated_from.is_some()))
+                .count(),
+        }
+    }
+
+    /// Iterations between two states that are compared: those that lie alike in the predecoder's
+    /// blocks or the detector's refills, and no more than the cost of a comparison allows.
+    fn stride(&self, block: &Block, looped: bool, stream: Option<u32>) -> u32 {
+        let alike = if looped {
+            stream.unwrap_or(1)
+        } else {
+            let shared = block.length.trailing_zeros().min(self.predecode_shift);
+            1 << (self.predecode_shift - shared)
+        };
+        let uops: u32 = block
+            .program
+            .instrs
+            .iter()
+            .map(|i| u32::from(i.fused))
+            .sum();
+        let mut stride = alike;
+        while stride * uops.max(1) < COMPARE_UOPS {
+            stride *= 2;
+        }
+        stride
+    }
+
+    /// Pushes one iteration; `stream`: it comes from the loop stream detector, and whether it
+    /// ends a refill.
+    fn push(
+        &mut self,
+        block: &Block,
+        plan: Option<&Plan>,
+        round: u32,
+        looped: bool,
+        stream: Option<bool>,
+    ) {
+        let mut address = if looped {
+            0
+        } else {
+            block.length * u64::from(round)
+        };
+        for (n, decoded) in block.decoded.iter().enumerate() {
+            let mut inst = Inst::new(n as u32, address);
+            address += decoded.bytes.len() as u64;
+            inst.tag = round;
+            self.accesses.clear();
+            if let Some(plan) = plan {
+                self.aliases.step(plan, n, &mut inst, &mut self.accesses);
+            }
+            if let Some(end) = stream {
+                let end = end && n + 1 == block.decoded.len();
+                self.pipeline
+                    .push_stream(&block.program, inst, &self.accesses, end);
+            } else if looped {
+                self.pipeline.push(&block.program, inst, &self.accesses);
+            } else {
+                self.pipeline
+                    .push_straight(&block.program, inst, &self.accesses);
+            }
+        }
+    }
+
+    /// Whether loads will meet the same stores in all iterations that a recurrence fills in.
+    fn repeats(&self, block: &Block, plan: &Plan, r: Recurrence) -> bool {
+        // Iterations that can be in flight together.
+        let fused: u64 = block
+            .program
+            .instrs
+            .iter()
+            .map(|i| u64::from(i.fused))
+            .sum();
+        let rounds = self.reorder_buffer / fused.max(1) + 2;
+        let window = rounds * plan.stores() as u64;
+        let to = self.pipeline.observer.rounds_needed(r);
+        self.aliases.repeats(plan, r.round, r.period, to, window)
+    }
+}

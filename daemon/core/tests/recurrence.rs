@@ -1,0 +1,111 @@
+//! Recognising recurring states saves time and changes no result.
+
+#![allow(clippy::unwrap_used)]
+
+use mcad_core::block::{Block, Init, Mode, Options, Simulator};
+use mcad_core::machine::{self, cpu};
+
+/// Instructions that between them use every part of the state: chains, ports, dividers, loads and
+/// stores that meet, moves, high-8 registers, the stack engine, microcode, prefixes.
+const PIECES: &[&[u8]] = &[
+    &[0x48, 0x01, 0xd8],                   // add rax, rbx
+    &[0x48, 0x0f, 0xaf, 0xc1],             // imul rax, rcx
+    &[0x48, 0x89, 0xc3],                   // mov rbx, rax
+    &[0x48, 0x8b, 0x07],                   // mov rax, [rdi]
+    &[0x48, 0x89, 0x07],                   // mov [rdi], rax
+    &[0x48, 0x89, 0x4f, 0x08],             // mov [rdi+8], rcx
+    &[0x48, 0x03, 0x4e, 0x08],             // add rcx, [rsi+8]
+    &[0x48, 0x83, 0xc7, 0x08],             // add rdi, 8
+    &[0x48, 0xff, 0xc6],                   // inc rsi
+    &[0x48, 0x87, 0xfe],                   // xchg rsi, rdi
+    &[0x31, 0xc0],                         // xor eax, eax
+    &[0x88, 0xc4],                         // mov ah, al
+    &[0x00, 0xe1],                         // add cl, ah
+    &[0x50],                               // push rax
+    &[0x5b],                               // pop rbx
+    &[0x48, 0x89, 0xe5],                   // mov rbp, rsp
+    &[0xf7, 0xf1],                         // div ecx
+    &[0x66, 0x05, 0x34, 0x12],             // add ax, 0x1234 (length-changing prefix)
+    &[0xc5, 0xf5, 0x58, 0xc1],             // vaddpd ymm0, ymm1, ymm1
+    &[0xc5, 0xfe, 0x7f, 0x07],             // vmovdqu [rdi], ymm0
+    &[0xc5, 0xfe, 0x6f, 0x0e],             // vmovdqu ymm1, [rsi]
+    &[0x0f, 0x1f, 0x44, 0x00, 0x00],       // nop
+    &[0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8], // mov rax, imm64
+    &[0x48, 0xd3, 0xe0],                   // shl rax, cl
+    &[0x0f, 0xa2],                         // cpuid
+    &[0xf0, 0x48, 0x01, 0x07],             // lock add [rdi], rax
+    &[0x8b, 0x04, 0x8f],                   // mov eax, [rdi+4*rcx]
+    &[0x85, 0xc0],                         // test eax, eax
+];
+
+/// Small, known-good generator (SplitMix64), so that failures can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % n as u64) as usize
+    }
+}
+
+#[test]
+fn results_are_the_same_with_and_without() {
+    let mut random = Random(7);
+    for info in machine::cpus() {
+        let model = cpu(info.name).unwrap();
+        let mut quick = Simulator::new(&model);
+        let mut slow = Simulator::new(&model).without_recurrence();
+        for _ in 0..60 {
+            let mut bytes = Vec::new();
+            for _ in 0..=random.below(9) {
+                bytes.extend_from_slice(PIECES[random.below(PIECES.len())]);
+            }
+            if random.below(2) == 0 {
+                bytes.extend_from_slice(&[0x49, 0xff, 0xcf, 0x75, 0x00]); // dec r15; jnz
+            }
+            let Ok(block) = Block::new(&model, &bytes) else {
+                continue;
+            };
+            for mode in [Mode::Unrolled, Mode::Loop] {
+                for init in [Init::Distinct, Init::Equal, Init::Stack] {
+                    let options = Options { mode, init };
+                    assert_eq!(
+                        quick.predict(&block, options),
+                        slow.predict(&block, options),
+                        "{} {options:?} {bytes:02x?}",
+                        info.name
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_simulator_keeps_nothing_of_earlier_blocks() {
+    let model = cpu("icl").unwrap();
+    let mut used = Simulator::new(&model);
+    let mut random = Random(11);
+    for _ in 0..200 {
+        let mut bytes = Vec::new();
+        for _ in 0..=random.below(6) {
+            bytes.extend_from_slice(PIECES[random.below(PIECES.len())]);
+        }
+        let Ok(block) = Block::new(&model, &bytes) else {
+            continue;
+        };
+        let mode = [Mode::Unrolled, Mode::Loop][random.below(2)];
+        let options = Options {
+            mode,
+            init: Init::Equal,
+        };
+        assert_eq!(
+            used.predict(&block, options),
+            Simulator::new(&model).predict(&block, options),
+            "{bytes:02x?}"
+        );
+    }
+}
