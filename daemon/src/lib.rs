@@ -4,6 +4,7 @@
 //! feeds the simulation, helped by [`symbols`] and [`regions`]. [`cli`] is the way in.
 
 pub mod cli;
+pub mod eval;
 pub mod install;
 pub mod memory;
 pub mod recorder;

@@ -71,6 +71,42 @@ enum Init {
     Stack,
 }
 
+/// Syntax of assembly text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Syntax {
+    /// As Intel's manuals write it
+    Intel,
+    /// As compilers and the GNU assembler write it
+    Att,
+}
+
+impl Syntax {
+    /// Writes instructions in this syntax.
+    pub(super) fn printer(self) -> impl Fn(&iced_x86::Instruction) -> String {
+        use iced_x86::Formatter;
+        move |instruction| {
+            let mut text = String::new();
+            match self {
+                Self::Intel => {
+                    let mut formatter = iced_x86::IntelFormatter::new();
+                    formatter
+                        .options_mut()
+                        .set_space_after_operand_separator(true);
+                    formatter.format(instruction, &mut text);
+                }
+                Self::Att => {
+                    let mut formatter = iced_x86::GasFormatter::new();
+                    formatter
+                        .options_mut()
+                        .set_space_after_operand_separator(true);
+                    formatter.format(instruction, &mut text);
+                }
+            }
+            text
+        }
+    }
+}
+
 impl NotionArgs {
     /// For the core.
     pub(super) fn options(self) -> Options {

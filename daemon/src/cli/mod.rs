@@ -9,6 +9,7 @@ mod completions;
 mod cpus;
 mod daemon;
 mod doctor;
+mod eval;
 pub mod exit;
 mod input;
 mod launch;
@@ -56,6 +57,8 @@ enum Command {
     Stop(status::StopArgs),
     /// Predict the throughput of basic blocks
     Block(block::Args),
+    /// Compare predictions of blocks with measurements
+    Eval(eval::Args),
     /// List the CPU models
     Cpus(cpus::Args),
     /// Check what mcad needs and say how to get what is missing
@@ -103,6 +106,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Status(args) => status::status(&args),
         Command::Stop(args) => status::stop(&args),
         Command::Block(args) => block::run(&args),
+        Command::Eval(args) => eval::run(&args),
         Command::Cpus(args) => cpus::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -1,0 +1,174 @@
+//! How good predictions are: error measures of predicted against measured cycles.
+//!
+//! A block that was not predicted counts as 100 % error, as zero cycles in the rank correlation,
+//! and never as within a bound. [`table`] reads the files, [`stats`] has the measures, [`class`]
+//! the categories, [`forms`] the instructions that carry the error, [`heatmap`] the picture,
+//! [`text`] the tables.
+
+pub mod class;
+pub mod forms;
+pub mod heatmap;
+pub mod select;
+pub mod stats;
+pub mod table;
+pub mod text;
+
+use iced_x86::{Decoder, DecoderOptions, Instruction};
+use serde::Serialize;
+
+pub use stats::Measures;
+use table::Row;
+
+/// A label with its prediction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pair {
+    /// The block's bytes in hexadecimal.
+    pub hex: String,
+    /// Measured cycles per iteration.
+    pub label: f64,
+    /// Predicted cycles per iteration; `None` when there is no prediction.
+    pub prediction: Option<f64>,
+    /// Why there is none.
+    pub reason: Option<String>,
+}
+
+impl Pair {
+    /// Relative error against the label; 1 without a prediction.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        match self.prediction {
+            Some(p) => (p - self.label).abs() / self.label,
+            None => 1.0,
+        }
+    }
+
+    /// The block's instructions as far as they decode.
+    #[must_use]
+    pub fn instructions(&self) -> Vec<Instruction> {
+        let bytes = bytes(&self.hex);
+        Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE)
+            .into_iter()
+            .take_while(|i| !i.is_invalid())
+            .collect()
+    }
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.as_bytes()
+        .chunks_exact(2)
+        .filter_map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}
+
+/// Everything about a set of predictions.
+#[derive(Clone, Debug, Serialize)]
+pub struct Evaluation {
+    /// All blocks.
+    pub all: Measures,
+    /// Predictions for blocks that have no label.
+    pub without_label: usize,
+    /// Reasons of the blocks without a prediction, most frequent first.
+    pub reasons: Vec<(String, usize)>,
+    /// Blocks by category.
+    pub categories: Vec<(&'static str, Measures)>,
+    /// Instruction forms by the error that they carry.
+    pub forms: Vec<forms::FormError>,
+    /// Blocks with the largest errors.
+    pub worst: Vec<Worst>,
+}
+
+/// A block with a large error.
+#[derive(Clone, Debug, Serialize)]
+pub struct Worst {
+    /// Bytes in hexadecimal.
+    pub hex: String,
+    /// Measured cycles.
+    pub label: f64,
+    /// Predicted cycles.
+    pub prediction: Option<f64>,
+    /// Relative error.
+    pub error: f64,
+    /// Why there is no prediction.
+    pub reason: Option<String>,
+    /// Instructions.
+    pub disassembly: Vec<String>,
+}
+
+/// Joins labels with predictions; returns how many predictions have no label, too.
+#[must_use]
+pub fn join(labels: Vec<Row>, predictions: Vec<Row>) -> (Vec<Pair>, usize) {
+    let mut by_hex: rustc_hash::FxHashMap<String, (Row, bool)> = predictions
+        .into_iter()
+        .map(|row| (row.hex.clone(), (row, false)))
+        .collect();
+    let pairs = labels
+        .into_iter()
+        .filter_map(|label| {
+            let measured = label.cycles.ok()?;
+            let (prediction, reason) = match by_hex.get_mut(&label.hex) {
+                Some((row, used)) => {
+                    *used = true;
+                    match &row.cycles {
+                        Ok(cycles) => (Some(*cycles), None),
+                        Err(reason) => (None, Some(reason.clone())),
+                    }
+                }
+                None => (None, Some("no prediction".to_owned())),
+            };
+            Some(Pair {
+                hex: label.hex,
+                label: measured,
+                prediction,
+                reason,
+            })
+        })
+        .collect();
+    let unused = by_hex.values().filter(|(_, used)| !used).count();
+    (pairs, unused)
+}
+
+/// Evaluates pairs; `worst` and `forms` bound the lists.
+#[must_use]
+pub fn evaluate(
+    pairs: &[Pair],
+    without_label: usize,
+    worst: usize,
+    forms: usize,
+    disassemble: &dyn Fn(&Instruction) -> String,
+) -> Evaluation {
+    let mut reasons: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    for reason in pairs.iter().filter_map(|p| p.reason.as_deref()) {
+        *reasons.entry(reason).or_default() += 1;
+    }
+    let mut reasons: Vec<(String, usize)> = reasons
+        .into_iter()
+        .map(|(reason, n)| (reason.to_owned(), n))
+        .collect();
+    reasons.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    reasons.truncate(20);
+    let mut order: Vec<&Pair> = pairs.iter().collect();
+    order.sort_by(|a, b| {
+        b.error()
+            .total_cmp(&a.error())
+            .then_with(|| a.hex.cmp(&b.hex))
+    });
+    Evaluation {
+        all: Measures::of(pairs.iter()),
+        without_label,
+        reasons,
+        categories: class::measures(pairs),
+        forms: forms::carriers(pairs, forms),
+        worst: order
+            .into_iter()
+            .take(worst)
+            .map(|p| Worst {
+                hex: p.hex.clone(),
+                label: p.label,
+                prediction: p.prediction,
+                error: p.error(),
+                reason: p.reason.clone(),
+                disassembly: p.instructions().iter().map(disassemble).collect(),
+            })
+            .collect(),
+    }
+}
