@@ -244,3 +244,19 @@ fn random_bytes_do_no_harm() {
     }
     check_memory();
 }
+
+/// Fuzzing gets further from valid input.
+#[test]
+#[ignore = "writes the first inputs of fuzz/ into fuzz/corpus"]
+fn write_fuzzing_seeds() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
+    let seeds = [
+        ("trace", trace()),
+        ("conversation", conversation()),
+        ("message", conversation().split_off(8)),
+    ];
+    for (target, bytes) in seeds {
+        std::fs::create_dir_all(corpus.join(target)).unwrap();
+        std::fs::write(corpus.join(target).join("seed"), bytes).unwrap();
+    }
+}
