@@ -12,6 +12,7 @@ out=$1/libmcad-plugin.so
 # shellcheck disable=SC2086 # CC and CFLAGS are lists of words
 ${CC:-cc} -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -pthread \
     ${CFLAGS:-} -shared -o "$out.$$" \
-    "$here/plugin.c" "$here/dict.c" "$here/ring.c" "$here/modules.c" "$here/syscalls.c"
+    "$here/plugin.c" "$here/dict.c" "$here/ring.c" "$here/modules.c" "$here/syscalls.c" \
+    "$here/follow.c" "$here/guest.c" ${LDLIBS:--ldl}
 # Renamed into place: an emulator that has the old one mapped keeps it.
 mv -- "$out.$$" "$out"

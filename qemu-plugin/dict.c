@@ -13,10 +13,13 @@ struct entry {
     struct block_key key; /* its code is the dictionary's own copy */
 };
 
-static struct entry *entries; /* by id */
+pthread_mutex_t mcad_dict_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint32_t first_id;
+static struct entry *entries; /* by id less first_id */
 static uint32_t entry_count;
 static uint32_t entry_capacity;
-static uint32_t *slots; /* id plus 1; 0 is empty */
+static uint32_t *slots; /* index of the entry plus 1; 0 is empty */
 static uint32_t slot_count;
 
 static uint64_t mix(uint64_t hash, uint64_t value)
@@ -66,17 +69,22 @@ static bool grow(void)
     if (fresh == NULL) {
         return false;
     }
-    for (uint32_t id = 0; id < entry_count; id++) {
-        uint32_t at = (uint32_t)entries[id].hash & (count - 1);
+    for (uint32_t i = 0; i < entry_count; i++) {
+        uint32_t at = (uint32_t)entries[i].hash & (count - 1);
         while (fresh[at] != 0) {
             at = (at + 1) & (count - 1);
         }
-        fresh[at] = id + 1;
+        fresh[at] = i + 1;
     }
     free(slots);
     slots = fresh;
     slot_count = count;
     return true;
+}
+
+void mcad_dict_begin(uint32_t id)
+{
+    first_id = id;
 }
 
 bool mcad_dict_id(const struct block_key *key, uint32_t *id, bool *added)
@@ -90,7 +98,7 @@ bool mcad_dict_id(const struct block_key *key, uint32_t *id, bool *added)
     for (; slots[at] != 0; at = (at + 1) & (slot_count - 1)) {
         const struct entry *entry = &entries[slots[at] - 1];
         if (entry->hash == hash && same(&entry->key, key)) {
-            *id = slots[at] - 1;
+            *id = first_id + slots[at] - 1;
             return true;
         }
     }
@@ -99,7 +107,7 @@ bool mcad_dict_id(const struct block_key *key, uint32_t *id, bool *added)
         return false;
     }
     memcpy(code, key->code, key->code_bytes);
-    *id = entry_count;
+    *id = first_id + entry_count;
     *added = true;
     entries[entry_count] = (struct entry){.hash = hash, .key = *key};
     entries[entry_count].key.code = code;

@@ -5,6 +5,7 @@
 #ifndef MCAD_PLUGIN_DICT_H
 #define MCAD_PLUGIN_DICT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,8 +18,14 @@ struct block_key {
     const uint8_t *code;
 };
 
-/* Finds the block's id, or gives it the next one (dense from 0) and sets *added. False when memory
- * is exhausted. Not for use by two threads at once. */
+/* Held from the look-up of a block until its definition was sent. */
+extern pthread_mutex_t mcad_dict_lock;
+
+/* Ids begin here instead of at 0: those below belong to the program that this one replaced. */
+void mcad_dict_begin(uint32_t first_id);
+
+/* Finds the block's id, or gives it the next one (they are dense) and sets *added. False when
+ * memory is exhausted. Under mcad_dict_lock. */
 bool mcad_dict_id(const struct block_key *key, uint32_t *id, bool *added);
 
 #endif

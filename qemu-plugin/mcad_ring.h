@@ -25,6 +25,10 @@
  * the log to its committed end before it looks into the chunk; so every definition is known when
  * a record names it.
  *
+ * A program that replaces itself by another x86-64 one takes the ring along, if the reader wants
+ * that: the plugin itself makes the execve, of the same emulator with the same plugin, which
+ * attaches again and goes on with the same control log, block ids and stream.
+ *
  * Streams: each guest thread gets a stream id of its own, never reused; `seq` numbers the chunks
  * of a stream (and of the control log) from 0 without gaps. The last one carries
  * MCAD_CHUNK_LAST.
@@ -45,11 +49,13 @@
 
 /* Options that the reader sets. */
 #define MCAD_RING_MEMORY 1u /* record memory accesses */
+#define MCAD_RING_FOLLOW 2u /* run the new program of an execve under the emulator as well */
 
 /* mcad_ring_header.attached: a ring serves one emulator, once. */
 #define MCAD_DETACHED 0u
 #define MCAD_ATTACHED 1u
 #define MCAD_ATTACHING 2u
+#define MCAD_HANDOVER 3u /* inside an execve of another emulator, which will attach */
 
 /* mcad_ring_header.exec_state */
 #define MCAD_EXEC_NONE 0u
@@ -74,7 +80,7 @@ struct mcad_ring_header {
     uint8_t pad0[56];
 
     /* Written once by the plugin when it is loaded. */
-    uint32_t attached; /* MCAD_ATTACHED when the rest of this line is valid */
+    uint32_t attached; /* from MCAD_ATTACHED on the rest of this line is valid */
     uint32_t producer_pid;
     uint32_t api_min; /* plugin API versions of this QEMU */
     uint32_t api_current;
@@ -104,7 +110,19 @@ struct mcad_ring_header {
     uint64_t stalls;          /* how often a writer had to sleep */
     uint8_t pad6[48];
 
+    /* The writers' own state, here so that it outlives an execve. */
+    uint32_t control_chunk; /* last chunk of the control log */
+    uint32_t control_used;
+    uint64_t control_seq;
+    uint32_t next_stream; /* atomic */
+    uint32_t next_block;
+    uint64_t handed_seq; /* of the stream that goes on in the new program */
+    uint32_t handed_stream;
+    uint32_t handed; /* 1: the two above are valid */
+    uint8_t pad7[24];
+
     uint8_t exec_path[MCAD_RING_PATH_BYTES]; /* of the last execve, zero-terminated */
+    uint8_t ring_path[MCAD_RING_PATH_BYTES]; /* reader: where this ring can be opened again */
 };
 
 /* mcad_chunk_desc.state */

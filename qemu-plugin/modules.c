@@ -182,9 +182,12 @@ static void drop(struct map *map)
     free(map->at);
 }
 
-void mcad_modules_init(void)
+void mcad_modules_init(bool follows)
 {
     emulator = scan(NULL);
+    if (follows) {
+        append(&sent, &(struct mapping){.end = UINT64_MAX, .path = (char *)""});
+    }
 }
 
 void mcad_modules_changed(void)

@@ -5,11 +5,12 @@
 #ifndef MCAD_PLUGIN_MODULES_H
 #define MCAD_PLUGIN_MODULES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Remembers the emulator's own mappings, which are no modules of the guest. Once, before the
- * guest's program is loaded. */
-void mcad_modules_init(void);
+ * guest's program is loaded. `follows`: modules of a replaced program may be known anywhere. */
+void mcad_modules_init(bool follows);
 
 /* The guest changed its mappings: look again before the next definition. Any thread. */
 void mcad_modules_changed(void);

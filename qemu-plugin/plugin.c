@@ -6,7 +6,6 @@
  * One library serves QEMU 7.2 (plugin API 1) and later (2 and up): see choose_version. Arguments:
  * ring-fd=N (inherited descriptor of the ring, closed here) or ring=PATH.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +30,7 @@
 QEMU_EXPORT int qemu_plugin_version = 1;
 
 static bool with_memory;
-static pthread_mutex_t translation_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint8_t code[MAX_INSTRUCTIONS * MAX_INSTRUCTION_BYTES]; /* under translation_lock */
+static uint8_t code[MAX_INSTRUCTIONS * MAX_INSTRUCTION_BYTES]; /* under mcad_dict_lock */
 
 __attribute__((constructor)) static void choose_version(void)
 {
@@ -99,6 +97,7 @@ static bool identify(struct qemu_plugin_tb *tb, size_t count, uint32_t *id)
         return false;
     }
     if (added) {
+        mcad_ring()->next_block = *id + 1;
         uint64_t host = (uint64_t)(uintptr_t)qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0));
         mcad_modules_cover(key.address, host != 0 ? host : key.address);
         struct mcad_message_block message = {
@@ -121,10 +120,10 @@ static void on_translate(qemu_plugin_id_t plugin, struct qemu_plugin_tb *tb)
     if (mcad_silent() || count == 0 || count > MAX_INSTRUCTIONS) {
         return;
     }
-    pthread_mutex_lock(&translation_lock);
+    pthread_mutex_lock(&mcad_dict_lock);
     uint32_t id;
     bool found = identify(tb, count, &id);
-    pthread_mutex_unlock(&translation_lock);
+    pthread_mutex_unlock(&mcad_dict_lock);
     if (!found) {
         static bool told;
         if (!told) {
@@ -177,11 +176,14 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t plugin, const qemu_info_t *
                 info->system_emulation ? "the system emulator for " : "qemu-", info->target_name);
         return -1;
     }
-    if (!mcad_ring_attach(fd, path, info->version.min, info->version.cur, qemu_plugin_version)) {
+    bool follows;
+    if (!mcad_ring_attach(fd, path, info->version.min, info->version.cur, qemu_plugin_version,
+                          &follows)) {
         return -1;
     }
+    mcad_dict_begin(mcad_ring()->next_block);
     with_memory = (mcad_ring()->options & MCAD_RING_MEMORY) != 0;
-    mcad_modules_init();
+    mcad_modules_init(follows);
     qemu_plugin_register_vcpu_tb_trans_cb(plugin, on_translate);
     mcad_syscalls_register(plugin);
     qemu_plugin_register_atexit_cb(plugin, on_end, NULL);

@@ -32,15 +32,11 @@ static uint32_t chunk_bytes;
 static pid_t owner;            /* the traced process */
 static bool reader_is_parent;
 static bool silent;            /* atomic */
-static uint32_t next_stream;   /* atomic */
 static uint32_t live_lanes;    /* atomic: threads that have a stream */
 static pthread_key_t lane_key; /* its destructor runs when a guest thread ends */
 
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t control_chunk;
-static uint32_t control_used;
-static uint64_t control_seq;
 
 bool mcad_silent(void)
 {
@@ -172,7 +168,13 @@ static void refill(struct lane *lane)
     }
     if (!lane->known) {
         lane->known = true;
-        lane->stream = __atomic_fetch_add(&next_stream, 1, __ATOMIC_RELAXED);
+        if (__atomic_exchange_n(&ring->handed, 0, __ATOMIC_ACQ_REL) != 0) {
+            /* The thread whose execve brought this program. */
+            lane->stream = ring->handed_stream;
+            lane->seq = ring->handed_seq;
+        } else {
+            lane->stream = __atomic_fetch_add(&ring->next_stream, 1, __ATOMIC_RELAXED);
+        }
         __atomic_fetch_add(&live_lanes, 1, __ATOMIC_RELAXED);
         pthread_setspecific(lane_key, lane);
     }
@@ -233,22 +235,22 @@ void mcad_control(struct mcad_message *message, size_t head_bytes, const void *t
     size_t bytes = (head_bytes + tail_bytes + 7) & ~(size_t)7;
     message->bytes = (uint32_t)bytes;
     pthread_mutex_lock(&control_lock);
-    if (bytes > chunk_bytes - control_used) {
+    if (bytes > chunk_bytes - ring->control_used) {
         uint32_t index;
         if (!take_chunk(&index)) {
             pthread_mutex_unlock(&control_lock);
             return;
         }
-        open_chunk(index, MCAD_CHUNK_CONTROL, 0, ++control_seq);
-        __atomic_store_n(&descs[control_chunk].next, index + 1, __ATOMIC_RELEASE);
-        control_chunk = index;
-        control_used = 0;
+        open_chunk(index, MCAD_CHUNK_CONTROL, 0, ++ring->control_seq);
+        __atomic_store_n(&descs[ring->control_chunk].next, index + 1, __ATOMIC_RELEASE);
+        ring->control_chunk = index;
+        ring->control_used = 0;
     }
-    uint8_t *place = (uint8_t *)chunk_words(control_chunk) + control_used;
+    uint8_t *place = (uint8_t *)chunk_words(ring->control_chunk) + ring->control_used;
     memcpy(place, message, head_bytes);
     memcpy(place + head_bytes, tail, tail_bytes);
-    control_used += (uint32_t)bytes;
-    __atomic_store_n(&descs[control_chunk].used, control_used, __ATOMIC_RELEASE);
+    ring->control_used += (uint32_t)bytes;
+    __atomic_store_n(&descs[ring->control_chunk].used, ring->control_used, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&control_lock);
 }
 
@@ -273,7 +275,30 @@ static bool header_fits(const struct mcad_ring_header *header, size_t size)
            header->chunks_offset + count * header->chunk_bytes <= size;
 }
 
-bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, int api_used)
+void mcad_ring_hand_over(void)
+{
+    struct lane *lane = &mcad_lane;
+    if (lane->chunk != 0) {
+        publish(lane, 0);
+    }
+    pthread_mutex_lock(&control_lock);
+    pthread_mutex_lock(&queue_lock);
+    ring->handed_stream = lane->stream;
+    ring->handed_seq = lane->seq;
+    __atomic_store_n(&ring->handed, lane->known, __ATOMIC_RELEASE);
+    __atomic_store_n(&ring->attached, MCAD_HANDOVER, __ATOMIC_RELEASE);
+}
+
+void mcad_ring_take_back(void)
+{
+    __atomic_store_n(&ring->attached, MCAD_ATTACHED, __ATOMIC_RELEASE);
+    __atomic_store_n(&ring->handed, 0, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&queue_lock);
+    pthread_mutex_unlock(&control_lock);
+}
+
+bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, int api_used,
+                      bool *follows)
 {
     if (path != NULL) {
         fd = open(path, O_RDWR | O_CLOEXEC);
@@ -315,6 +340,14 @@ bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, in
         fprintf(stderr, "mcad plugin: no room for a thread key or fork handler\n");
         return false;
     }
+    uint32_t handover = MCAD_HANDOVER;
+    if (__atomic_compare_exchange_n(&ring->attached, &handover, MCAD_ATTACHED, false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&ring->exec_state, MCAD_EXEC_NONE, __ATOMIC_RELEASE);
+        *follows = true;
+        return true;
+    }
+    *follows = false;
     uint32_t detached = MCAD_DETACHED;
     if (!__atomic_compare_exchange_n(&ring->attached, &detached, MCAD_ATTACHING, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
@@ -322,11 +355,11 @@ bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, in
                 path != NULL ? path : "given");
         return false;
     }
-    if (!take_chunk(&control_chunk)) {
+    if (!take_chunk(&ring->control_chunk)) {
         return false;
     }
-    open_chunk(control_chunk, MCAD_CHUNK_CONTROL, 0, 0);
-    ring->first_control = control_chunk;
+    open_chunk(ring->control_chunk, MCAD_CHUNK_CONTROL, 0, 0);
+    ring->first_control = ring->control_chunk;
     ring->producer_pid = (uint32_t)owner;
     ring->api_min = (uint32_t)api_min;
     ring->api_current = (uint32_t)api_current;

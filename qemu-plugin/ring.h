@@ -45,8 +45,14 @@ static inline void mcad_push(uint64_t word)
  * chunk could starve the others. Called before system calls. */
 void mcad_lane_yield_if_crowded(void);
 
-/* Maps the ring; false with a message on stderr. */
-bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, int api_used);
+/* Maps the ring; false with a message on stderr. `follows`: this program replaced a traced one. */
+bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, int api_used,
+                      bool *follows);
+
+/* Leaves the ring in a state that another emulator in this process can go on with, and keeps all
+ * other threads from changing it, until the process is replaced or takes it back. */
+void mcad_ring_hand_over(void);
+void mcad_ring_take_back(void);
 
 /* Whether this process no longer records: a fork's child, or the reader is gone. */
 bool mcad_silent(void);

@@ -3,13 +3,10 @@
  * System calls of an x86-64 Linux guest: file mappings change the module map, execve may end the
  * session without any further callback, and a thread about to block may have to give up its chunk.
  */
-#define _GNU_SOURCE
 #include "syscalls.h"
 
-#include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
+#include "follow.h"
+#include "guest.h"
 #include "modules.h"
 #include "ring.h"
 
@@ -30,30 +27,23 @@ enum {
 /* Whether the call under way can change where files are mapped. */
 static __thread bool moves_files;
 
-/* The guest's pointer may be wild, so the kernel does the copying. */
-static void note_exec_path(uint64_t pointer)
+/* `path`, `argv`, `envp`: the guest's pointers. Comes back if the new program does not run under the
+ * emulator; then the guest's own call does what it can. */
+static void on_exec(uint64_t path, const uint64_t *argv, uint64_t envp)
 {
     struct mcad_ring_header *ring = mcad_ring();
-    /* A short path near the end of a mapping must not fail for what lies behind it. */
-    for (size_t at = 0; at + 1 < MCAD_RING_PATH_BYTES; at++) {
-        struct iovec to = {.iov_base = &ring->exec_path[at], .iov_len = 1};
-        struct iovec from = {.iov_base = (void *)(uintptr_t)(pointer + at), .iov_len = 1};
-        if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1) {
-            ring->exec_path[at] = 0;
-            return;
-        }
-        if (ring->exec_path[at] == 0) {
-            return;
-        }
+    mcad_guest_string(path, (char *)ring->exec_path, sizeof(ring->exec_path));
+    __atomic_store_n(&ring->exec_state, MCAD_EXEC_TRIED, __ATOMIC_RELEASE);
+    if (argv != NULL && (ring->options & MCAD_RING_FOLLOW) != 0) {
+        mcad_follow(path, *argv, envp);
     }
-    ring->exec_path[MCAD_RING_PATH_BYTES - 1] = 0;
 }
 
 static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1,
                        uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6,
                        uint64_t a7, uint64_t a8)
 {
-    (void)id, (void)vcpu, (void)a3, (void)a5, (void)a6, (void)a7, (void)a8;
+    (void)id, (void)vcpu, (void)a5, (void)a6, (void)a7, (void)a8;
     if (mcad_silent()) {
         return;
     }
@@ -66,9 +56,10 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
         moves_files = true;
         break;
     case GUEST_EXECVE:
+        on_exec(a1, &a2, a3);
+        break;
     case GUEST_EXECVEAT:
-        note_exec_path(number == GUEST_EXECVE ? a1 : a2);
-        __atomic_store_n(&mcad_ring()->exec_state, MCAD_EXEC_TRIED, __ATOMIC_RELEASE);
+        on_exec(a2, NULL, 0);
         break;
     case GUEST_EXIT: /* of the last thread it is the program's */
     case GUEST_EXIT_GROUP:

@@ -14,7 +14,6 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use crate::qemu;
 use crate::ring::RingError;
-use crate::ring::layout::ATTACHED;
 use crate::ring::memory::Memory;
 
 /// A ring that waits for its emulator. Dropping it removes the file.
@@ -71,7 +70,7 @@ impl Accepted {
     /// What the system says when it does not let us watch the process.
     pub fn ended(&self) -> io::Result<bool> {
         let header = self.memory.header();
-        if header.attached.load(Ordering::Acquire) != ATTACHED {
+        if !header.is_attached() {
             return Ok(false);
         }
         let process = match self.process.get() {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -21,6 +21,8 @@ use crate::ring::reader;
 pub struct Emulator {
     child: Child,
     shared: Arc<Shared>,
+    /// Open as long as the program may want to attach again after an `execve`.
+    _ring: OwnedFd,
 }
 
 #[derive(Debug)]
@@ -87,11 +89,17 @@ impl Start<'_> {
     ///
     /// # Errors
     /// What the system said.
-    pub fn spawn(&self, ring: BorrowedFd<'_>, memory: Arc<Memory>) -> io::Result<Emulator> {
+    pub fn spawn(&self, ring: OwnedFd, memory: Arc<Memory>) -> io::Result<Emulator> {
         // Above the standard three, which may be closed here.
-        let ring = rustix::io::fcntl_dupfd_cloexec(ring, 10)?;
-        let raw = ring.as_raw_fd();
+        let inherited = rustix::io::fcntl_dupfd_cloexec(&ring, 10)?;
+        let raw = inherited.as_raw_fd();
         let mut command = Command::new(self.qemu);
+        for (name, value) in loader_variables() {
+            let mut assignment = name.clone();
+            assignment.push("=");
+            assignment.push(value);
+            command.env_remove(name).arg("-E").arg(assignment);
+        }
         command.args(self.arguments(raw));
         // SAFETY: the closure makes one async-signal-safe system call on a descriptor that stays
         // open until spawn returned.
@@ -120,9 +128,22 @@ impl Start<'_> {
                 watched.ended.store(true, Ordering::Release);
                 reader::wake(&memory);
             });
-        let emulator = Emulator { child, shared };
+        let emulator = Emulator {
+            child,
+            shared,
+            _ring: ring,
+        };
         watcher.map(|_| emulator)
     }
+}
+
+/// Variables of the dynamic loader: meant for the program, not for the emulator, which would load
+/// the wrong libraries. Those with commas stay, for QEMU's `-E` cuts its argument there.
+fn loader_variables() -> impl Iterator<Item = (OsString, OsString)> {
+    use std::os::unix::ffi::OsStrExt;
+    std::env::vars_os().filter(|(name, value)| {
+        name.as_bytes().starts_with(b"LD_") && !value.as_bytes().contains(&b',')
+    })
 }
 
 fn double_commas(path: &Path) -> OsString {

@@ -19,7 +19,7 @@ use crate::program::{self, ProgramError};
 use crate::qemu::{self, NoQemu};
 use crate::queue::{Pending, Queue};
 use crate::ring::RingError;
-use crate::ring::layout::{ATTACHED, EXEC_TRIED, Header, OPTION_MEMORY};
+use crate::ring::layout::{EXEC_TRIED, Header, OPTION_FOLLOW, OPTION_MEMORY};
 use crate::ring::memory::Memory;
 use crate::ring::reader::Reader;
 
@@ -28,7 +28,15 @@ const DEFAULT_RING_MIB: u64 = 32;
 /// Longest sleep between two looks at the emulator, should its end's wake-up be missed.
 const NAP: Duration = Duration::from_millis(10);
 
-const KEYS: &[&str] = &["arg", "qemu", "plugin", "memory", "ring_mib", "ring"];
+const KEYS: &[&str] = &[
+    "arg",
+    "qemu",
+    "plugin",
+    "memory",
+    "ring_mib",
+    "ring",
+    "follow_exec",
+];
 
 /// A session that cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -102,10 +110,12 @@ impl Session {
     /// [`SessionError`]; nothing runs then.
     pub fn start(config: &Config) -> Result<Self, SessionError> {
         config.expect_keys(KEYS)?;
-        let options = match config.flag("memory")? {
-            Some(false) => 0,
-            _ => OPTION_MEMORY,
-        };
+        let mut options = 0;
+        for (key, option) in [("memory", OPTION_MEMORY), ("follow_exec", OPTION_FOLLOW)] {
+            if config.flag(key)? != Some(false) {
+                options |= option;
+            }
+        }
         let mib = config.number("ring_mib")?.unwrap_or(DEFAULT_RING_MIB);
         match config.get("ring") {
             None => Self::spawn(config, mib, options),
@@ -137,7 +147,7 @@ impl Session {
             program: &program,
         };
         let emulator = start
-            .spawn(std::os::fd::AsFd::as_fd(&ring.fd), Arc::clone(&memory))
+            .spawn(ring.fd, Arc::clone(&memory))
             .map_err(|source| SessionError::Process {
                 path: qemu.path.display().to_string(),
                 source,
@@ -235,7 +245,7 @@ impl Session {
         let ended = self.ended()?;
         let memory = Arc::clone(&self.memory);
         let header = memory.header();
-        if header.attached.load(Ordering::Acquire) != ATTACHED {
+        if !header.is_attached() {
             match &self.producer {
                 Producer::Accepted(_) if self.stopped.load(Ordering::Acquire) => {
                     return Err(SessionError::NobodyCame);
@@ -327,6 +337,7 @@ arg=TEXT       the command, one line per word, program first
 qemu=PATH      the emulator (else $MCAD_QEMU, mcad's cache directory, $PATH)
 plugin=PATH    the QEMU plugin (else $MCAD_PLUGIN, mcad's cache directory, where it is built)
 memory=0|1     record memory accesses (1)
+follow_exec=0|1  go on with the program that the traced one replaces itself by (1)
 ring_mib=N     size of the shared ring in MiB (32)
 ring=PATH      instead of arg: wait for an emulator that someone else starts with
                -plugin libmcad-plugin.so,ring=PATH; the file must not exist yet";

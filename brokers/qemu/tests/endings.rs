@@ -183,7 +183,7 @@ fn exec_is_an_end_only_if_it_succeeds() {
             return 9;
         }"#,
     );
-    let run = Run::new();
+    let run = Run::new().with("follow_exec", "0");
     let stayed = run.run(&[&program]);
     assert_eq!(stayed.end, Some(EndReason::Exited(9)));
     let replaced = run.run(&[program.as_str(), "sh", "-c", "exit 6"]);

@@ -24,7 +24,8 @@ fn layout_matches_the_header() {
         magic version header_bytes total_bytes chunk_count chunk_bytes descs_offset ready_offset
         free_offset chunks_offset reader_pid options attached producer_pid api_min api_current
         api_used first_control ended exec_state silenced exit_status ready_tail ready_head reader_waiting
-        free_tail free_head writers_waiting stalls exec_path);
+        free_tail free_head writers_waiting stalls control_chunk control_used
+        control_seq next_stream next_block handed_seq handed_stream handed exec_path ring_path);
     expected.extend(fields!(Desc, "mcad_chunk_desc",
         state kind stream flags seq used next));
     let of = |text: &str, value: u64| (text.to_owned(), value);
@@ -40,6 +41,8 @@ fn layout_matches_the_header() {
         of("MCAD_RING_PATH_BYTES", layout::PATH_BYTES as u64),
         of("MCAD_RING_MEMORY", layout::OPTION_MEMORY.into()),
         of("MCAD_ATTACHED", layout::ATTACHED.into()),
+        of("MCAD_RING_FOLLOW", layout::OPTION_FOLLOW.into()),
+        of("MCAD_HANDOVER", layout::HANDOVER.into()),
         of("MCAD_EXEC_TRIED", layout::EXEC_TRIED.into()),
         of("MCAD_CHUNK_FREE", layout::FREE.into()),
         of("MCAD_CHUNK_OPEN", layout::OPEN.into()),

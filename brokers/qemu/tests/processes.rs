@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -211,43 +212,56 @@ fn scripts_and_pipelines() {
     assert_eq!(trace.streams, 1);
 }
 
-/// Names the file that the helper process below is to trace; unset in a normal run.
+/// Names the directory that the helper process below works in; unset in a normal run.
 const HELPER: &str = "MCAD_TEST_READER";
+
+/// Waits for a file that another process makes.
+fn appears(path: &Path, seconds: u64) -> bool {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(seconds) {
+        if path.exists() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
 
 /// Not a test of its own: the process that the next test kills.
 #[test]
 fn reader_to_be_killed() {
-    if let Some(program) = std::env::var_os(HELPER) {
-        let program = program.to_str().unwrap().to_owned();
-        let run = Run::new().with("ring_mib", "1");
-        let session = run.start(&[program.as_str()]);
+    if let Some(directory) = std::env::var_os(HELPER) {
+        let directory = Path::new(&directory);
+        let program = directory.join("long").to_str().unwrap().to_owned();
+        let session = Run::new().with("ring_mib", "1").start(&[program]);
         // Never reads: the program fills the ring and waits.
+        while session.stalls() == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::write(directory.join("full"), "").unwrap();
         std::thread::sleep(Duration::from_secs(60));
-        drop(session);
     }
 }
 
 #[test]
 fn the_program_outlives_its_reader() {
     let programs = Programs::new();
-    let done = programs.path("done");
+    let done = programs.dir.path().join("done");
     let source = format!(
         "#include <fcntl.h>\nvolatile long n; int main() {{ \
-         for (int i = 0; i < 3000000; i++) n += i; creat(\"{done}\", 0600); return 0; }}"
+         for (int i = 0; i < 3000000; i++) n += i; creat(\"{}\", 0600); return 0; }}",
+        done.display()
     );
-    let program = programs.c("long", &[], &source);
+    programs.c("long", &[], &source);
     let mut reader = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "reader_to_be_killed"])
-        .env(HELPER, &program)
+        .env(HELPER, programs.dir.path())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
-    assert!(!std::path::Path::new(&done).exists(), "it should wait");
+    let full = appears(&programs.dir.path().join("full"), 60);
+    let waited = !done.exists();
     reader.kill().unwrap();
     reader.wait().unwrap();
-    let begin = Instant::now();
-    while !std::path::Path::new(&done).exists() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "it hangs");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    assert!(full && waited, "the ring filled up and the program waited");
+    assert!(appears(&done, 60), "it hangs without its reader");
 }

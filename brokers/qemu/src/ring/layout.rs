@@ -4,7 +4,7 @@
 //! whatever the other side does. The test `layout_matches_the_header` compiles the header and
 //! compares every size, offset and constant.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire};
 
 /// `MCAD_RING_MAGIC`.
 pub const MAGIC: u64 = 0x3167_6e69_7244_434d;
@@ -16,8 +16,12 @@ pub const HEADER_BYTES: usize = 4096;
 pub const PATH_BYTES: usize = 1024;
 /// `MCAD_RING_MEMORY`: record memory accesses.
 pub const OPTION_MEMORY: u32 = 1;
+/// `MCAD_RING_FOLLOW`: trace the new program of an `execve` as well.
+pub const OPTION_FOLLOW: u32 = 2;
 /// `MCAD_ATTACHED`.
 pub const ATTACHED: u32 = 1;
+/// `MCAD_HANDOVER`.
+pub const HANDOVER: u32 = 3;
 /// `MCAD_EXEC_TRIED`.
 pub const EXEC_TRIED: u32 = 1;
 /// `MCAD_CHUNK_FREE`.
@@ -86,7 +90,26 @@ pub struct Header {
     pub stalls: AtomicU64,
     pad6: [AtomicU8; 48],
 
+    pub control_chunk: AtomicU32,
+    pub control_used: AtomicU32,
+    pub control_seq: AtomicU64,
+    pub next_stream: AtomicU32,
+    pub next_block: AtomicU32,
+    pub handed_seq: AtomicU64,
+    pub handed_stream: AtomicU32,
+    pub handed: AtomicU32,
+    pad7: [AtomicU8; 24],
+
     pub exec_path: [AtomicU8; PATH_BYTES],
+    pub ring_path: [AtomicU8; PATH_BYTES],
+}
+
+impl Header {
+    /// Whether an emulator has attached to the ring; then the fields that it fills are valid.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        matches!(self.attached.load(Acquire), ATTACHED | HANDOVER)
+    }
 }
 
 /// `struct mcad_chunk_desc`.

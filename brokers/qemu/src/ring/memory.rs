@@ -7,7 +7,8 @@
 //! starts.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
@@ -41,7 +42,7 @@ pub struct Memory {
 pub struct Created {
     /// The mapping.
     pub memory: Memory,
-    /// The ring's file.
+    /// The ring's file; it stays open as long as an emulator may attach.
     pub fd: OwnedFd,
     /// Why the memory is not where it should be.
     pub notice: Option<String>,
@@ -57,6 +58,8 @@ impl Memory {
         let count = chunk_count(mib);
         let (fd, notice) = anonymous_file(total_bytes(count)).map_err(fail)?;
         let memory = Self::map(&fd, count, options).map_err(fail)?;
+        let again = format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd());
+        memory.set_path(again.as_bytes());
         Ok(Created { memory, fd, notice })
     }
 
@@ -80,6 +83,8 @@ impl Memory {
                 io::ErrorKind::AlreadyExists => RingError::Exists(path.to_owned()),
                 _ => fail(error.error),
             })?;
+        let again = std::path::absolute(path).map_err(fail)?;
+        memory.set_path(again.as_os_str().as_bytes());
         Ok(memory)
     }
 
@@ -114,6 +119,17 @@ impl Memory {
         header.free_tail.store(count as u32, Relaxed);
         header.magic.store(MAGIC, Release);
         Ok(memory)
+    }
+
+    /// Tells the plugin where the ring can be opened again; a path that is too long is not told,
+    /// and the plugin does without.
+    fn set_path(&self, path: &[u8]) {
+        let field = &self.header().ring_path;
+        if path.len() < field.len() {
+            for (to, &byte) in field.iter().zip(path) {
+                to.store(byte, Relaxed);
+            }
+        }
     }
 
     /// The header.

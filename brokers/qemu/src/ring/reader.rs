@@ -13,7 +13,7 @@ use rustix::thread::futex;
 
 use super::RingError;
 use super::control::{self, Message};
-use super::layout::{ATTACHED, CONTROL, DATA, Desc, FREE, FULL, LAST, OPEN};
+use super::layout::{CONTROL, DATA, Desc, FREE, FULL, LAST, OPEN};
 use super::memory::Memory;
 
 /// Receives what the reader finds, in order.
@@ -93,7 +93,7 @@ impl Reader {
         let header = memory.header();
         let mut cursor = match self.control {
             Some(cursor) => cursor,
-            None if header.attached.load(Acquire) != ATTACHED => return Ok(()),
+            None if !header.is_attached() => return Ok(()),
             None => ControlCursor {
                 chunk: header.first_control.load(Relaxed),
                 at: 0,
