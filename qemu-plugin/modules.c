@@ -190,6 +190,17 @@ void mcad_modules_init(bool follows)
     }
 }
 
+bool mcad_modules_emulator(const void *inside, uint64_t *start, uint64_t *end)
+{
+    const struct mapping *mapping = find(&emulator, (uint64_t)(uintptr_t)inside);
+    if (mapping == NULL) {
+        return false;
+    }
+    *start = mapping->start;
+    *end = mapping->end;
+    return true;
+}
+
 void mcad_modules_changed(void)
 {
     __atomic_store_n(&changed, true, __ATOMIC_RELAXED);

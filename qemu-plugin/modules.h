@@ -12,6 +12,9 @@
  * guest's program is loaded. `follows`: modules of a replaced program may be known anywhere. */
 void mcad_modules_init(bool follows);
 
+/* The extent of the emulator's file that `inside` lies in; false if there is none. */
+bool mcad_modules_emulator(const void *inside, uint64_t *start, uint64_t *end);
+
 /* The guest changed its mappings: look again before the next definition. Any thread. */
 void mcad_modules_changed(void);
 

@@ -14,6 +14,7 @@
 #include "modules.h"
 #include "qemu_api.h"
 #include "ring.h"
+#include "signals.h"
 #include "syscalls.h"
 
 /* Record words: proto/src/word.rs. */
@@ -67,9 +68,22 @@ static void __attribute__((noinline)) on_new_kind(qemu_plugin_meminfo_t info, ui
     push_access(kind, address, word);
 }
 
+/* An access by a function of QEMU, for an instruction or for the emulator itself. */
+static void __attribute__((noinline)) on_helper_access(qemu_plugin_meminfo_t info,
+                                                       uint64_t address, void *word)
+{
+    if (!mcad_signals_foreign(qemu_plugin_mem_size_shift(info), address)) {
+        on_new_kind(info, address, word);
+    }
+}
+
 static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *word)
 {
     (void)vcpu;
+    if (__builtin_expect(mcad_by_emulator(__builtin_return_address(0)), 0)) {
+        on_helper_access(info, address, word);
+        return;
+    }
     uint64_t entry = __atomic_load_n(kind_slot(info), __ATOMIC_RELAXED);
     if (__builtin_expect(entry >> 31 != ((uint64_t)info << 1 | 1), 0)) {
         on_new_kind(info, address, word);
@@ -184,6 +198,7 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t plugin, const qemu_info_t *
     mcad_dict_begin(mcad_ring()->next_block);
     with_memory = (mcad_ring()->options & MCAD_RING_MEMORY) != 0;
     mcad_modules_init(follows);
+    mcad_signals_init();
     qemu_plugin_register_vcpu_tb_trans_cb(plugin, on_translate);
     mcad_syscalls_register(plugin);
     qemu_plugin_register_atexit_cb(plugin, on_end, NULL);

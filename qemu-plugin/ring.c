@@ -132,6 +132,7 @@ static void publish(struct lane *lane, uint32_t flags)
     __atomic_store_n(&desc->state, MCAD_CHUNK_FULL, __ATOMIC_RELEASE);
     lane->chunk = 0;
     lane->cursor = lane->end = NULL;
+    lane->deaf = false;
 
     pthread_mutex_lock(&queue_lock);
     uint32_t tail = ring->ready_tail;

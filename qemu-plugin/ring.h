@@ -17,6 +17,8 @@ struct lane {
     uint64_t *cursor;
     uint64_t *end;
     uint64_t seq;    /* of the next chunk */
+    uint64_t *deaf_at; /* see signals.h: valid when `deaf` */
+    bool deaf;
     uint32_t stream; /* valid when `known` */
     uint32_t chunk;  /* index plus 1; 0 when the lane has none */
     bool known;

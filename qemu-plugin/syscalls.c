@@ -9,11 +9,13 @@
 #include "guest.h"
 #include "modules.h"
 #include "ring.h"
+#include "signals.h"
 
 /* Numbers of the x86-64 guest, not of the host. */
 enum {
     GUEST_MMAP = 9,
     GUEST_MUNMAP = 11,
+    GUEST_RT_SIGRETURN = 15,
     GUEST_MREMAP = 25,
     GUEST_EXECVE = 59,
     GUEST_EXIT = 60,
@@ -55,6 +57,9 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
     case GUEST_MREMAP:
         moves_files = true;
         break;
+    case GUEST_RT_SIGRETURN:
+        mcad_signals_return(true);
+        break;
     case GUEST_EXECVE:
         on_exec(a1, &a2, a3);
         break;
@@ -84,6 +89,9 @@ static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number
         if (moves_files) {
             mcad_modules_changed();
         }
+        break;
+    case GUEST_RT_SIGRETURN:
+        mcad_signals_return(false);
         break;
     case GUEST_EXECVE:
     case GUEST_EXECVEAT:

@@ -32,6 +32,8 @@ const SOURCES: &[(&str, &str)] = sources![
     "qemu_api.h",
     "ring.c",
     "ring.h",
+    "signals.c",
+    "signals.h",
     "syscalls.c",
     "syscalls.h",
 ];

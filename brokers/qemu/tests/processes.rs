@@ -101,13 +101,7 @@ fn a_forks_child_is_silent() {
             return sum + WEXITSTATUS(status);
         }"#,
     );
-    let nm = Command::new("nm").arg(&program).output().unwrap();
-    let nm = String::from_utf8(nm.stdout).unwrap();
-    let work = nm
-        .lines()
-        .find_map(|line| line.strip_suffix(" T work"))
-        .map(|address| u64::from_str_radix(address, 16).unwrap())
-        .unwrap();
+    let work = programs.symbol(&program, "work");
     let trace = Run::new().run(&[&program]);
     assert_eq!(trace.end, Some(EndReason::Exited(8)));
     assert_eq!(trace.streams, 2);

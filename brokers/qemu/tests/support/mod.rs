@@ -364,6 +364,17 @@ impl Programs {
         out
     }
 
+    /// Address of a symbol in a program that is not position-independent.
+    pub fn symbol(&self, program: &str, name: &str) -> u64 {
+        let nm = Command::new("nm").arg(program).output().unwrap();
+        String::from_utf8(nm.stdout)
+            .unwrap()
+            .lines()
+            .find_map(|line| line.strip_suffix(&format!(" {name}"))?.get(..16))
+            .map(|address| u64::from_str_radix(address, 16).unwrap())
+            .unwrap_or_else(|| panic!("no {name} in {program}"))
+    }
+
     /// An executable shell script.
     pub fn script(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
