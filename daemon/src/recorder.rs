@@ -6,7 +6,7 @@ use mcad_proto::event::Event;
 
 /// A recording that had to be given up. What was written before stays readable.
 #[derive(Debug, thiserror::Error)]
-#[error("recording to {} stopped: {reason}; the analysis goes on without it", path.display())]
+#[error("{reason} (all else went on without the recording {})", path.display())]
 pub struct RecordingError {
     /// Where the recording was to go.
     pub path: PathBuf,

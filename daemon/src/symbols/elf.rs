@@ -203,8 +203,15 @@ fn debug_file<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Option<PathBuf>
     path.is_file().then_some(path)
 }
 
-/// Sorts, keeps one entry per start (named before unnamed, then the largest, then by name so that
-/// aliases resolve the same way every time), gives symbols without size an end, drops unwind
+/// Which of several names of one function is told: the one with fewest leading underscores
+/// (`malloc` before `__libc_malloc`), then the shortest, then the first, the same every time.
+fn spelling(entry: &Entry) -> (usize, usize, &str) {
+    let name = entry.name.as_deref().unwrap_or("");
+    let bare = name.trim_start_matches('_');
+    (name.len() - bare.len(), name.len(), name)
+}
+
+/// Sorts, keeps one entry per start (named before unnamed, then the largest, then by `spelling`), gives symbols without size an end, drops unwind
 /// ranges inside named functions, and adds the rest of code sections that nothing covers.
 fn tidy(mut functions: Vec<Entry>, sections: &[Entry]) -> Vec<Entry> {
     functions.sort_by(|a, b| {
@@ -212,7 +219,7 @@ fn tidy(mut functions: Vec<Entry>, sections: &[Entry]) -> Vec<Entry> {
         key(a)
             .cmp(&key(b))
             .then(b.range.end.cmp(&a.range.end))
-            .then_with(|| a.name.cmp(&b.name))
+            .then_with(|| spelling(a).cmp(&spelling(b)))
     });
     let unwound: HashSet<u64> = functions
         .iter()
@@ -278,7 +285,8 @@ mod tests {
             vec![
                 entry(0x1000, 0x1100, None),
                 entry(0x1000, 0x1100, Some("main")),
-                entry(0x1000, 0x1100, Some("alias")),
+                entry(0x1000, 0x1100, Some("__main")),
+                entry(0x1000, 0x1100, Some("longer")),
                 entry(0x1080, 0x1090, None),
                 entry(0x1100, 0x1200, None),
                 entry(0x1f00, 0x1f00, Some("assembly")),
@@ -293,7 +301,7 @@ mod tests {
             found,
             [
                 (0x800, 0x900, Some(".plt")),
-                (0x1000, 0x1100, Some("alias")),
+                (0x1000, 0x1100, Some("main")),
                 (0x1100, 0x1200, None),
                 (0x1f00, 0x2000, Some("assembly")),
             ]

@@ -1,0 +1,244 @@
+//! What goes wrong around a run: clear messages, the right status, nothing lost, no hang.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests fail tests.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use mcad_tests::run::eventually;
+use mcad_tests::{inputs, mcad, mcad_run, report};
+
+#[test]
+fn missing_and_unusable_programs_have_the_shells_statuses() {
+    mcad_run(["--", "no-such-program-here"])
+        .run()
+        .expect(127)
+        .says("no-such-program-here");
+    mcad_run(["--", "/no/such/file"])
+        .run()
+        .expect(127)
+        .says("/no/such/file");
+    mcad_run(["--", "/etc/hostname"])
+        .run()
+        .expect(126)
+        .says("/etc/hostname");
+    mcad_run(["--", "/tmp"]).run().expect(126).says("directory");
+}
+
+#[test]
+fn wrong_command_lines_end_with_125_and_say_why() {
+    mcad_run(["--no-such-option", "--", "true"])
+        .run()
+        .expect(125)
+        .says("--no-such-option");
+    mcad_run::<&str>([]).run().expect(125).says("CMD");
+    mcad_run(["--cpu", "z80", "--", "true"])
+        .run()
+        .expect(125)
+        .says("z80")
+        .says("skl");
+    mcad_run(["--region", "0x20-0x10", "--", "true"])
+        .run()
+        .expect(125)
+        .says("behind the start");
+    mcad(["no-such-command"])
+        .run()
+        .expect(2)
+        .says("no-such-command");
+    mcad(["replay", "/no/such/trace"])
+        .run()
+        .expect(2)
+        .says("/no/such/trace");
+}
+
+#[test]
+fn a_qemu_that_is_missing_or_takes_no_plugins_is_named_with_the_way_out() {
+    mcad_run(["--qemu", "/no/such/qemu", "--", "true"])
+        .run()
+        .expect(125)
+        .says("/no/such/qemu")
+        .says("apt-get install qemu-user");
+    let directory = tempfile::tempdir().unwrap();
+    let fake = directory.path().join("qemu-x86_64");
+    let script = "#!/bin/sh\ncase $1 in -version) echo 'qemu-x86_64 version 10.0.2';; \
+                  *) echo \"qemu: unknown option 'plugin'\" >&2; exit 1;; esac\n";
+    std::fs::write(&fake, script).unwrap();
+    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    mcad_run(["--qemu", fake.to_str().unwrap(), "--", "true"])
+        .run()
+        .expect(125)
+        .says("without plugins")
+        .says("cargo xtask setup");
+}
+
+#[test]
+fn missing_brokers_are_named_with_the_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    mcad_run(["--", "true"])
+        .env("MCAD_BROKERS", directory.path())
+        .run()
+        .expect(125)
+        .says("libmcad_broker_qemu.so")
+        .says("cargo build");
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_told_before_the_run() {
+    let missing = "/no/such/directory/report.json";
+    let run = mcad_run(["--json", missing, "--", "echo", "ran"])
+        .run()
+        .expect(125)
+        .says(missing);
+    assert_eq!(run.text(), "");
+}
+
+#[test]
+fn a_full_disk_stops_the_recording_and_the_status_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("report.json");
+    let arguments = [
+        "-q",
+        "--record",
+        "/dev/full",
+        "--json",
+        json.to_str().unwrap(),
+        "--",
+    ];
+    let run = mcad_run(arguments)
+        .args(["sh", "-c", "echo ran"])
+        .run()
+        .expect(125)
+        .says("/dev/full")
+        .says("No space left");
+    assert_eq!(run.text(), "ran\n");
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    let report = report::read(&json);
+    assert!(report.program.complete);
+    assert!(report.trace.instructions > 10_000);
+}
+
+#[test]
+fn a_full_disk_for_the_report_is_an_error() {
+    mcad_run(["-q", "--json", "/dev/full", "--", "true"])
+        .run()
+        .expect(125)
+        .says("/dev/full");
+}
+
+/// Starts the endless program and waits until it runs.
+fn endless(directory: &Path) -> (mcad_tests::run::Running, std::path::PathBuf) {
+    let json = directory.join("report.json");
+    let trace = directory.join("trace.mcad");
+    let running = mcad_run(["--json", json.to_str().unwrap()])
+        .args(["-q", "--record", trace.to_str().unwrap(), "--"])
+        .args(inputs::busy(directory))
+        .start();
+    let grown = || std::fs::metadata(&trace).is_ok_and(|file| file.len() > 100_000);
+    eventually("recording", grown);
+    (running, json)
+}
+
+#[test]
+fn a_killed_emulator_ends_the_session_with_what_arrived() {
+    let directory = tempfile::tempdir().unwrap();
+    let (running, json) = endless(directory.path());
+    let emulators = running.children();
+    assert_eq!(emulators.len(), 1);
+    // SAFETY: the emulator is a child of a child that lives; its pid is not reused.
+    assert_eq!(unsafe { libc::kill(emulators[0], libc::SIGKILL) }, 0);
+    let run = running.wait().expect(137);
+    assert_eq!(run.text(), "started\n");
+    let report = report::read(&json);
+    assert!(
+        report.trace.instructions > 1_000_000,
+        "{}",
+        report.trace.instructions
+    );
+    assert!(report.program.end.contains('9'), "{}", report.program.end);
+}
+
+#[test]
+fn sigterm_ends_the_program_and_keeps_the_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let (running, json) = endless(directory.path());
+    running.signal(libc::SIGTERM);
+    let run = running.wait();
+    assert_ne!(run.code(), 0);
+    let report = report::read(&json);
+    assert!(
+        report.trace.instructions > 1_000_000,
+        "{}",
+        report.trace.instructions
+    );
+    // The recording of a run that was cut short replays to the same figures.
+    let again = directory.path().join("again.json");
+    let trace = directory.path().join("trace.mcad");
+    let _ = mcad([
+        "replay",
+        "-q",
+        "--json",
+        again.to_str().unwrap(),
+        trace.to_str().unwrap(),
+    ])
+    .run();
+    assert!(
+        report::stable(&again) == report::stable(&json),
+        "the reports differ"
+    );
+}
+
+#[test]
+fn a_killed_mcad_run_leaves_the_program_unharmed_and_a_readable_recording() {
+    let directory = tempfile::tempdir().unwrap();
+    let (running, _) = endless(directory.path());
+    let emulators = running.children();
+    running.signal(libc::SIGKILL);
+    // The program writes on, to nobody, and ends when it would have.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let alive = |pid: &i32| Path::new(&format!("/proc/{pid}/cwd")).read_link().is_ok();
+    assert!(
+        emulators.iter().all(alive),
+        "the program went with mcad-run"
+    );
+    std::fs::remove_file(directory.path().join("go")).unwrap();
+    assert_eq!(running.wait().code(), 137);
+    eventually("the program's end", || !emulators.iter().any(alive));
+    let json = directory.path().join("again.json");
+    let trace = directory.path().join("trace.mcad");
+    mcad([
+        "replay",
+        "-q",
+        "--json",
+        json.to_str().unwrap(),
+        trace.to_str().unwrap(),
+    ])
+    .run()
+    .expect(1);
+    let report = report::read(&json);
+    assert!(!report.program.complete);
+}
+
+#[test]
+fn regions_that_do_not_exist_are_reported() {
+    mcad_run(["--region", "no_such_function", "--", "true"])
+        .run()
+        .expect(0)
+        .says("region 'no_such_function' was never found");
+}
+
+#[test]
+fn a_program_that_faults_keeps_its_status_and_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = "int main(void) { volatile int *p = 0; return *p; }";
+    let program = inputs::compile(directory.path(), "fault", source);
+    let json = directory.path().join("report.json");
+    let arguments = [
+        "-q",
+        "--json",
+        json.to_str().unwrap(),
+        "--",
+        program.to_str().unwrap(),
+    ];
+    assert_eq!(mcad_run(arguments).run().code(), 139);
+    assert!(report::read(&json).trace.instructions > 10_000);
+}

@@ -1,0 +1,239 @@
+//! Recorded traces: replay equals live, however the records are cut; damage is told and survived.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests fail tests.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use mcad_proto::event::Event;
+use mcad_proto::trace::{TraceReader, TraceWriter};
+use mcad_tests::{inputs, mcad, mcad_run, report};
+
+/// A recording of gzip with the report of the same run.
+struct Recording {
+    _directory: tempfile::TempDir,
+    trace: PathBuf,
+    live: PathBuf,
+}
+
+fn recording() -> &'static Recording {
+    static RECORDING: OnceLock<Recording> = OnceLock::new();
+    RECORDING.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let trace = directory.path().join("gzip.mcad");
+        let live = directory.path().join("live.json");
+        mcad_run([
+            "-q",
+            "--cpu",
+            "skl",
+            "--cpu",
+            "glc",
+            "--record",
+            trace.to_str().unwrap(),
+        ])
+        .args([
+            "--region",
+            "main",
+            "--json",
+            live.to_str().unwrap(),
+            "--",
+            "gzip",
+            "-c",
+        ])
+        .input(inputs::text(120_000))
+        .run()
+        .expect(0);
+        Recording {
+            _directory: directory,
+            trace,
+            live,
+        }
+    })
+}
+
+/// Fails the test unless two reports say the same outside their `run` sections.
+#[track_caller]
+fn same(a: &Path, b: &Path) {
+    let (a, b) = (report::stable(a), report::stable(b));
+    let different = a.lines().zip(b.lines()).find(|(a, b)| a != b);
+    assert!(a == b, "first difference: {different:?}");
+}
+
+/// Replays with the options of the recording.
+fn replay(trace: &str, json: &Path) -> mcad_tests::Run {
+    mcad([
+        "replay", "-q", "--cpu", "skl", "--cpu", "glc", "--region", "main",
+    ])
+    .args(["--json", json.to_str().unwrap(), trace])
+}
+
+#[test]
+fn replay_gives_the_live_report_and_twice_the_same_bytes() {
+    let recording = recording();
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("replay.json");
+    replay(recording.trace.to_str().unwrap(), &json)
+        .run()
+        .expect(0);
+    same(&json, &recording.live);
+    let report = report::read(&json);
+    assert!(report.trace.instructions > 1_000_000);
+    assert_eq!(report.cpus.len(), 2);
+}
+
+#[test]
+fn stdin_is_as_good_as_a_file() {
+    let recording = recording();
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("replay.json");
+    let bytes = fs::read(&recording.trace).unwrap();
+    replay("-", &json).input(bytes).run().expect(0);
+    same(&json, &recording.live);
+}
+
+/// Writes the trace again, its records cut into pieces of `words`.
+fn recut(from: &Path, to: &Path, words: usize) {
+    let source = BufReader::new(File::open(from).unwrap());
+    let mut reader = TraceReader::new(source, "test").unwrap();
+    let session = reader.session().clone();
+    let out = BufWriter::new(File::create(to).unwrap());
+    let mut writer = TraceWriter::new(out, "test", &session)
+        .unwrap()
+        .chunk_words(words);
+    while let Some(event) = reader.next().unwrap() {
+        if let Event::Records { stream, words: all } = &event {
+            for piece in all.chunks(words) {
+                let piece = Event::Records {
+                    stream: *stream,
+                    words: piece,
+                };
+                writer.event(&piece).unwrap();
+            }
+        } else {
+            writer.event(&event).unwrap();
+        }
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn the_cut_of_the_batches_changes_nothing() {
+    let recording = recording();
+    let directory = tempfile::tempdir().unwrap();
+    let (cut, json) = (
+        directory.path().join("cut.mcad"),
+        directory.path().join("cut.json"),
+    );
+    for words in [997, 65_537] {
+        recut(&recording.trace, &cut, words);
+        replay(cut.to_str().unwrap(), &json).run().expect(0);
+        same(&json, &recording.live);
+    }
+}
+
+#[test]
+fn a_truncated_trace_yields_what_it_has_and_says_what_is_missing() {
+    let recording = recording();
+    let directory = tempfile::tempdir().unwrap();
+    let (cut, json) = (
+        directory.path().join("cut.mcad"),
+        directory.path().join("cut.json"),
+    );
+    // Many chunks, so that cutting leaves some.
+    recut(&recording.trace, &cut, 20_000);
+    let whole = fs::read(&cut).unwrap();
+    let all = report::read(&recording.live).trace.instructions;
+    let mut before = 0;
+    for part in [3, 6, 9] {
+        fs::write(&cut, &whole[..whole.len() * part / 10]).unwrap();
+        replay(cut.to_str().unwrap(), &json).run().expect(1);
+        let report = report::read(&json);
+        assert!(!report.program.complete);
+        let had = report.trace.instructions;
+        assert!(before < had && had < all, "{before} {had} {all}");
+        before = had;
+    }
+    for bytes in [0, 3, 20] {
+        fs::write(&cut, &whole[..bytes]).unwrap();
+        replay(cut.to_str().unwrap(), &json)
+            .run()
+            .expect(2)
+            .says("cut.mcad");
+    }
+}
+
+#[test]
+fn flipped_bits_cost_a_chunk_and_never_a_crash() {
+    let recording = recording();
+    let directory = tempfile::tempdir().unwrap();
+    let (bad, json) = (
+        directory.path().join("bad.mcad"),
+        directory.path().join("bad.json"),
+    );
+    recut(&recording.trace, &bad, 50_000);
+    let whole = fs::read(&bad).unwrap();
+    for place in (0..12).map(|i| i * (whole.len() - 1) / 11) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x10;
+        fs::write(&bad, bytes).unwrap();
+        let run = replay(bad.to_str().unwrap(), &json).run();
+        assert!(
+            matches!(run.code(), 0..=2),
+            "byte {place}: {} {}",
+            run.code(),
+            run.stderr
+        );
+        assert!(
+            !run.stderr.contains("panicked"),
+            "byte {place}: {}",
+            run.stderr
+        );
+        if run.code() == 2 {
+            assert!(!run.stderr.is_empty());
+        }
+    }
+}
+
+#[test]
+fn foreign_files_are_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("r.json");
+    for (name, bytes) in [
+        (
+            "text",
+            &b"This is no trace, it is a sentence of some length, longer than a header."[..],
+        ),
+        ("zeros", &[0; 4096]),
+        ("elf", &fs::read("/bin/true").unwrap()),
+    ] {
+        let file = directory.path().join(name);
+        fs::write(&file, bytes).unwrap();
+        replay(file.to_str().unwrap(), &json)
+            .run()
+            .expect(2)
+            .says(name);
+    }
+    replay("/", &json).run().expect(2).says("directory");
+}
+
+#[test]
+fn a_recording_alone_is_as_good_as_one_beside_an_analysis() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("t.mcad");
+    let run = mcad([
+        "record",
+        "-o",
+        trace.to_str().unwrap(),
+        "--",
+        "sh",
+        "-c",
+        "echo x; exit 9",
+    ])
+    .run()
+    .expect(9);
+    assert_eq!((run.text().as_str(), run.stderr.as_str()), ("x\n", ""));
+    let shown = mcad(["replay", trace.to_str().unwrap()]).run().expect(0);
+    assert!(shown.stderr.contains("exited 9"), "{}", shown.stderr);
+}
