@@ -84,3 +84,13 @@ pub fn busy(directory: &Path) -> [String; 3] {
     );
     ["sh".to_owned(), "-c".to_owned(), script]
 }
+
+/// The Python interpreter itself: what `PATH` has may be a version manager's script.
+#[must_use]
+pub fn python() -> String {
+    let asked = Command::new(tool("python3"))
+        .args(["-c", "import sys; print(sys.executable)"])
+        .output()
+        .unwrap();
+    String::from_utf8(asked.stdout).unwrap().trim().to_owned()
+}

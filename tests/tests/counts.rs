@@ -44,16 +44,14 @@ fn both(directory: &Path, command: &[&str], input: &[u8]) -> (u64, u64) {
 fn single_threaded_programs_count_exactly() {
     let directory = tempfile::tempdir().unwrap();
     let text = inputs::text(200_000);
+    let python = inputs::python();
     let sql = "with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000) \
                select sum(i * i) from n;";
     for (command, input) in [
         (&["true"][..], &b""[..]),
         (&["gzip", "-c"], &text),
         (&["sqlite3", ":memory:", sql], b""),
-        (
-            &["/usr/bin/python3", "-c", "print(sorted('hello')[0])"],
-            b"",
-        ),
+        (&[&python, "-c", "print(sorted('hello')[0])"], b""),
     ] {
         let (ours, theirs) = both(directory.path(), command, input);
         assert_eq!(ours, theirs, "{command:?}");

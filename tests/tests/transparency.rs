@@ -75,8 +75,7 @@ fn sqlite_answers_the_same() {
 #[test]
 fn python_computes_the_same_and_keeps_its_status() {
     let directory = tempfile::tempdir().unwrap();
-    // What PATH has may be a shell script of a version manager, which runs python by exec.
-    let python = "/usr/bin/python3";
+    let python = inputs::python();
     let command = "import sys; print(sum(i * i for i in range(5000))); sys.exit(41)";
     let json = directory.path().join("report.json");
     let traced = mcad_run([
@@ -84,7 +83,7 @@ fn python_computes_the_same_and_keeps_its_status() {
         json.to_str().unwrap(),
         "-q",
         "--",
-        python,
+        &python,
         "-c",
         command,
     ])

@@ -2,6 +2,7 @@
 
 mod build;
 mod command;
+mod eval;
 mod install;
 mod qemu;
 mod run;
@@ -26,6 +27,8 @@ enum Command {
     Test(test::Args),
     /// Build and install into a prefix
     Install(install::Args),
+    /// Measure what is promised for whole programs and print it beside the limits
+    EvalMain(eval::Args),
     /// Make the embedded instruction tables from published rows
     Tables(tables::Args),
     /// Say which instructions of blocks and programs the tables lack
@@ -40,6 +43,7 @@ fn main() -> Result<ExitCode> {
         Command::Run(args) => return run::run(&args),
         Command::Test(args) => return test::run(&args),
         Command::Install(args) => install::run(&args)?,
+        Command::EvalMain(args) => return eval::run(&args),
         Command::Tables(args) => tables::run(&args)?,
         Command::TablesCoverage(args) => tables::coverage::run(&args)?,
         Command::TablesFind(args) => tables::lookup::run(&args)?,

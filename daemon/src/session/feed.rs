@@ -15,6 +15,10 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long a source that was asked to end may stay silent.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a source that was asked to end may go on giving events; what a broker's buffers hold is
+/// simulated in far less.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+
 /// Notices kept when there is no report to carry them.
 const MAX_NOTICES: usize = 100;
 
@@ -81,11 +85,12 @@ impl<'s> Feeder<'s> {
             if let Err(reason) = pulled {
                 break EndReason::Truncated(reason);
             }
+            let patience = if came { STOP_LIMIT } else { STOP_PATIENCE };
+            if stopped.is_some_and(|since: Instant| since.elapsed() > patience) {
+                let text = "stopped; the source did not end by itself";
+                break EndReason::Truncated(text.to_owned());
+            }
             if !came {
-                if stopped.is_some_and(|since: Instant| since.elapsed() > STOP_PATIENCE) {
-                    let text = "stopped; the source did not end by itself";
-                    break EndReason::Truncated(text.to_owned());
-                }
                 downstream.idle(self.state);
             }
         };

@@ -1,0 +1,122 @@
+//! `cargo xtask eval-main`: the figures that the project promises for whole programs, measured.
+//!
+//! Speeds are wall-clock times of this machine and only good on an idle one; everything else is
+//! independent of load. Each figure is printed with its limit; the exit status is 1 when one is
+//! missed.
+
+mod program;
+mod straight;
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::build;
+use crate::setup;
+
+/// Options of `cargo xtask eval-main`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Video that ffmpeg decodes; without it a test picture of two seconds is made
+    #[arg(long, value_name = "FILE")]
+    clip: Option<PathBuf>,
+    /// CPU model
+    #[arg(long, value_name = "NAME", default_value = "skl")]
+    cpu: String,
+    /// How many times as long the long run is
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=100))]
+    longer: u32,
+    /// Another program to measure instead of ffmpeg, without a long run
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+/// A measured figure with its limit.
+pub struct Figure {
+    name: &'static str,
+    value: f64,
+    unit: &'static str,
+    limit: Limit,
+}
+
+/// What a figure must keep.
+#[derive(Clone, Copy)]
+pub enum Limit {
+    /// Not above.
+    Most(f64),
+    /// Not below.
+    Least(f64),
+}
+
+impl Figure {
+    /// A figure to print.
+    pub const fn new(name: &'static str, value: f64, unit: &'static str, limit: Limit) -> Self {
+        Self {
+            name,
+            value,
+            unit,
+            limit,
+        }
+    }
+
+    fn kept(&self) -> bool {
+        match self.limit {
+            Limit::Most(limit) => self.value <= limit,
+            Limit::Least(limit) => self.value >= limit,
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, limit) = match self.limit {
+            Limit::Most(limit) => ("at most", limit),
+            Limit::Least(limit) => ("at least", limit),
+        };
+        let mark = if self.kept() { "ok    " } else { "MISSED" };
+        let Self {
+            name, value, unit, ..
+        } = self;
+        write!(
+            f,
+            "{mark}  {name:<44} {value:>10.3} {unit} ({word} {limit})"
+        )
+    }
+}
+
+/// Measures and prints everything.
+#[allow(clippy::print_stdout)] // Its output is what it is for.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    setup::run(&setup::Args {
+        tests: true,
+        build_qemu: false,
+    })?;
+    let built = build::release()?;
+    let work = build::target_dir().join("eval");
+    fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
+    let mut figures = if args.command.is_empty() {
+        let clip = match &args.clip {
+            Some(clip) => std::path::absolute(clip)?,
+            None => program::make_clip(&work)?,
+        };
+        let short = program::ffmpeg(&clip, 1);
+        let long = program::ffmpeg(&clip, args.longer);
+        program::measure(&built, &work, &args.cpu, &short, Some(&long))?
+    } else {
+        program::measure(&built, &work, &args.cpu, &args.command, None)?
+    };
+    figures.extend(straight::measure(&built, &work)?);
+    println!();
+    for figure in &figures {
+        println!("{figure}");
+    }
+    let kept = figures.iter().all(Figure::kept);
+    Ok(if kept {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,107 @@
+//! The speed beside llvm-mca's on the same straight-line code.
+//!
+//! A block of mixed integer, vector, load and store instructions without branches is given to
+//! llvm-mca with an iteration count, and run in a loop under QEMU, recorded, and replayed. Both
+//! simulate the same code instruction by instruction on the same CPU model.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use super::program::{newest_llvm_mca, rate};
+use super::{Figure, Limit};
+use crate::command::{command, execute};
+
+/// Instructions of the block.
+const LENGTH: usize = 500;
+/// Times that llvm-mca simulates it: half a million instructions.
+const MCA_ITERATIONS: usize = 1000;
+/// Times that the program executes it: ten million instructions.
+const RUN_ITERATIONS: usize = 20_000;
+
+/// Measures both.
+pub fn measure(built: &Path, work: &Path) -> Result<Vec<Figure>> {
+    let body = block();
+    let plain = work.join("straight.s");
+    std::fs::write(&plain, format!(".intel_syntax noprefix\n{body}"))?;
+    let (mca, version) = newest_llvm_mca()
+        .context("no llvm-mca to compare with: run `cargo xtask setup --tests`")?;
+    eprintln!("llvm-mca: {version}");
+    let started = Instant::now();
+    execute(
+        command(mca)
+            .args(["-mtriple=x86_64", "-mcpu=skylake", "-o", "/dev/null"])
+            .arg(format!("-iterations={MCA_ITERATIONS}"))
+            .arg(&plain),
+    )?;
+    let theirs = (LENGTH * MCA_ITERATIONS) as f64 / started.elapsed().as_secs_f64() / 1e6;
+
+    let source = work.join("looped.s");
+    let program = work.join("looped");
+    std::fs::write(&source, looped(&body))?;
+    execute(
+        command("cc")
+            .args(["-nostdlib", "-static", "-o"])
+            .arg(&program)
+            .arg(&source),
+    )?;
+    let trace = work.join("straight.mcad");
+    execute(
+        command(built.join("mcad"))
+            .args(["record", "-o"])
+            .arg(&trace)
+            .arg("--")
+            .arg(&program),
+    )?;
+    let ours = rate(built, work, "skl", &trace)?;
+    eprintln!("straight-line code: mcad {ours:.2} M/s, llvm-mca {theirs:.3} M/s");
+    Ok(vec![Figure::new(
+        "speed to llvm-mca's on straight-line code",
+        ours / theirs,
+        "times",
+        Limit::Least(50.0),
+    )])
+}
+
+/// The block: the same every time. r8 is the base of its memory, r9 to r14 and rax to rdx are
+/// free, rsi counts the loop.
+fn block() -> String {
+    let registers = ["rax", "rbx", "rcx", "rdx", "r9", "r10", "r11", "r12"];
+    let mut state = 7_u32;
+    let mut pick = |count: usize| {
+        // The generator of Numerical Recipes; only its upper bits are used.
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) as usize % count
+    };
+    let mut text = String::new();
+    for _ in 0..LENGTH {
+        let (a, b) = (registers[pick(8)], registers[pick(8)]);
+        let (x, y) = (pick(8), pick(8));
+        let offset = pick(64) * 8;
+        let line = match pick(10) {
+            0 | 1 => format!("add {a}, {b}"),
+            2 => format!("xor {a}, {b}"),
+            3 => format!("lea {a}, [{b} + 8]"),
+            4 => format!("imul {a}, {b}"),
+            5 | 6 => format!("mov {a}, qword ptr [r8 + {offset}]"),
+            7 => format!("mov qword ptr [r8 + {offset}], {a}"),
+            8 => format!("paddd xmm{x}, xmm{y}"),
+            _ => format!("mulps xmm{x}, xmm{y}"),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// A program without a C library that runs the block.
+fn looped(body: &str) -> String {
+    format!(
+        ".intel_syntax noprefix\n.bss\n.align 64\nspace: .skip 1024\n.text\n.globl _start\n\
+         _start:\nlea r8, [rip + space]\nmov esi, {RUN_ITERATIONS}\nagain:\n{body}\
+         dec esi\njnz again\nmov eax, 60\nxor edi, edi\nsyscall\n\
+         .section .note.GNU-stack,\"\",@progbits\n"
+    )
+}
