@@ -3,6 +3,7 @@
 //! A view reads a [`Report`] and writes text; it knows neither sessions nor the simulation. To
 //! add one, write its file and name it in [`views`].
 
+pub mod block;
 pub mod escape;
 pub mod json;
 pub mod layout;

@@ -6,8 +6,12 @@
 //! of retirement over the second half of at least ten iterations and 500 cycles, as uiCA has it.
 
 pub mod alias;
+pub mod bottleneck;
+pub mod dependencies;
+pub mod detail;
 pub mod rounds;
 mod simulator;
+mod trace;
 
 use std::sync::Arc;
 
@@ -165,6 +169,13 @@ impl Block {
     #[must_use]
     pub fn predict(&self, options: Options) -> Prediction {
         Simulator::new(&self.model).predict(self, options)
+    }
+
+    /// Instructions for which figures of a similar form are used.
+    #[must_use]
+    pub fn approximated(&self) -> usize {
+        let approximated = |d: &&Described| d.form.is_some_and(|f| f.approximated_from.is_some());
+        self.described.iter().filter(approximated).count()
     }
 
     fn decoded_only(&self) -> impl Iterator<Item = u32> + '_ {

@@ -3,16 +3,24 @@
 mod batch;
 pub(super) mod hex;
 
-use std::io;
+use std::io::{self, BufWriter, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use mcad_core::block::{self, Block, Options, Simulator};
-use mcad_core::machine;
+use mcad_assemble::{Format, Region, assemble, assemble_file};
+use mcad_core::block::detail::Detail;
+use mcad_core::block::{self, Block, Options};
+use mcad_core::machine::{self, CpuModel};
+use mcad_viewers::{Style, block as view};
+use serde::Serialize;
+
+use super::exit::{NEGATIVE, exit_code};
+use super::output::style_of;
 
 /// The model used when none is asked for.
 const DEFAULT_CPU: &str = "skl";
@@ -25,9 +33,33 @@ pub(super) struct Args {
     cpus: Vec<String>,
     #[command(flatten)]
     notion: NotionArgs,
+    /// Assembly text, or an ELF object, with markers around the blocks if not everything is meant;
+    /// - is stdin
+    #[arg(value_name = "FILE", conflicts_with_all = ["hex", "batch"])]
+    file: Option<PathBuf>,
     /// The block's bytes in hexadecimal
     #[arg(long, value_name = "HEX", conflicts_with = "batch")]
     hex: Option<String>,
+    /// Only this function of FILE
+    #[arg(long, value_name = "NAME", requires = "file")]
+    symbol: Option<String>,
+    /// Assembly syntax, of FILE and of what is printed [default: att for FILE, intel for what is
+    /// printed]
+    #[arg(long, value_enum)]
+    syntax: Option<Syntax>,
+    /// Show the cycles of the first N iterations
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "3",
+        conflicts_with = "batch"
+    )]
+    timeline: Option<u32>,
+    /// Write JSON to stdout instead of tables
+    #[arg(long, conflicts_with = "batch")]
+    json: bool,
     /// One block a line, in hexadecimal up to the first comma; writes hex,cycles or
     /// hex,ERR,reason for each; - is stdin
     #[arg(long, value_name = "FILE.csv")]
@@ -89,9 +121,11 @@ impl Syntax {
             match self {
                 Self::Intel => {
                     let mut formatter = iced_x86::IntelFormatter::new();
-                    formatter
-                        .options_mut()
-                        .set_space_after_operand_separator(true);
+                    let options = formatter.options_mut();
+                    options.set_space_after_operand_separator(true);
+                    options.set_hex_prefix("0x");
+                    options.set_hex_suffix("");
+                    options.set_uppercase_hex(false);
                     formatter.format(instruction, &mut text);
                 }
                 Self::Att => {
@@ -139,21 +173,168 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         return run_batch(args, model, options, path);
     }
-    let Some(text) = &args.hex else {
-        bail!("no block: give --hex HEX or --batch FILE.csv");
+    show(args, &models, options, &regions(args)?)
+}
+
+/// The blocks that are asked for.
+fn regions(args: &Args) -> anyhow::Result<Vec<Region>> {
+    let mut options = mcad_assemble::Options {
+        symbol: args.symbol.clone(),
+        syntax: match args.syntax {
+            Some(Syntax::Intel) => mcad_assemble::Syntax::Intel,
+            Some(Syntax::Att) | None => mcad_assemble::Syntax::Att,
+        },
+        ..mcad_assemble::Options::default()
     };
-    let bytes = hex::decode(text.as_bytes()).context("--hex")?;
-    for model in &models {
-        let block = Block::new(model, &bytes)?;
-        let prediction = Simulator::new(model).predict(&block, options);
-        println!("{} {:.4}", model.name, prediction.cycles);
+    match (&args.file, &args.hex) {
+        (Some(path), _) if path.as_os_str() == "-" => {
+            let mut input = Vec::new();
+            let limit = mcad_assemble::MAX_INPUT_BYTES;
+            io::stdin()
+                .lock()
+                .take(limit + 1)
+                .read_to_end(&mut input)
+                .context("cannot read stdin")?;
+            if input.len() as u64 > limit {
+                bail!("stdin has more than {limit} bytes");
+            }
+            Ok(assemble(&input, "stdin", &options)?)
+        }
+        (Some(path), _) => Ok(assemble_file(path, &options)?),
+        (None, Some(text)) => {
+            options.format = Format::Hex;
+            Ok(assemble(text.as_bytes(), "--hex", &options)?)
+        }
+        (None, None) => bail!("no block: give FILE, --hex HEX or --batch FILE.csv"),
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// A block's result on one CPU.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Outcome {
+    Done(Box<Detail>),
+    Failed { cpu: String, error: String },
+}
+
+#[derive(Serialize)]
+struct RegionResult {
+    /// Name of the marker or function; empty for bytes without one.
+    name: String,
+    /// The block in hexadecimal.
+    bytes: String,
+    cpus: Vec<Outcome>,
+}
+
+#[derive(Serialize)]
+struct Results {
+    schema_version: u32,
+    version: &'static str,
+    blocks: Vec<RegionResult>,
+}
+
+/// Tables with a column per port need room; narrower terminals wrap them.
+const MIN_WIDTH: usize = 140;
+
+/// Version of the JSON that --json writes.
+const SCHEMA_VERSION: u32 = 1;
+
+fn show(
+    args: &Args,
+    models: &[Arc<CpuModel>],
+    options: Options,
+    regions: &[Region],
+) -> anyhow::Result<ExitCode> {
+    let print = args.syntax.unwrap_or(Syntax::Intel).printer();
+    let timeline = args.timeline.unwrap_or(0);
+    let mut blocks = Vec::new();
+    let mut failures = 0;
+    for region in regions {
+        let mut cpus = Vec::new();
+        for model in models {
+            cpus.push(match Block::new(model, &region.bytes) {
+                Ok(block) => Outcome::Done(Box::new(block.explain(options, timeline, &print))),
+                Err(error) => {
+                    failures += 1;
+                    Outcome::Failed {
+                        cpu: model.name.clone(),
+                        error: error.to_string(),
+                    }
+                }
+            });
+        }
+        blocks.push(RegionResult {
+            name: region.name.clone(),
+            bytes: region.bytes.iter().map(|b| format!("{b:02x}")).collect(),
+            cpus,
+        });
+    }
+    if failures == regions.len() * models.len()
+        && let Some(Outcome::Failed { error, .. }) = blocks.first().and_then(|b| b.cpus.first())
+        && !args.json
+    {
+        bail!("{error}");
+    }
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    if args.json {
+        let results = Results {
+            schema_version: SCHEMA_VERSION,
+            version: env!("CARGO_PKG_VERSION"),
+            blocks,
+        };
+        serde_json::to_writer_pretty(&mut stdout, &results)
+            .context("cannot write the result to stdout")?;
+        writeln!(stdout)?;
+    } else {
+        let mut style = style_of(&io::stdout());
+        style.width = style.width.max(MIN_WIDTH);
+        for (n, block) in blocks.iter().enumerate() {
+            write_text(block, n, blocks.len(), style, &mut stdout)?;
+        }
+    }
+    stdout.flush().context("cannot write to stdout")?;
+    Ok(exit_code(if failures > 0 { NEGATIVE } else { 0 }))
+}
+
+fn write_text(
+    block: &RegionResult,
+    number: usize,
+    of: usize,
+    style: Style,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    if of > 1 || !block.name.is_empty() {
+        let name = match block.name.as_str() {
+            "" => format!("block {number}"),
+            name => mcad_viewers::escape::escape(name).into_owned(),
+        };
+        let gap = if number > 0 { "\n" } else { "" };
+        writeln!(out, "{gap}{name}")?;
+    }
+    let details: Vec<&Detail> = block
+        .cpus
+        .iter()
+        .filter_map(|outcome| match outcome {
+            Outcome::Done(detail) => Some(&**detail),
+            Outcome::Failed { .. } => None,
+        })
+        .collect();
+    view::summary(&details, style, out)?;
+    for outcome in &block.cpus {
+        if let Outcome::Failed { cpu, error } = outcome {
+            writeln!(out, "  {cpu}: {error}")?;
+        }
+    }
+    for detail in &details {
+        view::detail(detail, style, out)?;
+        view::timeline(detail, style, out)?;
+    }
+    Ok(())
 }
 
 fn run_batch(
     args: &Args,
-    model: &std::sync::Arc<machine::CpuModel>,
+    model: &Arc<CpuModel>,
     options: Options,
     path: &Path,
 ) -> anyhow::Result<ExitCode> {

@@ -349,6 +349,33 @@ impl Aliases {
         }
     }
 
+    /// For each load of the block, in order: the store of the block (by number) that it meets and
+    /// how many iterations before, as it is in iteration `round`.
+    #[must_use]
+    pub fn meetings(plan: &Plan, init: Init, round: u32) -> Vec<Option<(usize, u32)>> {
+        let mut aliases = Self::new(init);
+        let mut scratch = Vec::new();
+        let mut inst = Inst::new(0, 0);
+        let mut met = Vec::new();
+        for at in 0..=round {
+            for n in 0..plan.steps.len() {
+                scratch.clear();
+                let (before, seen) = (aliases.stores, aliases.distances.len());
+                aliases.step(plan, n, &mut inst, &mut scratch);
+                if at < round {
+                    continue;
+                }
+                met.extend(aliases.distances[seen..].iter().map(|distance| {
+                    let number = before.checked_sub(*distance)?.checked_sub(1)?;
+                    let stores = plan.stores as u64;
+                    let back = u64::from(round).checked_sub(number.checked_div(stores)?)?;
+                    Some((number.checked_rem(stores)? as usize, back as u32))
+                }));
+            }
+        }
+        met
+    }
+
     /// Whether the iterations so far are followed by iterations like them: `rounds` more, each
     /// with loads that meet the same stores as `period` iterations before. Only the last `window`
     /// stores count. All iterations so far must have been executed from the start.

@@ -122,16 +122,15 @@ impl Rounds {
         }
     }
 
-    /// Cycles per iteration over the second half.
+    /// The iterations over which the throughput is taken: from the end of the first to the end of
+    /// the last.
     #[must_use]
-    pub fn throughput(&self) -> f64 {
+    pub fn window(&self) -> Option<(usize, usize)> {
         let stop = self.stop().unwrap_or(u64::MAX);
         let seen = self.rounds.iter().take_while(|r| r.first <= stop).count();
         let mut last = seen.saturating_sub(2);
         let first = last.min(seen / 2);
-        let Some(from) = self.rounds.get(first) else {
-            return 0.0;
-        };
+        let from = self.rounds.get(first)?;
         if last - first > 10 {
             // Iterations that end in the same retirement slot make the slope exact.
             for n in (last - 4..=last).rev() {
@@ -141,7 +140,16 @@ impl Rounds {
                 }
             }
         }
-        let Some(to) = self.rounds.get(last) else {
+        Some((first, last))
+    }
+
+    /// Cycles per iteration over the second half.
+    #[must_use]
+    pub fn throughput(&self) -> f64 {
+        let Some((first, last)) = self.window() else {
+            return 0.0;
+        };
+        let (Some(from), Some(to)) = (self.rounds.get(first), self.rounds.get(last)) else {
             return 0.0;
         };
         if first == last {

@@ -12,6 +12,7 @@ use super::{Block, Mode, Options, Prediction};
 use crate::machine::CpuModel;
 use crate::pipeline::Pipeline;
 use crate::pipeline::inst::{Access, Inst};
+use crate::pipeline::observer::Observer;
 
 /// Iterations at least, and cycles at least: uiCA's defaults.
 const MIN_ITERATIONS: usize = 10;
@@ -20,6 +21,78 @@ const MIN_CYCLES: u64 = 500;
 const COMPARE_UOPS: u32 = 32;
 /// Iterations after which code is delivered from where it will always be.
 const SETTLED: u32 = 2;
+
+/// How a block is fed to a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Feeding {
+    /// As a loop.
+    pub looped: bool,
+    /// Copies per refill, from the loop stream detector.
+    pub stream: Option<u32>,
+    /// Cycles to simulate at least.
+    pub min_cycles: u64,
+}
+
+impl Feeding {
+    /// How `block` is fed in `mode`, which is not [`Mode::Auto`].
+    pub(super) fn new(block: &Block, mode: Mode) -> Self {
+        let looped = mode == Mode::Loop;
+        let stream = if looped {
+            block.loop_stream_copies()
+        } else {
+            None
+        };
+        Self {
+            looped,
+            stream,
+            // A loop in the loop stream detector is in the queue before the first cycle.
+            min_cycles: MIN_CYCLES + u64::from(stream.is_some()),
+        }
+    }
+
+    /// An observer of the iterations of `block`.
+    pub(super) fn rounds(&self, block: &Block) -> Rounds {
+        let first = block.decoded_only().next().unwrap_or(0);
+        let last = block.decoded_only().last().unwrap_or(0);
+        Rounds::new(first, last, MIN_ITERATIONS, self.min_cycles)
+    }
+
+    /// Pushes one iteration and simulates as far as possible.
+    pub(super) fn push<O: Observer>(
+        &self,
+        pipeline: &mut Pipeline<O>,
+        block: &Block,
+        round: u32,
+        mut memory: Option<(&Plan, &mut Aliases)>,
+        accesses: &mut Vec<Access>,
+    ) {
+        let program = &block.program;
+        let end = self.stream.is_some_and(|n| (round + 1).is_multiple_of(n));
+        let mut address = if self.looped {
+            0
+        } else {
+            block.length * u64::from(round)
+        };
+        for (n, decoded) in block.decoded.iter().enumerate() {
+            let mut inst = Inst::new(n as u32, address);
+            address += decoded.bytes.len() as u64;
+            inst.tag = round;
+            accesses.clear();
+            if let Some((plan, aliases)) = &mut memory {
+                aliases.step(plan, n, &mut inst, accesses);
+            }
+            if self.stream.is_some() {
+                let end = end && n + 1 == block.decoded.len();
+                pipeline.push_stream(program, inst, accesses, end);
+            } else if self.looped {
+                pipeline.push(program, inst, accesses);
+            } else {
+                pipeline.push_straight(program, inst, accesses);
+            }
+        }
+        pipeline.run(program);
+    }
+}
 
 /// Predicts block after block on one CPU.
 pub struct Simulator {
@@ -61,16 +134,7 @@ impl Simulator {
             Mode::Auto => block.natural_mode(),
             mode => mode,
         };
-        let looped = mode == Mode::Loop;
-        let first = block.decoded_only().next().unwrap_or(0);
-        let last = block.decoded_only().last().unwrap_or(0);
-        let stream = if looped {
-            block.loop_stream_copies()
-        } else {
-            None
-        };
-        // A loop in the loop stream detector is in the queue before the first cycle.
-        let min_cycles = MIN_CYCLES + u64::from(stream.is_some());
+        let feeding = Feeding::new(block, mode);
         let plan = Plan::new(&block.described);
         let with_memory = plan.matters(self.paired_stores);
         let pattern = if with_memory {
@@ -78,7 +142,7 @@ impl Simulator {
         } else {
             Pattern::Settles(0)
         };
-        let mut rounds = Rounds::new(first, last, MIN_ITERATIONS, min_cycles);
+        let mut rounds = feeding.rounds(block);
         let comparable = match pattern {
             Pattern::Settles(round) => Some(SETTLED.max(round)),
             // Lines that stores share are not followed there.
@@ -86,19 +150,17 @@ impl Simulator {
             Pattern::Unknown => Some(SETTLED),
         };
         if let Some(round) = comparable.filter(|_| self.recurrence) {
-            let stride = self.stride(block, looped, stream);
+            let stride = self.stride(block, feeding.looped, feeding.stream);
             rounds = rounds.recurring_from(round, stride);
         }
         let old = std::mem::replace(&mut self.pipeline.observer, Rounds::new(0, 0, 0, 0));
-        self.pipeline.reset(looped, rounds.recycling(old));
+        self.pipeline.reset(feeding.looped, rounds.recycling(old));
         self.aliases.reset(options.init);
 
         let mut round = 0u32;
         while !self.pipeline.observer.done() {
-            let end = stream.is_some_and(|n| (round + 1).is_multiple_of(n));
-            let stream = stream.map(|_| end);
-            self.push(block, with_memory.then_some(&plan), round, looped, stream);
-            self.pipeline.run(&block.program);
+            let memory = with_memory.then_some((&plan, &mut self.aliases));
+            feeding.push(&mut self.pipeline, block, round, memory, &mut self.accesses);
             round += 1;
             if let Some(recurrence) = self.pipeline.observer.take_recurrence()
                 && (pattern != Pattern::Unknown || self.repeats(block, &plan, recurrence))
@@ -109,11 +171,7 @@ impl Simulator {
         Prediction {
             cycles: self.pipeline.observer.throughput(),
             mode,
-            approximated: block
-                .described
-                .iter()
-                .filter(|d| d.form.is_some_and(|f| f.approximated_from.is_some()))
-                .count(),
+            approximated: block.approximated(),
         }
     }
 
@@ -137,42 +195,6 @@ impl Simulator {
             stride *= 2;
         }
         stride
-    }
-
-    /// Pushes one iteration; `stream`: it comes from the loop stream detector, and whether it
-    /// ends a refill.
-    fn push(
-        &mut self,
-        block: &Block,
-        plan: Option<&Plan>,
-        round: u32,
-        looped: bool,
-        stream: Option<bool>,
-    ) {
-        let mut address = if looped {
-            0
-        } else {
-            block.length * u64::from(round)
-        };
-        for (n, decoded) in block.decoded.iter().enumerate() {
-            let mut inst = Inst::new(n as u32, address);
-            address += decoded.bytes.len() as u64;
-            inst.tag = round;
-            self.accesses.clear();
-            if let Some(plan) = plan {
-                self.aliases.step(plan, n, &mut inst, &mut self.accesses);
-            }
-            if let Some(end) = stream {
-                let end = end && n + 1 == block.decoded.len();
-                self.pipeline
-                    .push_stream(&block.program, inst, &self.accesses, end);
-            } else if looped {
-                self.pipeline.push(&block.program, inst, &self.accesses);
-            } else {
-                self.pipeline
-                    .push_straight(&block.program, inst, &self.accesses);
-            }
-        }
     }
 
     /// Whether loads will meet the same stores in all iterations that a recurrence fills in.

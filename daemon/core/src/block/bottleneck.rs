@@ -1,0 +1,400 @@
+//! What bounds a block: the cycles per iteration that each part of the core would allow if it
+//! were the only one (as uiCA's `simulator` prints its bottlenecks), with the evidence.
+//!
+//! A part whose bound is the prediction, up to [`TOLERANCE`], is a bottleneck. When none is, parts
+//! get into each other's way (a chain that misses its port, bursts from the front end), and the
+//! largest bound is named as the nearest.
+
+use serde::Serialize;
+
+use super::dependencies::{Chain, uops_of};
+use super::{Block, Mode};
+use crate::isa::program::flag;
+use crate::machine::table::PortSet;
+
+/// How near, relative to the prediction, a bound must be to be the bottleneck.
+pub const TOLERANCE: f64 = 0.02;
+
+/// A part of the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Finding instruction boundaries.
+    Predecoder,
+    /// Decoders.
+    Decoders,
+    /// Delivery from the µop cache.
+    UopCache,
+    /// Replay by the loop stream detector.
+    LoopStream,
+    /// Rename and allocation.
+    Issue,
+    /// Execution ports.
+    Ports,
+    /// The unit for divisions and square roots.
+    Divider,
+    /// The longest loop-carried chain.
+    Dependencies,
+    /// Retirement.
+    Retirement,
+}
+
+/// The bound that one part sets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Limit {
+    /// The part.
+    pub part: Part,
+    /// Cycles per iteration if it were the only one.
+    pub cycles: f64,
+    /// The block's way through the core leads through this part.
+    pub used: bool,
+    /// Where the figure comes from.
+    pub evidence: String,
+    /// Instructions of the block that make up the bound, where it is not all of them.
+    pub instructions: Vec<u32>,
+}
+
+/// How the front end delivers, over the steady state.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delivery {
+    pub(super) decoders: bool,
+    pub(super) uop_cache: bool,
+    pub(super) loop_stream: bool,
+}
+
+/// The bounds of all parts, those on the block's way first, larger ones first.
+pub(super) fn limits(
+    block: &Block,
+    mode: Mode,
+    delivery: Delivery,
+    chain: Option<&Chain>,
+) -> Vec<Limit> {
+    let mut limits = vec![
+        predecoder(block, mode, delivery),
+        decoders(block, mode, delivery),
+        issue(block),
+        ports(block),
+        retirement(block),
+    ];
+    if mode == Mode::Loop {
+        limits.extend(uop_cache(block, delivery));
+        limits.extend(loop_stream(block, delivery));
+    }
+    limits.extend(divider(block));
+    if let Some(chain) = chain {
+        limits.push(dependencies(chain));
+    }
+    limits.sort_by(|a, b| {
+        b.used
+            .cmp(&a.used)
+            .then_with(|| b.cycles.total_cmp(&a.cycles))
+    });
+    limits
+}
+
+/// The parts that bound a block predicted to take `cycles`; `true` when their bounds explain it.
+pub(super) fn bottlenecks(limits: &[Limit], cycles: f64) -> (Vec<Part>, bool) {
+    let used = || limits.iter().filter(|l| l.used);
+    let near = |l: &&Limit| l.cycles >= cycles * (1.0 - TOLERANCE) && l.cycles > 0.0;
+    let found: Vec<Part> = used().filter(near).map(|l| l.part).collect();
+    if found.is_empty() {
+        return (used().take(1).map(|l| l.part).collect(), false);
+    }
+    (found, true)
+}
+
+fn executed(block: &Block) -> impl Iterator<Item = (u32, &crate::isa::program::Instr)> {
+    let instrs = block.program.instrs.iter().enumerate();
+    instrs
+        .filter(|(_, i)| !i.is(flag::FUSED_PREVIOUS))
+        .map(|(n, i)| (n as u32, i))
+}
+
+/// Instructions per predecode block, in all places that the block can have in it.
+fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
+    let p = &block.model.core.frontend;
+    let bytes = u64::from(p.predecode_block_bytes);
+    let rounds = match mode {
+        Mode::Loop => 1,
+        _ => bytes / gcd(bytes, block.length),
+    };
+    let (mut cycles, mut prefixes) = (0u64, 0u64);
+    let (mut in_block, mut lcp, mut window, mut before) = (0u64, 0u64, None, 1u64);
+    let width = u64::from(p.predecode_width);
+    let mut finish = |in_block: u64, lcp: u64, before: &mut u64| {
+        if in_block > 0 || lcp > 0 {
+            let own = in_block.div_ceil(width).max(1);
+            let stall = (u64::from(p.lcp_stall) * lcp).saturating_sub(before.saturating_sub(1));
+            *before = own;
+            cycles += own + stall;
+            prefixes += stall;
+        }
+    };
+    let mut at = 0u64;
+    for _ in 0..rounds {
+        for (instr, decoded) in block.program.instrs.iter().zip(&block.decoded) {
+            let length = decoded.bytes.len() as u64;
+            let last = (at + length - 1) / bytes;
+            if window != Some(last) {
+                finish(in_block, lcp, &mut before);
+                (in_block, lcp, window) = (0, 0, Some(last));
+            }
+            in_block += 1;
+            lcp += u64::from(instr.is(flag::LCP));
+            at += length;
+        }
+        if mode == Mode::Loop {
+            finish(in_block, lcp, &mut before);
+            (in_block, lcp, window) = (0, 0, None);
+        }
+    }
+    finish(in_block, lcp, &mut before);
+    let evidence = if prefixes > 0 {
+        format!(
+            "{} bytes of code in blocks of {bytes}, {:.2} cycles of them stalls for \
+             length-changing prefixes",
+            block.length,
+            prefixes as f64 / rounds as f64
+        )
+    } else {
+        format!(
+            "{} instructions in {} bytes, at most {width} a cycle and {bytes} bytes at a time",
+            block.decoded.len(),
+            block.length
+        )
+    };
+    Limit {
+        part: Part::Predecoder,
+        cycles: cycles as f64 / rounds as f64,
+        used: delivery.decoders,
+        evidence,
+        instructions: Vec::new(),
+    }
+}
+
+/// Decode groups of many iterations in a row.
+fn decoders(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
+    const ROUNDS: u64 = 64;
+    let p = &block.model.core.frontend;
+    let (mut cycles, mut remaining, mut empty) = (0u64, p.decoders, true);
+    let mut complex = Vec::new();
+    for round in 0..ROUNDS {
+        for (n, instr) in executed(block) {
+            let needs_first = instr.is(flag::COMPLEX);
+            if round == 0 && needs_first {
+                complex.push(n);
+            }
+            if remaining == 0 || (needs_first && !empty) {
+                cycles += 1;
+                remaining = p.decoders;
+            }
+            empty = false;
+            remaining -= 1;
+            if needs_first {
+                remaining = remaining.min(u32::from(instr.simple_decoders));
+            }
+            if instr.microcoded {
+                let microcode = u64::from(instr.laminated_len.saturating_sub(instr.laminated_mite));
+                cycles += microcode.div_ceil(u64::from(p.microcode_width))
+                    + 2 * u64::from(p.decoder_to_microcode_stall);
+                remaining = 0;
+            }
+            if instr.is(flag::BRANCH | flag::FUSED_NEXT) {
+                remaining = 0;
+            }
+        }
+        if mode == Mode::Loop {
+            remaining = 0;
+        }
+    }
+    if !empty {
+        cycles += 1;
+    }
+    let evidence = format!(
+        "{} decoders; {} of {} instructions need the first one",
+        p.decoders,
+        complex.len(),
+        executed(block).count()
+    );
+    Limit {
+        part: Part::Decoders,
+        cycles: cycles as f64 / ROUNDS as f64,
+        used: delivery.decoders,
+        evidence,
+        instructions: complex,
+    }
+}
+
+fn delivered(block: &Block) -> u32 {
+    executed(block)
+        .map(|(_, i)| u32::from(i.laminated_len))
+        .sum()
+}
+
+fn uop_cache(block: &Block, delivery: Delivery) -> Option<Limit> {
+    let p = &block.model.core.frontend;
+    if !delivery.uop_cache {
+        return None;
+    }
+    let uops = delivered(block);
+    Some(Limit {
+        part: Part::UopCache,
+        cycles: f64::from(uops) / f64::from(p.uop_cache_width),
+        used: true,
+        evidence: format!(
+            "{uops} µops, {} a cycle; how they lie in lines may cost more",
+            p.uop_cache_width
+        ),
+        instructions: Vec::new(),
+    })
+}
+
+fn loop_stream(block: &Block, delivery: Delivery) -> Option<Limit> {
+    if !delivery.loop_stream {
+        return None;
+    }
+    let copies = block.loop_stream_copies()?;
+    let width = block.model.core.rename.issue_width;
+    let fused: u32 = executed(block).map(|(_, i)| u32::from(i.fused)).sum();
+    Some(Limit {
+        part: Part::LoopStream,
+        cycles: f64::from((fused * copies).div_ceil(width)) / f64::from(copies),
+        used: true,
+        evidence: format!(
+            "{copies} copies of {fused} fused µops, {width} a cycle; two replays share no cycle"
+        ),
+        instructions: Vec::new(),
+    })
+}
+
+fn issue(block: &Block) -> Limit {
+    let width = block.model.core.rename.issue_width;
+    let fused: u32 = executed(block).map(|(_, i)| u32::from(i.fused)).sum();
+    Limit {
+        part: Part::Issue,
+        cycles: f64::from(fused) / f64::from(width),
+        used: true,
+        evidence: format!("{fused} fused µops, {width} a cycle"),
+        instructions: Vec::new(),
+    }
+}
+
+fn retirement(block: &Block) -> Limit {
+    let width = block.model.core.retire.width;
+    let fused: u32 = executed(block).map(|(_, i)| u32::from(i.fused)).sum();
+    Limit {
+        part: Part::Retirement,
+        cycles: f64::from(fused) / f64::from(width),
+        used: true,
+        evidence: format!("{fused} fused µops, {width} a cycle"),
+        instructions: Vec::new(),
+    }
+}
+
+/// The optimal assignment of µops to ports is bounded by the largest ratio of the µops that must
+/// go to a set of ports to the ports in it; unions of the µops' own port sets suffice as sets.
+fn ports(block: &Block) -> Limit {
+    let mut uses: Vec<(u16, u32, u32)> = Vec::new();
+    for (n, instr) in executed(block) {
+        if instr.is(flag::ELIMINABLE) {
+            continue;
+        }
+        for uop in uops_of(block, instr).iter().filter(|u| u.ports != 0) {
+            uses.push((uop.ports, 1, n));
+        }
+    }
+    let mut sets: Vec<u16> = uses.iter().map(|u| u.0).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    let mut unions = sets.clone();
+    for set in &sets {
+        let more: Vec<u16> = unions.iter().map(|u| u | set).collect();
+        unions.extend(more);
+        unions.sort_unstable();
+        unions.dedup();
+    }
+    let mut best = (0.0, 0u16, 0u32);
+    for union in unions {
+        let uops: u32 = uses
+            .iter()
+            .filter(|(set, ..)| set & !union == 0)
+            .map(|(_, n, _)| n)
+            .sum();
+        let cycles = f64::from(uops) / f64::from(union.count_ones().max(1));
+        if cycles > best.0 {
+            best = (cycles, union, uops);
+        }
+    }
+    let mut instructions: Vec<u32> = uses
+        .iter()
+        .filter(|(set, ..)| set & !best.1 == 0)
+        .map(|u| u.2)
+        .collect();
+    instructions.dedup();
+    Limit {
+        part: Part::Ports,
+        cycles: best.0,
+        used: true,
+        evidence: format!(
+            "{} µop{} only use {}",
+            best.2,
+            if best.2 == 1 { " can" } else { "s can" },
+            port_names(PortSet(best.1))
+        ),
+        instructions,
+    }
+}
+
+/// `port 1`, `ports 0, 1, 5`.
+fn port_names(set: PortSet) -> String {
+    let names: Vec<String> = (0..16)
+        .filter(|n| set.0 & (1 << n) != 0)
+        .map(|n: u32| char::from_digit(n, 16).map_or(String::new(), |c| c.to_uppercase().collect()))
+        .collect();
+    let word = if names.len() == 1 { "port" } else { "ports" };
+    format!("{word} {}", names.join(", "))
+}
+
+fn divider(block: &Block) -> Option<Limit> {
+    let mut cycles = 0u32;
+    let mut instructions = Vec::new();
+    for (n, instr) in executed(block) {
+        let own: u32 = uops_of(block, instr)
+            .iter()
+            .map(|u| u32::from(u.divider))
+            .sum();
+        if own > 0 {
+            cycles += own;
+            instructions.push(n);
+        }
+    }
+    (cycles > 0).then(|| Limit {
+        part: Part::Divider,
+        cycles: f64::from(cycles),
+        used: true,
+        evidence: format!("{} instructions keep it busy", instructions.len()),
+        instructions,
+    })
+}
+
+fn dependencies(chain: &Chain) -> Limit {
+    let mut instructions: Vec<u32> = chain.steps.iter().map(|s| s.instruction).collect();
+    instructions.dedup();
+    let cycles: u64 = chain.steps.iter().map(|s| s.cycles).sum();
+    let evidence = match chain.iterations {
+        0 => "no value is carried from one iteration to the next".to_owned(),
+        1 => format!("a chain of {cycles} cycles from one iteration to the next"),
+        n => format!("a chain of {cycles} cycles over {n} iterations"),
+    };
+    Limit {
+        part: Part::Dependencies,
+        cycles: chain.cycles,
+        used: true,
+        evidence,
+        instructions,
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,365 @@
+//! A block explained: both notions of throughput, bounds of each part, what each instruction does
+//! in the steady state, and the cycles of the first iterations.
+
+use iced_x86::Instruction;
+use serde::Serialize;
+
+use super::bottleneck::{self, Limit, Part};
+use super::dependencies::{Chain, longest_chain};
+use super::simulator::Simulator;
+use super::trace::{Event, Trace};
+use super::{Block, Mode, Options};
+use crate::isa::build::Described;
+use crate::isa::program::{Instr, flag};
+use crate::machine::table::LatencyKind;
+use crate::pipeline::inst::Source;
+use crate::pipeline::observer::{Delivery, UopStamps};
+
+/// Everything about one block on one CPU.
+#[derive(Clone, Debug, Serialize)]
+pub struct Detail {
+    /// Short name of the CPU.
+    pub cpu: String,
+    /// Full name of the CPU.
+    pub cpu_full_name: String,
+    /// Cycles per iteration end to end in memory.
+    pub unrolled: f64,
+    /// Cycles per iteration as a loop.
+    #[serde(rename = "loop")]
+    pub looped: f64,
+    /// The notion that the rest is about: `unrolled` or `loop`.
+    pub mode: &'static str,
+    /// Cycles per iteration in that notion.
+    pub cycles: f64,
+    /// Parts that bound the block.
+    pub bottlenecks: Vec<Part>,
+    /// Whether their bounds explain the cycles; else they are only the nearest.
+    pub explained: bool,
+    /// The bound of every part.
+    pub limits: Vec<Limit>,
+    /// The longest loop-carried chain; absent for blocks too large to look for it.
+    pub chain: Option<Chain>,
+    /// Instructions for which figures of a similar form were used.
+    pub approximated: usize,
+    /// Number of ports of the CPU.
+    pub ports: usize,
+    /// The instructions.
+    pub instructions: Vec<InstructionDetail>,
+    /// µops of the first iterations.
+    pub timeline: Vec<TimelineUop>,
+}
+
+/// µops per iteration of one instruction by where they were delivered from, fused domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Delivered {
+    /// Decoders.
+    pub decoders: f64,
+    /// µop cache.
+    pub uop_cache: f64,
+    /// Loop stream detector.
+    pub loop_stream: f64,
+    /// Microcode sequencer.
+    pub microcode: f64,
+    /// Put in by the stack engine or to merge registers.
+    pub inserted: f64,
+}
+
+/// One instruction in the steady state; all figures are averages per iteration.
+#[derive(Clone, Debug, Serialize)]
+pub struct InstructionDetail {
+    /// Offset in the block.
+    pub offset: usize,
+    /// Its bytes in hexadecimal.
+    pub bytes: String,
+    /// Disassembly.
+    pub text: String,
+    /// uops.info's name of the form; absent for the second half of a macro-fused pair.
+    pub form: Option<String>,
+    /// Where its µops came from.
+    pub delivered: Delivered,
+    /// Fused µops issued.
+    pub issued: f64,
+    /// µops executed on ports.
+    pub executed: f64,
+    /// µops executed per port.
+    pub port_uops: Vec<f64>,
+    /// Share of executions in which the move was eliminated.
+    pub eliminated: f64,
+    /// Least and largest latency between operands, from the table.
+    pub latency: Option<(u16, u16)>,
+    /// Cycles for which it keeps the divider.
+    pub divider: u16,
+    /// What is special about it.
+    pub notes: Vec<String>,
+}
+
+/// One µop of the timeline. Cycles count from the first delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TimelineUop {
+    /// Iteration, from 0.
+    pub iteration: u32,
+    /// Instruction of the block, from 0.
+    pub instruction: u32,
+    /// Not the instruction's own: put in before it.
+    pub inserted: bool,
+    /// Port, absent when none was needed.
+    pub port: Option<u8>,
+    /// Added to the instruction decode queue.
+    pub delivered: u64,
+    /// Renamed and allocated.
+    pub issued: u64,
+    /// All inputs there.
+    pub ready: u64,
+    /// Sent to its port.
+    pub dispatched: u64,
+    /// Done.
+    pub executed: u64,
+    /// Left the re-order buffer.
+    pub retired: u64,
+}
+
+/// µops in a timeline at most.
+const MAX_TIMELINE: usize = 20_000;
+
+impl Block {
+    /// Explains the block; `timeline` iterations get a timeline, and `print` disassembles.
+    #[must_use]
+    pub fn explain(
+        &self,
+        options: Options,
+        timeline: u32,
+        print: &dyn Fn(&Instruction) -> String,
+    ) -> Detail {
+        let mut simulator = Simulator::new(&self.model);
+        let mut cycles_of = |mode| {
+            let options = Options { mode, ..options };
+            simulator.predict(self, options).cycles
+        };
+        let (unrolled, looped) = (cycles_of(Mode::Unrolled), cycles_of(Mode::Loop));
+        let mode = match options.mode {
+            Mode::Auto => self.natural_mode(),
+            mode => mode,
+        };
+        let cycles = if mode == Mode::Loop { looped } else { unrolled };
+        let trace = Trace::of(self, mode, options);
+        let steady = Steady::new(self, &trace);
+        let eliminated: Vec<bool> = steady
+            .instructions
+            .iter()
+            .map(|i| i.eliminated * 2.0 > 1.0)
+            .collect();
+        let chain = longest_chain(self, options.init, &eliminated);
+        let limits = bottleneck::limits(self, mode, steady.delivery(), chain.as_ref());
+        let (bottlenecks, explained) = bottleneck::bottlenecks(&limits, cycles);
+        Detail {
+            cpu: self.model.name.clone(),
+            cpu_full_name: self.model.full_name.clone(),
+            unrolled,
+            looped,
+            mode: if mode == Mode::Loop {
+                "loop"
+            } else {
+                "unrolled"
+            },
+            cycles,
+            bottlenecks,
+            explained,
+            limits,
+            chain,
+            approximated: self.approximated(),
+            ports: self.model.core.execute.ports as usize,
+            instructions: self.instructions(&steady, mode, print),
+            timeline: timeline_of(&trace, timeline),
+        }
+    }
+
+    fn instructions(
+        &self,
+        steady: &Steady,
+        mode: Mode,
+        print: &dyn Fn(&Instruction) -> String,
+    ) -> Vec<InstructionDetail> {
+        let mut offset = 0;
+        let mut all = Vec::with_capacity(self.decoded.len());
+        for (n, (decoded, described)) in self.decoded.iter().zip(&self.described).enumerate() {
+            let Some(instr) = self.program.instrs.get(n) else {
+                break;
+            };
+            let counts = steady.instructions.get(n).cloned().unwrap_or_default();
+            let own = !described.fused_previous;
+            all.push(InstructionDetail {
+                offset,
+                bytes: decoded.bytes.iter().map(|b| format!("{b:02x}")).collect(),
+                text: print(&decoded.instruction),
+                form: described.form.filter(|_| own).map(|f| f.name.to_string()),
+                delivered: counts.delivered,
+                issued: counts.issued,
+                executed: counts.executed,
+                port_uops: counts.ports,
+                eliminated: counts.eliminated,
+                latency: if own { latency(described) } else { None },
+                divider: if own { described.perf.div_cycles } else { 0 },
+                notes: self.notes(n, instr, described, offset, mode, counts.eliminated),
+            });
+            offset += decoded.bytes.len();
+        }
+        all
+    }
+
+    fn notes(
+        &self,
+        n: usize,
+        instr: &Instr,
+        described: &Described,
+        offset: usize,
+        mode: Mode,
+        eliminated: f64,
+    ) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut note = |on: bool, text: &str| {
+            if on {
+                notes.push(text.to_owned());
+            }
+        };
+        note(instr.is(flag::FUSED_NEXT), "macro-fused with the next");
+        if instr.is(flag::FUSED_PREVIOUS) {
+            note(true, "macro-fused with the one before");
+            return notes;
+        }
+        note(
+            eliminated > 0.0,
+            &format!("eliminated {:.0} %", eliminated * 100.0),
+        );
+        note(
+            instr.is(flag::NO_UOPS) && !instr.is(flag::ELIMINABLE),
+            "needs no port",
+        );
+        note(instr.is(flag::LCP), "length-changing prefix");
+        note(instr.microcoded, "microcoded");
+        note(
+            instr.is(flag::COMPLEX) && !instr.microcoded,
+            "first decoder only",
+        );
+        note(instr.is(flag::EXTRA_SLOT), "two µop-cache entries");
+        note(instr.is(flag::SERIALIZING), "serialising");
+        let pair = self.decoded.get(n + 1).map_or(0, |d| d.bytes.len());
+        let own = self.decoded.get(n).map_or(0, |d| d.bytes.len());
+        let end = offset + own + if instr.is(flag::FUSED_NEXT) { pair } else { 0 };
+        note(
+            mode == Mode::Loop
+                && self.model.core.frontend.jcc_erratum
+                && instr.is(flag::BRANCH | flag::FUSED_NEXT)
+                && offset >> 5 != end >> 5,
+            "JCC erratum: not in the µop cache",
+        );
+        if let Some(like) = described.form.and_then(|f| f.approximated_from.as_deref()) {
+            note(true, &format!("figures of {like}"));
+        }
+        notes
+    }
+}
+
+fn latency(described: &Described) -> Option<(u16, u16)> {
+    let all = || {
+        let of_values = |l: &&crate::machine::table::Latency| l.kind != LatencyKind::Index;
+        described.perf.latencies.iter().filter(of_values)
+    };
+    let least = all().map(|l| l.cycles).min()?;
+    let most = all().map(|l| l.cycles).max()?;
+    Some((least, most))
+}
+
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    delivered: Delivered,
+    issued: f64,
+    executed: f64,
+    ports: Vec<f64>,
+    eliminated: f64,
+}
+
+/// Averages over the iterations that the throughput is taken from.
+struct Steady {
+    instructions: Vec<Counts>,
+}
+
+impl Steady {
+    fn new(block: &Block, trace: &Trace) -> Self {
+        let (first, last) = trace.rounds.window().unwrap_or((0, 0));
+        // Iterations behind the first up to the last; one when there is no more.
+        let (from, to) = if last > first {
+            (first as u32 + 1, last as u32)
+        } else {
+            (first as u32, first as u32)
+        };
+        let share = 1.0 / f64::from(to - from + 1);
+        let ports = block.model.core.execute.ports as usize;
+        let empty = Counts {
+            ports: vec![0.0; ports],
+            ..Counts::default()
+        };
+        let mut instructions = vec![empty; block.decoded.len()];
+        let in_window = |e: &&Event| (from..=to).contains(&e.round);
+        for event in trace.events.iter().filter(in_window) {
+            let Some(counts) = instructions.get_mut(event.instruction as usize) else {
+                continue;
+            };
+            let instr = block.program.instrs.get(event.instruction as usize);
+            let uop = block.program.uops.get(event.stamps.uop as usize);
+            let fused = uop.is_none_or(|u| u.ends_fused);
+            if fused {
+                let d = &mut counts.delivered;
+                let place = match event.stamps.source {
+                    Delivery::Of(Source::Decoders) => &mut d.decoders,
+                    Delivery::Of(Source::UopCache) => &mut d.uop_cache,
+                    Delivery::Of(Source::LoopStream) => &mut d.loop_stream,
+                    Delivery::Microcode => &mut d.microcode,
+                    Delivery::Inserted => &mut d.inserted,
+                };
+                *place += share;
+                counts.issued += share;
+            }
+            match counts.ports.get_mut(usize::from(event.stamps.port)) {
+                Some(port) => {
+                    *port += share;
+                    counts.executed += share;
+                }
+                None if instr.is_some_and(|i| i.is(flag::ELIMINABLE)) => counts.eliminated += share,
+                None => {}
+            }
+        }
+        Self { instructions }
+    }
+
+    fn delivery(&self) -> bottleneck::Delivery {
+        let any =
+            |of: fn(&Delivered) -> f64| self.instructions.iter().any(|i| of(&i.delivered) > 0.0);
+        bottleneck::Delivery {
+            decoders: any(|d| d.decoders),
+            uop_cache: any(|d| d.uop_cache),
+            loop_stream: any(|d| d.loop_stream),
+        }
+    }
+}
+
+fn timeline_of(trace: &Trace, iterations: u32) -> Vec<TimelineUop> {
+    let start = trace.events.first().map_or(0, |e| e.stamps.delivered);
+    let uops = trace.events.iter().filter(|e| e.round < iterations);
+    uops.take(MAX_TIMELINE)
+        .map(|e| {
+            let s = e.stamps;
+            TimelineUop {
+                iteration: e.round,
+                instruction: e.instruction,
+                inserted: matches!(s.uop, UopStamps::SYNC | UopStamps::MERGE),
+                port: (s.port != 0xff).then_some(s.port),
+                delivered: s.delivered.saturating_sub(start),
+                issued: s.issued.saturating_sub(start),
+                ready: s.ready.saturating_sub(start),
+                dispatched: s.dispatched.saturating_sub(start),
+                executed: s.executed.saturating_sub(start),
+                retired: s.retired.saturating_sub(start),
+            }
+        })
+        .collect()
+}
