@@ -207,7 +207,7 @@ fn damaged_columns_with_right_checksums_do_no_harm() {
     while reader.next().unwrap().is_some() {}
     let chunk = reader.chunks()[0];
     let header = chunk.offset as usize;
-    let body = header + 40..header + chunk.length as usize;
+    let body = header + 44..header + chunk.length as usize;
     let plain = zstd::bulk::decompress(&good[body.clone()], 1 << 20).unwrap();
     let mut random = Random(4);
     let mut survived = 0;
@@ -216,12 +216,12 @@ fn damaged_columns_with_right_checksums_do_no_harm() {
         columns.resize(plain.len(), 0);
         let packed = zstd::bulk::compress(&columns, 1).unwrap();
         let mut bytes = good[..header].to_vec();
-        let mut head = good[header..header + 40].to_vec();
+        let mut head = good[header..header + 44].to_vec();
         head[4..8].copy_from_slice(&(packed.len() as u32).to_le_bytes());
-        let hash = head[..36].iter().fold(0x811c_9dc5u32, |hash, byte| {
+        let hash = head[..40].iter().fold(0x811c_9dc5u32, |hash, byte| {
             (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
         });
-        head[36..].copy_from_slice(&hash.to_le_bytes());
+        head[40..].copy_from_slice(&hash.to_le_bytes());
         bytes.extend_from_slice(&head);
         bytes.extend_from_slice(&packed);
         bytes.extend_from_slice(&good[body.end..]);

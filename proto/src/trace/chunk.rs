@@ -1,11 +1,11 @@
-//! Chunks: a fixed header and one zstd frame with the four columns, one after the other.
+//! Chunks: a fixed header and one zstd frame with the five columns, one after the other.
 //!
 //! ```text
-//!  0  "CHNK"                16  length of the address column
-//!  4  compressed length     20  length of the detail column
-//!  8  length of the events  24  record words in the file before this chunk (8 bytes)
-//! 12  length of control     32  record words in this chunk
-//!                           36  FNV-1a hash of bytes 0..36
+//!  0  "CHNK"                      20  length of the address column
+//!  4  compressed length           24  length of the detail column
+//!  8  length of the recall column 28  record words in the file before this chunk (8 bytes)
+//! 12  length of the event column  36  record words in this chunk
+//! 16  length of control           40  FNV-1a hash of bytes 0..40
 //! ```
 //!
 //! Numbers are little-endian, 4 bytes but for one. The zstd frame has a checksum, so every flipped
@@ -13,14 +13,14 @@
 
 use super::{CHUNK_MAGIC, CHUNK_WORDS, MAX_CHUNK_BYTES};
 
-pub(super) const HEADER_BYTES: usize = 40;
+pub(super) const HEADER_BYTES: usize = 44;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// Bytes of the zstd frame.
     pub compressed: u32,
-    /// Bytes of the event, control, address and detail columns.
-    pub columns: [u32; 4],
+    /// Bytes of the recall, event, control, address and detail columns.
+    pub columns: [u32; 5],
     /// Record words of the file before this chunk.
     pub first_word: u64,
     /// Record words in this chunk.
@@ -35,24 +35,24 @@ impl Header {
         for (i, len) in self.columns.iter().enumerate() {
             bytes[8 + 4 * i..12 + 4 * i].copy_from_slice(&len.to_le_bytes());
         }
-        bytes[24..32].copy_from_slice(&self.first_word.to_le_bytes());
-        bytes[32..36].copy_from_slice(&self.words.to_le_bytes());
-        let hash = fnv1a(&bytes[..36]);
-        bytes[36..].copy_from_slice(&hash.to_le_bytes());
+        bytes[28..36].copy_from_slice(&self.first_word.to_le_bytes());
+        bytes[36..40].copy_from_slice(&self.words.to_le_bytes());
+        let hash = fnv1a(&bytes[..40]);
+        bytes[40..].copy_from_slice(&hash.to_le_bytes());
         bytes
     }
 
     /// `None` when these bytes are no chunk header, or a damaged one.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
-        if bytes[..4] != CHUNK_MAGIC || u32_at(bytes, 36) != fnv1a(&bytes[..36]) {
+        if bytes[..4] != CHUNK_MAGIC || u32_at(bytes, 40) != fnv1a(&bytes[..40]) {
             return None;
         }
         let header = Self {
             compressed: u32_at(bytes, 4),
-            columns: [8, 12, 16, 20].map(|at| u32_at(bytes, at)),
-            first_word: u64::from(u32_at(bytes, 24)) | u64::from(u32_at(bytes, 28)) << 32,
-            words: u32_at(bytes, 32),
+            columns: [8, 12, 16, 20, 24].map(|at| u32_at(bytes, at)),
+            first_word: u64::from(u32_at(bytes, 28)) | u64::from(u32_at(bytes, 32)) << 32,
+            words: u32_at(bytes, 36),
         };
         let fits = header.compressed as usize <= MAX_CHUNK_BYTES
             && header.bytes() <= MAX_CHUNK_BYTES as u64
@@ -92,7 +92,7 @@ mod tests {
     fn any_flipped_bit_spoils_a_header() {
         let header = Header {
             compressed: 1000,
-            columns: [1, 2, 3, 4],
+            columns: [1, 2, 3, 4, 5],
             first_word: 1 << 40,
             words: 77,
         };
@@ -103,6 +103,6 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(Header::decode(&bytes), None, "bit {bit}");
         }
-        assert_eq!(Header::decode(&bytes[..39]), None);
+        assert_eq!(Header::decode(&bytes[..43]), None);
     }
 }

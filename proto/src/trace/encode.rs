@@ -46,6 +46,8 @@ pub(super) struct Encoder {
     epoch: u32,
     run: u8,
     streams: Vec<(u32, Position)>,
+    /// Ids of the blocks that the chunk names.
+    pub used: Vec<u32>,
     pub counts: Counts,
 }
 
@@ -66,15 +68,18 @@ pub(super) struct Counts {
 }
 
 impl Encoder {
-    /// Makes a block id known; ids are defined in order, others are written as raw words.
-    pub fn define(&mut self, id: u32, instructions: u16) {
-        if id as usize == self.locals.len() {
+    /// Makes a block id known and returns true; ids are defined in order, others are written as
+    /// raw words.
+    pub fn define(&mut self, id: u32, instructions: u16) -> bool {
+        let in_order = id as usize == self.locals.len();
+        if in_order {
             self.locals.push(Local {
                 epoch: self.epoch.wrapping_sub(1),
                 local: 0,
                 instructions,
             });
         }
+        in_order
     }
 
     /// Starts a new chunk.
@@ -84,6 +89,7 @@ impl Encoder {
         self.detail.clear();
         self.predictor.clear();
         self.streams.clear();
+        self.used.clear();
         self.epoch = self.epoch.wrapping_add(1);
         self.run = 0;
     }
@@ -161,6 +167,7 @@ impl Encoder {
         if new {
             known.epoch = self.epoch;
             known.local = self.predictor.add(word);
+            self.used.push(id as u32);
         }
         let local = known.local;
         let next = self.predictor.next(*at);

@@ -1,8 +1,9 @@
 //! Keeps the event stream consistent behind damage.
 //!
-//! A lost chunk takes block definitions and starts of streams with it. Behind it, ids are made
-//! dense again, streams whose start was lost are started, and records that name a block whose
-//! definition was lost are dropped and counted: consumers see a stream that keeps its promises.
+//! A lost chunk takes block definitions and starts of streams with it. Behind it, definitions come
+//! from the chunks' recall columns, ids are made dense again, streams whose start was lost are
+//! started, and records that belong to nothing known (the rest of a block execution that began in
+//! the lost chunk) are dropped and counted: consumers see a stream that keeps its promises.
 
 use std::collections::HashMap;
 
@@ -46,6 +47,16 @@ impl Mender {
         self.defined = self.defined.max(dense.saturating_add(1));
         self.ids.insert(id, dense);
         dense
+    }
+
+    /// Whether there was damage.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged
+    }
+
+    /// Whether a definition that a chunk repeats is needed: its own was lost.
+    pub fn needs_block(&self, id: u32) -> bool {
+        self.damaged && !self.ids.contains_key(&id)
     }
 
     pub fn start(&mut self, id: StreamId) {

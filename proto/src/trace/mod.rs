@@ -1,7 +1,7 @@
 //! Trace files: a session's events, recorded (docs/TRACE-FORMAT.md).
 //!
-//! A file is a header, chunks, an index and a trailer. Each chunk decodes by itself, so damage
-//! stays local; the index only speeds up questions about the whole file. Record words are coded
+//! A file is a header, chunks, an index and a trailer. Each chunk decodes by itself and repeats
+//! the block definitions that it needs, so damage stays local; the index only speeds up questions about the whole file. Record words are coded
 //! against a prediction that writer and reader make alike (`predict`), and what is left is
 //! compressed with zstd.
 //!
@@ -15,6 +15,7 @@ mod encode;
 mod error;
 mod index;
 mod input;
+mod library;
 mod mend;
 mod predict;
 mod reader;

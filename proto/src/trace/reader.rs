@@ -32,6 +32,8 @@ pub struct TraceReader<R: Read> {
     state: State,
     /// The current chunk, uncompressed.
     data: Vec<u8>,
+    /// Repeated definitions; looked at only behind damage.
+    recall: Cursor,
     events: Cursor,
     previous: Previous,
     decoder: Decoder,
@@ -109,6 +111,7 @@ impl<R: Read> TraceReader<R> {
             chunks: Vec::new(),
             state: State::Start,
             data: Vec::new(),
+            recall: Cursor::default(),
             events: Cursor::default(),
             previous: Previous::default(),
             decoder: Decoder::default(),
@@ -216,6 +219,9 @@ impl<R: Read> TraceReader<R> {
                 Step::Words(stream)
             });
         }
+        if !self.recall.is_empty() {
+            return self.recall_step();
+        }
         if self.events.is_empty() {
             if self.chunk_left != 0 || !self.decoder.is_done() {
                 return Err(Bad("it holds more than its events say"));
@@ -266,9 +272,33 @@ impl<R: Read> TraceReader<R> {
         Ok(Step::Other)
     }
 
+    /// Takes the next repeated definition.
+    fn recall_step(&mut self) -> Result<Step, Bad> {
+        let entry = small::entry(&self.data, &mut self.recall, &mut self.previous)?;
+        if self.recall.is_empty() {
+            self.previous = Previous::default();
+        }
+        match entry {
+            Entry::Block {
+                id,
+                address,
+                instructions,
+                code,
+            } if self.mender.needs_block(id.0) => Ok(Step::Block {
+                id: BlockId(self.mender.define(id.0)),
+                address,
+                instructions,
+                code,
+            }),
+            Entry::Block { .. } => Ok(Step::Other),
+            _ => Err(Bad("it repeats something else than blocks")),
+        }
+    }
+
     /// Ends the current chunk and tells what had to be left out of it.
     fn leave_chunk(&mut self) {
         self.in_chunk = false;
+        self.recall = Cursor::default();
         self.events = Cursor::default();
         self.records.1 = 0;
         self.chunk_left = 0;
@@ -277,7 +307,7 @@ impl<R: Read> TraceReader<R> {
             self.lost(
                 dropped,
                 format!(
-                    "{}: chunk {}: the records name blocks that were defined in a damaged chunk",
+                    "{}: chunk {}: these records belong to blocks of a damaged chunk",
                     self.name, self.seen
                 ),
             );
@@ -374,11 +404,16 @@ impl<R: Read> TraceReader<R> {
 
     fn open_chunk(&mut self, header: &Header) {
         let mut at = 0;
-        let [events, control, address, detail] = header.columns.map(|len| {
+        let [recall, events, control, address, detail] = header.columns.map(|len| {
             let column = Cursor::new(at, len as usize);
             at += len as usize;
             column
         });
+        self.recall = if self.mender.is_damaged() {
+            recall
+        } else {
+            Cursor::default()
+        };
         self.events = events;
         self.decoder.start(control, address, detail);
         self.previous = Previous::default();

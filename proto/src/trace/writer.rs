@@ -8,6 +8,7 @@ use zstd::zstd_safe::CParameter;
 use super::chunk::Header;
 use super::encode::Encoder;
 use super::index::{self, ChunkInfo, Totals};
+use super::library::Library;
 use super::small::{self, Previous};
 use super::{CHUNK_BYTES, CHUNK_WORDS, TraceError};
 use crate::event::{Event, SessionInfo};
@@ -42,6 +43,7 @@ pub struct TraceWriter<W: Write> {
     events: Vec<u8>,
     previous: Previous,
     encoder: Encoder,
+    library: Library,
     /// Records that are not yet in the event column: neighbours of one stream become one entry.
     open: Option<(StreamId, usize)>,
     words: usize,
@@ -74,6 +76,7 @@ impl<W: Write> TraceWriter<W> {
             events: Vec::new(),
             previous: Previous::default(),
             encoder: Encoder::default(),
+            library: Library::default(),
             open: None,
             words: 0,
             chunk_words: CHUNK_WORDS,
@@ -111,7 +114,9 @@ impl<W: Write> TraceWriter<W> {
             Event::Session(_) => return Ok(()),
             Event::Records { stream, words } => return self.records(*stream, words),
             Event::Block(block) => {
-                self.encoder.define(block.id.0, block.instructions);
+                if self.encoder.define(block.id.0, block.instructions) {
+                    self.library.add(block);
+                }
                 self.totals.blocks += 1;
             }
             Event::StreamStart(_) => self.totals.streams += 1,
@@ -167,7 +172,9 @@ impl<W: Write> TraceWriter<W> {
         if self.events.is_empty() {
             return Ok(());
         }
-        let columns: [&[u8]; 4] = [
+        let recall = self.library.recall(&mut self.encoder.used);
+        let columns: [&[u8]; 5] = [
+            recall,
             &self.events,
             &self.encoder.control,
             &self.encoder.address,
