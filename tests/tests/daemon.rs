@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests fail tests.
 
 use std::io::Write;
-use std::time::Duration;
+use std::net::{TcpListener, TcpStream};
 
 use mcad_proto::event::{Arch, EndReason};
 use mcad_proto::wire::{FrameReader, Hello, Message, Refusal, Role, encode};
@@ -330,23 +330,59 @@ fn tcp_needs_a_token_and_stays_on_this_machine() {
         .run()
         .expect(2)
         .says("--allow-remote");
-    let process = mcad([
-        "daemon",
-        "--listen",
-        "tcp:127.0.0.1:0",
-        "--token-file",
-        "/dev/stdin",
-    ])
-    .input("secret")
-    .limit(Duration::from_secs(120))
-    .start();
-    // The port that the system chose is in the log, which is read at the end; status by signal.
-    std::thread::sleep(Duration::from_millis(500));
-    process.signal(libc::SIGTERM);
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let address = format!("tcp:{free}");
+    let process = mcad(["daemon", "--listen", &address])
+        .env("MCAD_TOKEN", "secret")
+        .start();
+    eventually("the daemon's listening", || {
+        TcpStream::connect(free).is_ok()
+    });
+    mcad_run(["-q", "--daemon", &address, "--", "true"])
+        .run()
+        .expect(125)
+        .says("token");
+    mcad_run(["-q", "--daemon", &address, "--", "true"])
+        .env("MCAD_TOKEN", "secret")
+        .run()
+        .expect(0);
+    mcad(["stop", "--daemon", &address])
+        .env("MCAD_TOKEN", "secret")
+        .run()
+        .expect(0);
     let log = process.wait().expect(0);
     assert!(
         log.stderr.contains("listening on tcp:127.0.0.1:"),
         "{}",
         log.stderr
     );
+    assert!(!log.stderr.contains("secret"), "{}", log.stderr);
+}
+
+#[test]
+fn a_daemon_without_a_token_makes_one_and_a_second_does_not_take_its_place() {
+    let tcp = mcad(["daemon", "--listen", "tcp:127.0.0.1:0"]).start();
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(directory.path(), &[]);
+    mcad(["daemon", "--listen", &daemon.address()])
+        .run()
+        .expect(2)
+        .says("another daemon listens");
+    let file = directory.path().join("file");
+    std::fs::write(&file, "precious").unwrap();
+    mcad(["daemon", "--listen", &format!("unix:{}", file.display())])
+        .run()
+        .expect(2)
+        .says("not a socket");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "precious");
+    drop(daemon.finish());
+    tcp.signal(libc::SIGTERM);
+    let log = tcp.wait().expect(0).stderr;
+    let token = log
+        .lines()
+        .find_map(|line| line.split("(MCAD_TOKEN): ").nth(1));
+    assert!(token.is_some_and(|token| token.len() >= 32), "{log}");
 }

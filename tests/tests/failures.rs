@@ -242,3 +242,16 @@ fn a_program_that_faults_keeps_its_status_and_report() {
     assert_eq!(mcad_run(arguments).run().code(), 139);
     assert!(report::read(&json).trace.instructions > 10_000);
 }
+
+#[test]
+fn the_first_interrupt_is_the_programs_and_the_second_ends_the_session() {
+    let directory = tempfile::tempdir().unwrap();
+    let (running, json) = endless(directory.path());
+    // To mcad-run alone, so that the program goes on.
+    running.signal(libc::SIGINT);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!json.exists());
+    running.signal(libc::SIGINT);
+    assert_ne!(running.wait().code(), 0);
+    assert!(report::read(&json).trace.instructions > 1_000_000);
+}
