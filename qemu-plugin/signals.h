@@ -4,8 +4,8 @@
  *
  * To deliver a signal and to return from its handler, QEMU saves and restores the floating-point
  * state by the functions that report accesses to plugins. QEMU 7.2 then reports them, as those of
- * the last instruction that used such a function (it forgets to clear what it reports to; fixed in
- * 8.0). They are no accesses of that instruction and must not be recorded.
+ * the last instruction that used such a function (it keeps what it
+ * reports to beyond the end of the block; 10.0 does not). They are no accesses of that instruction and must not be recorded.
  *
  * Accesses of translated code call the plugin from the code buffer. Those made by functions of
  * QEMU, ours to judge here, call it from QEMU's own text. While QEMU delivers a signal it has all
