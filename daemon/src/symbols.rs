@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 use mcad_core::simulation::{Symbol, Symbolizer};
 use mcad_proto::event::{ModuleDef, RegionDef};
-use mcad_proto::word::GuestAddr;
+use mcad_proto::word::{BlockId, GuestAddr};
 
 use elf::ElfSymbols;
 use lines::Lines;
@@ -62,9 +62,11 @@ impl ImageFile {
 /// The symbols of one session's modules.
 #[derive(Default)]
 pub struct Symbols {
-    map: ModuleMap,
+    /// Maps with the first block that each holds for, in order; never empty after a module.
+    epochs: Vec<(BlockId, ModuleMap)>,
+    next_block: u32,
     files: RefCell<HashMap<String, Rc<ImageFile>>>,
-    known: RefCell<HashMap<u64, Option<Symbol>>>,
+    known: RefCell<HashMap<(usize, u64), Option<Symbol>>>,
 }
 
 impl Symbols {
@@ -74,15 +76,38 @@ impl Symbols {
         Self::default()
     }
 
-    /// Learns of a mapped file; it replaces what was mapped at its addresses.
+    /// Learns of a block's definition; the modules known by then are those that its code is from.
+    pub fn defined(&mut self, block: BlockId) {
+        self.next_block = self.next_block.max(block.0.saturating_add(1));
+    }
+
+    /// Learns of a mapped file; for the blocks defined from now on it replaces what was mapped at
+    /// its addresses.
     pub fn add(&mut self, module: &ModuleDef) {
-        self.map.insert(Mapping {
+        let mapping = Mapping {
             path: module.path.as_str().into(),
             start: module.start.0,
             end: module.end.0,
             file_offset: module.file_offset,
-        });
+        };
+        let first = BlockId(self.next_block);
+        match self.epochs.last_mut() {
+            // No block so far can lie where nothing was mapped.
+            Some((since, map)) if *since == first || !map.overlaps(&mapping) => map.insert(mapping),
+            last => {
+                let mut map = last.map(|(_, map)| map.clone()).unwrap_or_default();
+                map.insert(mapping);
+                self.epochs.push((first, map));
+            }
+        }
         self.known.get_mut().clear();
+    }
+
+    /// The map that held when a block was defined, with its number.
+    fn epoch(&self, block: BlockId) -> Option<(usize, &ModuleMap)> {
+        let after = self.epochs.partition_point(|(first, _)| *first <= block);
+        let index = after.checked_sub(1)?;
+        self.epochs.get(index).map(|(_, map)| (index, map))
     }
 
     /// The addresses of a function as this mapping shows it, if the mapping has it.
@@ -119,8 +144,8 @@ impl Symbols {
         Some(Rc::clone(file))
     }
 
-    fn look_up(&self, address: u64) -> Option<Symbol> {
-        let mapping = self.map.get(address)?;
+    fn look_up(&self, map: &ModuleMap, address: u64) -> Option<Symbol> {
+        let mapping = map.get(address)?;
         let module = file_name(&mapping.path);
         let offset_in_file = mapping.file_offset.checked_add(address - mapping.start)?;
         let Some(file) = self.file(&mapping.path) else {
@@ -164,17 +189,20 @@ fn file_name(path: &str) -> String {
 }
 
 impl Symbolizer for Symbols {
-    fn symbol(&self, address: GuestAddr) -> Option<Symbol> {
-        if let Some(symbol) = self.known.borrow().get(&address.0) {
+    fn symbol(&self, block: BlockId, address: GuestAddr) -> Option<Symbol> {
+        let (epoch, map) = self.epoch(block)?;
+        let key = (epoch, address.0);
+        if let Some(symbol) = self.known.borrow().get(&key) {
             return symbol.clone();
         }
-        let symbol = self.look_up(address.0);
-        self.known.borrow_mut().insert(address.0, symbol.clone());
+        let symbol = self.look_up(map, address.0);
+        self.known.borrow_mut().insert(key, symbol.clone());
         symbol
     }
 
-    fn line(&self, address: GuestAddr) -> Option<String> {
-        let mapping = self.map.get(address.0)?;
+    fn line(&self, block: BlockId, address: GuestAddr) -> Option<String> {
+        let (_, map) = self.epoch(block)?;
+        let mapping = map.get(address.0)?;
         let file = self.file(&mapping.path)?;
         let offset = mapping.file_offset.checked_add(address.0 - mapping.start)?;
         let virtual_address = file.symbols.as_ref()?.address(offset)?;

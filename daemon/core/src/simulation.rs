@@ -77,21 +77,24 @@ pub struct Symbol {
 }
 
 /// Turns code addresses into names; implemented outside the core, which does no I/O.
+///
+/// One address may belong to several files in the course of a session (libraries come and go, a
+/// program replaces itself); the block says which time is meant.
 pub trait Symbolizer {
-    /// The function at an address.
-    fn symbol(&self, address: GuestAddr) -> Option<Symbol>;
-    /// `file:line` of an address.
-    fn line(&self, address: GuestAddr) -> Option<String>;
+    /// The function at an address, when the block was defined.
+    fn symbol(&self, block: BlockId, address: GuestAddr) -> Option<Symbol>;
+    /// `file:line` of an address, when the block was defined.
+    fn line(&self, block: BlockId, address: GuestAddr) -> Option<String>;
 }
 
 /// A [`Symbolizer`] that knows nothing.
 pub struct NoSymbols;
 
 impl Symbolizer for NoSymbols {
-    fn symbol(&self, _: GuestAddr) -> Option<Symbol> {
+    fn symbol(&self, _: BlockId, _: GuestAddr) -> Option<Symbol> {
         None
     }
-    fn line(&self, _: GuestAddr) -> Option<String> {
+    fn line(&self, _: BlockId, _: GuestAddr) -> Option<String> {
         None
     }
 }

@@ -71,6 +71,10 @@ fn take(
     simulation.event(event)?;
     let found = match event {
         Event::Session(_) => regions.take_fixed(),
+        Event::Block(block) => {
+            symbols.defined(block.id);
+            return Ok(());
+        }
         Event::Module(module) => {
             symbols.add(module);
             regions.resolve(module, symbols)

@@ -18,7 +18,7 @@ pub(super) struct Mapping {
 }
 
 /// Mappings that do not overlap, by start.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ModuleMap {
     by_start: BTreeMap<u64, Mapping>,
 }
@@ -28,6 +28,12 @@ impl ModuleMap {
     pub(super) fn get(&self, address: u64) -> Option<&Mapping> {
         let (_, mapping) = self.by_start.range(..=address).next_back()?;
         (address < mapping.end).then_some(mapping)
+    }
+
+    /// Whether something is mapped where `new` would be.
+    pub(super) fn overlaps(&self, new: &Mapping) -> bool {
+        let before = self.by_start.range(..new.end).next_back();
+        before.is_some_and(|(_, old)| old.end > new.start)
     }
 
     /// Adds a mapping; an empty one changes nothing.
@@ -96,6 +102,15 @@ mod tests {
     fn later_mappings_win_and_the_rest_stays() {
         let mut map = ModuleMap::default();
         map.insert(mapping("a", 0x1000, 0x5000));
+        for (start, end, expected) in [
+            (0, 0x1000, false),
+            (0, 0x1001, true),
+            (0x2000, 0x3000, true),
+            (0x4fff, 0x9000, true),
+            (0x5000, 0x9000, false),
+        ] {
+            assert_eq!(map.overlaps(&mapping("x", start, end)), expected);
+        }
         map.insert(mapping("b", 0x2000, 0x3000));
         map.insert(mapping("empty", 0x1000, 0x1000));
         // File offsets equal addresses here, so a wrong split shows.

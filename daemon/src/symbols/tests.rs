@@ -2,7 +2,7 @@
 
 use mcad_core::simulation::Symbolizer;
 use mcad_proto::event::ModuleDef;
-use mcad_proto::word::GuestAddr;
+use mcad_proto::word::{BlockId, GuestAddr};
 
 use super::Symbols;
 
@@ -39,7 +39,7 @@ fn own_functions_and_lines_are_found() {
     }
     assert_eq!(a_function_to_be_found(0), 0x5555);
     let address = GuestAddr(a_function_to_be_found as *const () as u64);
-    let symbol = symbols.symbol(address).unwrap();
+    let symbol = symbols.symbol(BlockId(0), address).unwrap();
     assert!(
         symbol
             .name
@@ -47,7 +47,7 @@ fn own_functions_and_lines_are_found() {
         "{symbol:?}"
     );
     assert_eq!(symbol.offset, 0);
-    let line = symbols.line(address).unwrap();
+    let line = symbols.line(BlockId(0), address).unwrap();
     assert!(line.contains("symbols/tests.rs:"), "{line}");
 
     let region = modules
@@ -65,7 +65,7 @@ fn library_functions_are_found_by_dynamic_symbols() {
         symbols.add(module);
     }
     let address = GuestAddr(libc::getpid as *const () as u64);
-    let symbol = symbols.symbol(address).unwrap();
+    let symbol = symbols.symbol(BlockId(0), address).unwrap();
     assert!(symbol.name.contains("getpid"), "{symbol:?}");
     assert!(symbol.module.starts_with("libc"), "{symbol:?}");
 }
@@ -73,7 +73,7 @@ fn library_functions_are_found_by_dynamic_symbols() {
 #[test]
 fn unknown_places_and_foreign_files_give_no_names() {
     let mut symbols = Symbols::new();
-    assert_eq!(symbols.symbol(GuestAddr(0x1234)), None);
+    assert_eq!(symbols.symbol(BlockId(0), GuestAddr(0x1234)), None);
     for path in ["/nowhere/at/all", "/dev/zero", "[vdso]", "/proc/self/maps"] {
         symbols.add(&ModuleDef {
             path: path.to_owned(),
@@ -81,9 +81,37 @@ fn unknown_places_and_foreign_files_give_no_names() {
             end: GuestAddr(0x2000),
             file_offset: 0,
         });
-        let symbol = symbols.symbol(GuestAddr(0x1234)).unwrap();
+        let symbol = symbols.symbol(BlockId(0), GuestAddr(0x1234)).unwrap();
         assert_eq!(symbol.offset, 0x234);
         assert!(symbol.name.starts_with('['), "{symbol:?}");
-        assert_eq!(symbols.line(GuestAddr(0x1234)), None);
+        assert_eq!(symbols.line(BlockId(0), GuestAddr(0x1234)), None);
+    }
+}
+
+#[test]
+fn a_block_keeps_the_file_that_it_came_from() {
+    let module = |path: &str, start: u64| ModuleDef {
+        path: path.to_owned(),
+        start: GuestAddr(start),
+        end: GuestAddr(start + 0x1000),
+        file_offset: 0,
+    };
+    let mut symbols = Symbols::new();
+    symbols.add(&module("/nowhere/old", 0x1000));
+    symbols.defined(BlockId(0));
+    // Elsewhere: nothing is replaced.
+    symbols.add(&module("/nowhere/library", 0x8000));
+    symbols.defined(BlockId(1));
+    symbols.add(&module("/nowhere/new", 0x1000));
+    symbols.defined(BlockId(2));
+    for (block, address, expected) in [
+        (0, 0x1234, "old"),
+        (1, 0x1234, "old"),
+        (2, 0x1234, "new"),
+        (1, 0x8234, "library"),
+        (2, 0x8234, "library"),
+    ] {
+        let symbol = symbols.symbol(BlockId(block), GuestAddr(address)).unwrap();
+        assert_eq!(symbol.module, expected, "block {block} at {address:#x}");
     }
 }

@@ -35,7 +35,7 @@ fn names(s: &Simulation, symbols: &dyn Symbolizer) -> Names {
         .iter()
         .filter(|(id, _)| executed(s, *id).times > 0)
         .map(|(id, block)| {
-            let named = match symbols.symbol(block.address) {
+            let named = match symbols.symbol(id, block.address) {
                 Some(symbol) => Named {
                     symbol: if symbol.offset == 0 {
                         symbol.name.clone()
@@ -334,7 +334,7 @@ fn blocks(
                 address: format!("{:#x}", block.address.0),
                 symbol: named.symbol.clone(),
                 module: named.module.clone(),
-                line: symbols.line(block.address),
+                line: symbols.line(id, block.address),
                 executions: executed(s, id).times,
                 instructions: block.len() as u32,
                 cycles,
