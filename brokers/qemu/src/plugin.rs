@@ -59,8 +59,8 @@ pub enum PluginError {
     Build(String),
 }
 
-/// Finds the plugin: `explicit`, `$MCAD_PLUGIN`, next to the running program, or in the cache
-/// directory, where it is built if it is not there yet.
+/// Finds the plugin: `explicit`, `$MCAD_PLUGIN`, in `../lib/mcad` as installed, next to the running
+/// program, or in the cache directory, where it is built if it is not there yet.
 ///
 /// # Errors
 /// [`PluginError`].
@@ -72,10 +72,14 @@ pub fn find(explicit: Option<&Path>) -> Result<PathBuf, PluginError> {
         return readable(Path::new(&path));
     }
     let name = format!("libmcad-plugin-{:016x}.so", fingerprint());
-    if let Some(path) = std::env::current_exe()
-        .ok()
-        .and_then(|exe| Some(exe.parent()?.join(&name)))
-        .filter(|path| path.is_file())
+    let exe = std::env::current_exe().unwrap_or_default();
+    let beside = exe.parent().into_iter().flat_map(|bin| {
+        let installed = bin.parent().map(|prefix| prefix.join("lib/mcad"));
+        installed.into_iter().chain([bin.to_owned()])
+    });
+    if let Some(path) = beside
+        .map(|directory| directory.join(&name))
+        .find(|path| path.is_file())
     {
         return Ok(path);
     }
