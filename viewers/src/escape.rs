@@ -21,6 +21,39 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// Text for HTML, SVG and XML, in elements and in quoted attributes: what a browser would obey
+/// becomes a reference, and control characters are shown as in [`escape`].
+#[must_use]
+pub fn html(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in escape(text).chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// Text for a cell of a Markdown table: also what Markdown would obey becomes a reference, so that
+/// names neither end the cell nor mention people.
+#[must_use]
+pub fn markdown(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in escape(text).chars() {
+        if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | '%' | '/') {
+            safe.push_str(&format!("&#{};", u32::from(c)));
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -48,5 +81,22 @@ mod tests {
         let safe = escape(hostile);
         assert!(!safe.chars().any(is_unsafe), "{safe:?}");
         assert!(safe.contains("\\u{1b}[2J"));
+    }
+
+    #[test]
+    fn markup_becomes_text() {
+        let hostile = "<img src=x onerror='a(\"b\")'>&\x1b";
+        let safe = html(hostile);
+        assert!(!safe.contains(['<', '>', '"', '\'', '\x1b']), "{safe}");
+        assert_eq!(html("a<b>&c"), "a&lt;b&gt;&amp;c");
+    }
+
+    #[test]
+    fn markdown_cells_stay_cells() {
+        let safe = markdown("a|b`c`\n@d <e> [f](g) *h* _i_ ~j~ $k$");
+        assert!(
+            !safe.contains(['|', '`', '\n', '@', '<', '[', '*', '_', '~', '$']),
+            "{safe}"
+        );
     }
 }

@@ -4,9 +4,12 @@
 //! add one, write its file and name it in [`views`].
 
 pub mod block;
+pub mod diff;
 pub mod escape;
 pub mod json;
 pub mod layout;
+#[cfg(test)]
+mod sample;
 pub mod style;
 pub mod text;
 

@@ -175,6 +175,26 @@ pub struct FunctionReport {
     pub instructions: u64,
     /// Fused µops issued in its own blocks.
     pub uops: u64,
+    /// What the code of a function without a name looks like, so that it is found again in
+    /// another version: hashes of its most executed blocks, ascending. Addresses, registers and
+    /// constants do not enter. Empty for functions that have a name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fingerprint: Vec<String>,
+}
+
+impl FunctionReport {
+    /// Whether the name only says where the function is: `module+0x…`.
+    #[must_use]
+    pub fn is_unnamed(&self) -> bool {
+        is_place(&self.name, &self.module)
+    }
+}
+
+/// Whether a function's name is the place `module+0x…` that a function without a name gets.
+#[must_use]
+pub fn is_place(name: &str, module: &str) -> bool {
+    name.strip_prefix(module)
+        .is_some_and(|rest| rest.starts_with("+0x"))
 }
 
 /// One block.

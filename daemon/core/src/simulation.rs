@@ -8,6 +8,7 @@ mod build;
 pub mod core;
 pub mod dictionary;
 pub mod execution;
+mod fingerprint;
 pub mod region;
 
 use std::sync::Arc;

@@ -8,12 +8,13 @@ use mcad_proto::word::BlockId;
 
 use super::core::Core;
 use super::dictionary::Block;
+use super::fingerprint::Fingerprints;
 use super::{AnalysisKind, Executed, Simulation, Symbolizer, block_cycles};
 use crate::block::{self, Mode};
 use crate::machine::CpuModel;
 use crate::report::{
     BlockReport, CpuReport, FunctionReport, PortUse, Program, Report, SCHEMA_VERSION, Tool,
-    TopDown, Unknown, UnknownForm,
+    TopDown, Unknown, UnknownForm, is_place,
 };
 
 /// Hottest blocks that a report lists.
@@ -293,7 +294,14 @@ fn functions(
     uops: &dyn Fn(BlockId) -> u64,
 ) -> Vec<FunctionReport> {
     let mut by_name: BTreeMap<(&str, &str), FunctionReport> = BTreeMap::new();
+    let mut prints = Fingerprints::default();
     for (id, named) in names {
+        if is_place(&named.function, &named.module)
+            && let Some(block) = s.dictionary.get(*id)
+        {
+            let function = (named.function.as_str(), named.module.as_str());
+            prints.add(function, block, executed(s, *id).instructions);
+        }
         let f = by_name
             .entry((&named.function, &named.module))
             .or_insert_with(|| FunctionReport {
@@ -302,10 +310,16 @@ fn functions(
                 cycles: 0,
                 instructions: 0,
                 uops: 0,
+                fingerprint: Vec::new(),
             });
         f.cycles += cycles(*id);
         f.instructions += executed(s, *id).instructions;
         f.uops += uops(*id);
+    }
+    for (function, fingerprint) in prints.finish() {
+        if let Some(f) = by_name.get_mut(&function) {
+            f.fingerprint = fingerprint;
+        }
     }
     let mut functions: Vec<FunctionReport> = by_name.into_values().collect();
     functions.sort_by(|a, b| {

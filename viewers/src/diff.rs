@@ -1,0 +1,317 @@
+//! Version-to-version comparison of two or more reports.
+//!
+//! The first version is the baseline; the last one is compared with it as a whole, and with more
+//! than two versions each also with the one before it. What holds of every comparison: the deltas
+//! of all listed functions and of `unattributed` add up to the total's delta exactly, and equal
+//! versions have an empty comparison. Values that differ from run to run ([`Report::run`]) do not
+//! count.
+//!
+//! *Differential throughput* is H(P2)/H(P1) as Hsu, Gens and Franz ("MCAD", PACT 2022) compare
+//! versions. One run of the program is taken as the unit of work, since both versions are given
+//! the same task, so that H(P) = 1 / cycles(P) and H(P2)/H(P1) = cycles(P1) / cycles(P2): above 1
+//! when the later version is faster. It is not the ratio of the IPCs, which a version that
+//! executes more instructions for the same work would win.
+
+pub mod benchmark;
+pub mod json;
+pub mod markdown;
+pub mod svg;
+pub mod text;
+
+mod compare;
+mod functions;
+mod lines;
+mod matching;
+mod verdict;
+
+use mcad_core::report::{Report, TopDown};
+use serde::Serialize;
+
+pub use compare::compare;
+pub use verdict::Regression;
+
+/// Layout of the JSON form; raised on incompatible change.
+pub const DIFF_SCHEMA_VERSION: u32 = 1;
+
+/// A report with the name that the comparison uses for it.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// Name for people, for example the file's.
+    pub label: String,
+    /// What was predicted.
+    pub report: Report,
+}
+
+/// Why versions cannot be compared.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiffError {
+    /// One report or none.
+    #[error("a comparison needs at least two reports")]
+    TooFew,
+    /// The reports share no CPU and analysis.
+    #[error(
+        "the reports have no CPU model and analysis in common: {0}; make them with the same \
+         --cpu and --analysis"
+    )]
+    NothingInCommon(String),
+    /// A function or region to watch is in no version.
+    #[error("no function or region is called '{name}' on {cpu}; `mcad view` lists the functions")]
+    NothingToWatch {
+        /// As asked for.
+        name: String,
+        /// CPU model.
+        cpu: String,
+    },
+}
+
+/// The comparison of all versions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diff {
+    /// See [`DIFF_SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The versions, the baseline first.
+    pub versions: Vec<VersionInfo>,
+    /// What makes the comparison less telling than it looks.
+    pub warnings: Vec<String>,
+    /// Totals of every version.
+    pub series: Vec<Series>,
+    /// The last version against the first.
+    pub overall: Comparison,
+    /// Every version against the one before it; only with more than two versions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Comparison>,
+}
+
+/// What a version is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VersionInfo {
+    /// Name for people.
+    pub label: String,
+    /// Its command line.
+    pub command: Vec<String>,
+    /// Whether its trace was complete.
+    pub complete: bool,
+}
+
+/// One CPU model and analysis over all versions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    /// Short name.
+    pub cpu: String,
+    /// Analysis.
+    pub analysis: String,
+    /// One per version.
+    pub totals: Vec<Figures>,
+}
+
+/// Totals of one version.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    /// Core cycles.
+    pub cycles: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Fused µops.
+    pub uops: u64,
+    /// Instructions per cycle.
+    pub ipc: f64,
+    /// Issue slots.
+    pub topdown: TopDown,
+}
+
+/// Two versions compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Label of the earlier version.
+    pub from: String,
+    /// Label of the later version.
+    pub to: String,
+    /// Per CPU model and analysis that both have.
+    pub cpus: Vec<CpuDiff>,
+}
+
+/// Two versions on one CPU model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CpuDiff {
+    /// Short name.
+    pub cpu: String,
+    /// Full name.
+    pub name: String,
+    /// Analysis.
+    pub analysis: String,
+    /// Cycles.
+    pub cycles: Delta,
+    /// Instructions.
+    pub instructions: Delta,
+    /// Fused µops.
+    pub uops: Delta,
+    /// Instructions per cycle before and after.
+    pub ipc: [f64; 2],
+    /// H(P2)/H(P1) = cycles before / cycles after; none when a version has no cycles.
+    pub differential_throughput: Option<f64>,
+    /// Issue slots by what became of them; empty where the analysis knows none.
+    pub topdown: Vec<SlotDelta>,
+    /// Functions that changed, the largest change of cycles first.
+    pub functions: Vec<FunctionDelta>,
+    /// Cycles of no function; with the functions it adds up to the total.
+    pub unattributed: Delta,
+    /// Source lines whose cycles changed, largest change first. Only of the blocks that the
+    /// reports list (the hottest), so they do not add up to the total.
+    pub lines: Vec<LineDelta>,
+    /// Regions of interest that changed, in the order of the reports.
+    pub regions: Vec<RegionDelta>,
+}
+
+impl CpuDiff {
+    /// Whether the versions are equal here.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.cycles.changed()
+            && !self.instructions.changed()
+            && !self.uops.changed()
+            && self.topdown.iter().all(|slots| !slots.slots.changed())
+            && self.functions.is_empty()
+            && self.lines.is_empty()
+            && self.regions.is_empty()
+    }
+}
+
+/// A count before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Delta {
+    /// In the earlier version.
+    pub before: u64,
+    /// In the later version.
+    pub after: u64,
+    /// After minus before.
+    pub delta: i128,
+    /// `delta` / `before`; none when there was nothing before.
+    pub relative: Option<f64>,
+}
+
+impl Delta {
+    /// The change from one count to another.
+    #[must_use]
+    pub fn new(before: u64, after: u64) -> Self {
+        let delta = i128::from(after) - i128::from(before);
+        Self {
+            before,
+            after,
+            delta,
+            relative: (before > 0).then(|| delta as f64 / before as f64),
+        }
+    }
+
+    /// Whether the counts differ.
+    #[must_use]
+    pub fn changed(&self) -> bool {
+        self.delta != 0
+    }
+}
+
+/// Issue slots of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SlotDelta {
+    /// `retiring`, `frontend`, `backend_memory`, `backend_core` or `other`.
+    pub kind: &'static str,
+    /// Slots.
+    pub slots: Delta,
+    /// Share of all slots before and after, 0 to 1.
+    pub share: [f64; 2],
+}
+
+/// What became of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// In both versions.
+    Changed,
+    /// Only in the later one.
+    Added,
+    /// Only in the earlier one.
+    Removed,
+}
+
+/// How a function was found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MatchedBy {
+    /// Same name, in whatever module.
+    Name,
+    /// Same name but for the suffix of a compiler's clone (`.constprop.0`, `.llvm.123`).
+    Clone,
+    /// No name, but similar code.
+    Code,
+    /// Not found again.
+    Nothing,
+}
+
+/// One function.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FunctionDelta {
+    /// Name in the later version, or in the earlier one if it was removed.
+    pub name: String,
+    /// Module to the name.
+    pub module: String,
+    /// Name in the earlier version, where it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_name: Option<String>,
+    /// What became of it.
+    pub status: Status,
+    /// How it was found again.
+    pub matched_by: MatchedBy,
+    /// Cycles in its own blocks.
+    pub cycles: Delta,
+    /// Instructions.
+    pub instructions: Delta,
+    /// Part of the total's change of cycles, in signed fractions that add up to 1 over all
+    /// functions and `unattributed`; none when the total did not change.
+    pub share: Option<f64>,
+}
+
+/// One source line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LineDelta {
+    /// `file:line`.
+    pub line: String,
+    /// Function that its hottest block belongs to.
+    pub function: String,
+    /// Cycles in the listed blocks.
+    pub cycles: Delta,
+}
+
+/// One region of interest.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RegionDelta {
+    /// Name as asked for.
+    pub name: String,
+    /// Occurrences.
+    pub count: Delta,
+    /// Cycles over all occurrences.
+    pub cycles: Delta,
+    /// Instructions over all occurrences.
+    pub instructions: Delta,
+    /// Fewest cycles of one occurrence.
+    pub min: Delta,
+    /// Median.
+    pub median: Delta,
+    /// Most.
+    pub max: Delta,
+    /// As [`CpuDiff::differential_throughput`].
+    pub differential_throughput: Option<f64>,
+}
+
+impl Diff {
+    /// Whether no version differs from another.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        std::iter::once(&self.overall)
+            .chain(&self.steps)
+            .flat_map(|comparison| &comparison.cpus)
+            .all(CpuDiff::is_empty)
+    }
+}
+
+#[cfg(test)]
+mod tests;

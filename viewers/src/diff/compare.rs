@@ -1,0 +1,246 @@
+//! Puts a comparison together: pairs CPUs, lines up totals, warns of what does not compare.
+
+use mcad_core::report::{CpuReport, RegionReport, Report, TopDown};
+
+use super::{
+    Comparison, CpuDiff, DIFF_SCHEMA_VERSION, Delta, Diff, DiffError, Figures, RegionDelta, Series,
+    SlotDelta, Version, VersionInfo, functions, lines,
+};
+
+/// Compares versions, the baseline first.
+///
+/// # Errors
+/// [`DiffError`] when there is nothing to compare.
+pub fn compare(versions: &[Version]) -> Result<Diff, DiffError> {
+    let ([first, .., last], [_, later @ ..]) = (versions, versions) else {
+        return Err(DiffError::TooFew);
+    };
+    let common: Vec<&CpuReport> = first
+        .report
+        .cpus
+        .iter()
+        .filter(|cpu| later.iter().all(|v| same_cpu(&v.report, cpu).is_some()))
+        .collect();
+    if common.is_empty() {
+        let names: Vec<String> = versions.iter().map(has).collect();
+        return Err(DiffError::NothingInCommon(names.join("; ")));
+    }
+    let pair = |from: &Version, to: &Version| Comparison {
+        from: from.label.clone(),
+        to: to.label.clone(),
+        cpus: common
+            .iter()
+            .filter_map(|cpu| {
+                let before = same_cpu(&from.report, cpu)?;
+                Some(cpus(before, same_cpu(&to.report, cpu)?))
+            })
+            .collect(),
+    };
+    let series = common.iter().map(|cpu| Series {
+        cpu: cpu.cpu.clone(),
+        analysis: cpu.analysis.clone(),
+        totals: versions
+            .iter()
+            .filter_map(|v| same_cpu(&v.report, cpu).map(figures))
+            .collect(),
+    });
+    let steps = if versions.len() > 2 {
+        versions
+            .iter()
+            .zip(later)
+            .map(|(a, b)| pair(a, b))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    Ok(Diff {
+        schema_version: DIFF_SCHEMA_VERSION,
+        versions: versions
+            .iter()
+            .map(|version| VersionInfo {
+                label: version.label.clone(),
+                command: version.report.program.command.clone(),
+                complete: version.report.program.complete,
+            })
+            .collect(),
+        warnings: warnings(versions, &common),
+        series: series.collect(),
+        overall: pair(first, last),
+        steps,
+    })
+}
+
+fn same_cpu<'r>(report: &'r Report, cpu: &CpuReport) -> Option<&'r CpuReport> {
+    report
+        .cpus
+        .iter()
+        .find(|other| other.cpu == cpu.cpu && other.analysis == cpu.analysis)
+}
+
+fn has(version: &Version) -> String {
+    let cpus: Vec<String> = version
+        .report
+        .cpus
+        .iter()
+        .map(|cpu| format!("{}/{}", cpu.cpu, cpu.analysis))
+        .collect();
+    let cpus = if cpus.is_empty() {
+        "none".to_owned()
+    } else {
+        cpus.join(", ")
+    };
+    format!("{} has {cpus}", version.label)
+}
+
+fn warnings(versions: &[Version], common: &[&CpuReport]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for version in versions {
+        let report = &version.report;
+        if !report.program.complete {
+            warnings.push(format!(
+                "the trace of {} is incomplete ({}): its figures cover what was received",
+                version.label, report.program.end
+            ));
+        }
+        let left: Vec<String> = report
+            .cpus
+            .iter()
+            .filter(|cpu| {
+                !common
+                    .iter()
+                    .any(|c| c.cpu == cpu.cpu && c.analysis == cpu.analysis)
+            })
+            .map(|cpu| format!("{}/{}", cpu.cpu, cpu.analysis))
+            .collect();
+        if !left.is_empty() {
+            warnings.push(format!(
+                "not compared, since not all versions have it: {} of {}",
+                left.join(", "),
+                version.label
+            ));
+        }
+    }
+    let Some((first, later)) = versions.split_first() else {
+        return warnings;
+    };
+    for version in later {
+        let (a, b) = (&first.report, &version.report);
+        if a.tool.version != b.tool.version {
+            warnings.push(format!(
+                "{} was made by mcad {} and {} by mcad {}: part of the change may be the models'",
+                first.label, a.tool.version, version.label, b.tool.version
+            ));
+        }
+        if a.program.end != b.program.end && a.program.complete && b.program.complete {
+            warnings.push(format!(
+                "{} ended with '{}' and {} with '{}': they may not have done the same work",
+                first.label, a.program.end, version.label, b.program.end
+            ));
+        }
+        for cpu in common {
+            if same_cpu(b, cpu).is_some_and(|other| other.parameters != cpu.parameters) {
+                warnings.push(format!(
+                    "the parameters of {} differ between {} and {}",
+                    cpu.cpu, first.label, version.label
+                ));
+            }
+        }
+    }
+    warnings
+}
+
+fn figures(cpu: &CpuReport) -> Figures {
+    Figures {
+        cycles: cpu.cycles,
+        instructions: cpu.instructions,
+        uops: cpu.uops,
+        ipc: cpu.ipc,
+        topdown: cpu.topdown,
+    }
+}
+
+/// H(P2)/H(P1) of two cycle counts.
+fn throughput(cycles: &Delta) -> Option<f64> {
+    (cycles.before > 0 && cycles.after > 0).then(|| cycles.before as f64 / cycles.after as f64)
+}
+
+fn cpus(before: &CpuReport, after: &CpuReport) -> CpuDiff {
+    let cycles = Delta::new(before.cycles, after.cycles);
+    let (functions, unattributed) = functions::deltas(before, after, &cycles);
+    CpuDiff {
+        cpu: after.cpu.clone(),
+        name: after.name.clone(),
+        analysis: after.analysis.clone(),
+        instructions: Delta::new(before.instructions, after.instructions),
+        uops: Delta::new(before.uops, after.uops),
+        ipc: [before.ipc, after.ipc],
+        differential_throughput: throughput(&cycles),
+        topdown: slots(&before.topdown, &after.topdown),
+        functions,
+        unattributed,
+        lines: lines::deltas(&before.blocks, &after.blocks),
+        regions: regions(&before.regions, &after.regions),
+        cycles,
+    }
+}
+
+fn slots(before: &TopDown, after: &TopDown) -> Vec<SlotDelta> {
+    if before.slots == 0 && after.slots == 0 {
+        return Vec::new();
+    }
+    let share = |part: u64, whole: u64| {
+        if whole == 0 {
+            0.0
+        } else {
+            part as f64 / whole as f64
+        }
+    };
+    [
+        ("retiring", before.retiring, after.retiring),
+        ("frontend", before.frontend, after.frontend),
+        (
+            "backend_memory",
+            before.backend_memory,
+            after.backend_memory,
+        ),
+        ("backend_core", before.backend_core, after.backend_core),
+        ("other", before.other, after.other),
+    ]
+    .into_iter()
+    .map(|(kind, a, b)| SlotDelta {
+        kind,
+        slots: Delta::new(a, b),
+        share: [share(a, before.slots), share(b, after.slots)],
+    })
+    .collect()
+}
+
+/// Regions by name; one that only one version has is compared with nothing.
+fn regions(before: &[RegionReport], after: &[RegionReport]) -> Vec<RegionDelta> {
+    let added = after
+        .iter()
+        .filter(|b| before.iter().all(|a| a.name != b.name))
+        .map(|b| (None, Some(b)));
+    before
+        .iter()
+        .map(|a| (Some(a), after.iter().find(|b| b.name == a.name)))
+        .chain(added)
+        .filter(|(a, b)| a != b)
+        .map(|(a, b)| {
+            let of = |count: fn(&RegionReport) -> u64| {
+                Delta::new(a.map_or(0, count), b.map_or(0, count))
+            };
+            let cycles = of(|r| r.cycles);
+            RegionDelta {
+                name: a.or(b).map_or_else(String::new, |r| r.name.clone()),
+                count: of(|r| r.count),
+                instructions: of(|r| r.instructions),
+                min: of(|r| r.min),
+                median: of(|r| r.median),
+                max: of(|r| r.max),
+                differential_throughput: throughput(&cycles),
+                cycles,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,218 @@
+//! Finds the functions of one version again in another.
+//!
+//! In this order, each function once: the same name and module; the same name in a module of the
+//! same family (`libLLVM-14.so.1` and `libLLVM.so.19.1`); the same name anywhere; the same name
+//! but for the suffix of a compiler's clone; and for functions without a name, whose places differ
+//! in every build, similar code: the pair that shares the largest part of its hottest blocks'
+//! hashes. What is left was added or removed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use mcad_core::report::FunctionReport;
+
+use super::MatchedBy;
+
+/// A function in one version or both.
+pub(super) struct Pair<'r> {
+    pub before: Option<&'r FunctionReport>,
+    pub after: Option<&'r FunctionReport>,
+    pub by: MatchedBy,
+}
+
+/// Least share of common blocks that makes code similar.
+const SIMILAR: f64 = 0.5;
+
+/// A hash that so many functions have says nothing and would make the search quadratic.
+const TOO_COMMON: usize = 64;
+
+/// Pairs all functions of two versions.
+pub(super) fn pairs<'r>(
+    before: &'r [FunctionReport],
+    after: &'r [FunctionReport],
+) -> Vec<Pair<'r>> {
+    let mut m = Matching {
+        before,
+        after,
+        partner: vec![None; before.len()],
+        taken: vec![false; after.len()],
+    };
+    m.by_key(MatchedBy::Name, |name, module| (name, module.to_owned()));
+    m.by_key(MatchedBy::Name, |name, module| (name, family(module)));
+    m.by_key(MatchedBy::Name, |name, _| (name, String::new()));
+    m.by_key(MatchedBy::Clone, |name, _| {
+        (without_clone_suffix(&name).to_owned(), String::new())
+    });
+    m.by_code();
+    m.finish()
+}
+
+struct Matching<'r> {
+    before: &'r [FunctionReport],
+    after: &'r [FunctionReport],
+    partner: Vec<Option<(usize, MatchedBy)>>,
+    taken: Vec<bool>,
+}
+
+/// A name to look for; functions without one have none. Code of a module outside all functions,
+/// `[module]`, is found by the module's family.
+fn name(f: &FunctionReport) -> Option<String> {
+    if f.is_unnamed() {
+        return None;
+    }
+    match f.name.strip_prefix('[').and_then(|n| n.strip_suffix(']')) {
+        Some(module) if module == f.module => Some(format!("[{}]", family(module))),
+        _ => Some(f.name.clone()),
+    }
+}
+
+impl<'r> Matching<'r> {
+    /// Pairs what has the same key, in the reports' order (most cycles first).
+    fn by_key(&mut self, by: MatchedBy, key: impl Fn(String, &str) -> (String, String)) {
+        let key = |f: &FunctionReport| name(f).map(|name| key(name, &f.module));
+        let mut places: HashMap<(String, String), Vec<usize>> = HashMap::new();
+        for (place, function) in self.after.iter().enumerate().rev() {
+            if !self.taken[place]
+                && let Some(key) = key(function)
+            {
+                places.entry(key).or_default().push(place);
+            }
+        }
+        for (function, partner) in self.before.iter().zip(&mut self.partner) {
+            if partner.is_none()
+                && let Some(places) = key(function).and_then(|key| places.get_mut(&key))
+                && let Some(place) = places.pop()
+            {
+                *partner = Some((place, by));
+                self.taken[place] = true;
+            }
+        }
+    }
+
+    fn by_code(&mut self) {
+        let mut holders: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, function) in self.after.iter().enumerate() {
+            if !self.taken[place] {
+                for hash in &function.fingerprint {
+                    holders.entry(hash).or_default().push(place);
+                }
+            }
+        }
+        let mut candidates = Vec::new();
+        for (from, function) in self.before.iter().enumerate() {
+            if self.partner[from].is_some() {
+                continue;
+            }
+            let mut shared: BTreeMap<usize, usize> = BTreeMap::new();
+            for hash in &function.fingerprint {
+                let places = holders.get(hash.as_str()).map_or(&[][..], Vec::as_slice);
+                if places.len() <= TOO_COMMON {
+                    for place in places {
+                        *shared.entry(*place).or_default() += 1;
+                    }
+                }
+            }
+            for (to, shared) in shared {
+                let all = function.fingerprint.len() + self.after[to].fingerprint.len() - shared;
+                let similar = shared as f64 / all.max(1) as f64;
+                if similar >= SIMILAR {
+                    let apart = function.cycles.abs_diff(self.after[to].cycles);
+                    candidates.push((similar, shared, apart, from, to));
+                }
+            }
+        }
+        // The best first: most alike, then most in common, then nearest in cycles.
+        candidates.sort_by(|a, b| {
+            b.0.total_cmp(&a.0)
+                .then(b.1.cmp(&a.1))
+                .then((a.2, a.3, a.4).cmp(&(b.2, b.3, b.4)))
+        });
+        for (.., from, to) in candidates {
+            if self.partner[from].is_none() && !self.taken[to] {
+                self.partner[from] = Some((to, MatchedBy::Code));
+                self.taken[to] = true;
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<Pair<'r>> {
+        let added = self
+            .after
+            .iter()
+            .zip(&self.taken)
+            .filter(|(_, taken)| !**taken)
+            .map(|(after, _)| Pair {
+                before: None,
+                after: Some(after),
+                by: MatchedBy::Nothing,
+            });
+        self.before
+            .iter()
+            .zip(&self.partner)
+            .map(|(before, partner)| Pair {
+                before: Some(before),
+                after: partner.and_then(|(place, _)| self.after.get(place)),
+                by: partner.map_or(MatchedBy::Nothing, |(_, by)| by),
+            })
+            .chain(added)
+            .collect()
+    }
+}
+
+/// A module's file name without its version: `libLLVM` of `libLLVM-14.so.1`.
+fn family(module: &str) -> String {
+    let name = module.split(".so").next().unwrap_or(module);
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-_".contains(c));
+    if name.is_empty() { module } else { name }.to_owned()
+}
+
+/// The name without what compilers append to clones and parts of a function.
+fn without_clone_suffix(name: &str) -> &str {
+    const SUFFIXES: &[&str] = &[
+        ".constprop",
+        ".isra",
+        ".part",
+        ".cold",
+        ".lto_priv",
+        ".llvm",
+        ".localalias",
+        ".warm",
+        " [clone ",
+    ];
+    let cut = SUFFIXES.iter().filter_map(|suffix| name.find(suffix)).min();
+    match cut {
+        Some(cut) if cut > 0 => &name[..cut],
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_of_two_versions_are_one_family() {
+        for (a, b) in [
+            ("libLLVM-14.so.1", "libLLVM.so.19.1"),
+            ("libstdc++.so.6.0.30", "libstdc++.so.6"),
+            ("clang-14", "clang-19"),
+        ] {
+            assert_eq!(family(a), family(b));
+        }
+        assert_ne!(family("libc.so.6"), family("libm.so.6"));
+        assert_eq!(family("7z"), "7z");
+        assert_eq!(family("123"), "123");
+    }
+
+    #[test]
+    fn clones_lose_their_suffix() {
+        for name in [
+            "f.constprop.0",
+            "f.part.3.cold",
+            "f [clone .isra.0]",
+            "f.llvm.123",
+        ] {
+            assert_eq!(without_clone_suffix(name), "f");
+        }
+        assert_eq!(without_clone_suffix("a::b<c>"), "a::b<c>");
+    }
+}

@@ -1,0 +1,244 @@
+//! Comparisons of reports made by hand.
+
+use mcad_core::report::{BlockReport, FunctionReport, RegionReport, Report};
+
+use super::*;
+use crate::Style;
+use crate::sample::report;
+
+fn function(name: &str, module: &str, cycles: u64, fingerprint: &[&str]) -> FunctionReport {
+    FunctionReport {
+        name: name.into(),
+        module: module.into(),
+        cycles,
+        instructions: cycles * 2,
+        uops: cycles * 2,
+        fingerprint: fingerprint.iter().map(|hash| (*hash).to_owned()).collect(),
+    }
+}
+
+/// A report of one CPU whose functions have all cycles but `rest`.
+fn version(label: &str, functions: Vec<FunctionReport>, rest: u64) -> Version {
+    let mut report: Report = report();
+    report.cpus.truncate(1);
+    let cpu = &mut report.cpus[0];
+    cpu.cycles = functions.iter().map(|f| f.cycles).sum::<u64>() + rest;
+    cpu.functions = functions;
+    cpu.regions.clear();
+    cpu.blocks.clear();
+    Version {
+        label: label.into(),
+        report,
+    }
+}
+
+fn check_sum(cpu: &CpuDiff) {
+    let listed: i128 = cpu.functions.iter().map(|f| f.cycles.delta).sum();
+    assert_eq!(listed + cpu.unattributed.delta, cpu.cycles.delta);
+}
+
+fn text(diff: &Diff) -> String {
+    let mut out = Vec::new();
+    text::write(diff, Style::plain(), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn before() -> Version {
+    version(
+        "old.json",
+        vec![
+            function("parse", "prog", 500, &[]),
+            function("emit.constprop.0", "prog", 200, &[]),
+            function("same", "libc.so.6", 100, &[]),
+            function("prog+0x1100", "prog", 90, &["a", "b", "c"]),
+            function("prog+0x1900", "prog", 80, &["x"]),
+            function("gone", "prog", 40, &[]),
+            function("[libx.so.1]", "libx.so.1", 10, &[]),
+        ],
+        7,
+    )
+}
+
+fn after() -> Version {
+    version(
+        "new.json",
+        vec![
+            function("parse", "prog2", 450, &[]),
+            function("emit", "prog2", 300, &[]),
+            function("same", "libc.so.6", 100, &[]),
+            function("prog2+0x2200", "prog2", 120, &["a", "b", "d"]),
+            function("prog2+0x2900", "prog2", 70, &["y"]),
+            function("fresh<script>", "prog2", 60, &[]),
+            function("[libx.so.2]", "libx.so.2", 15, &[]),
+        ],
+        3,
+    )
+}
+
+#[test]
+fn functions_are_found_again_and_deltas_add_up() {
+    let diff = compare(&[before(), after()]).unwrap();
+    let cpu = &diff.overall.cpus[0];
+    check_sum(cpu);
+    let by = |name: &str| cpu.functions.iter().find(|f| f.name == name).unwrap();
+    assert_eq!(by("parse").matched_by, MatchedBy::Name);
+    assert_eq!(by("emit").matched_by, MatchedBy::Clone);
+    assert_eq!(by("prog2+0x2200").matched_by, MatchedBy::Code);
+    assert_eq!(
+        by("prog2+0x2200").previous_name.as_deref(),
+        Some("prog+0x1100")
+    );
+    assert_eq!(by("[libx.so.2]").cycles.delta, 5);
+    assert_eq!(by("prog2+0x2900").status, Status::Added);
+    assert_eq!(by("prog+0x1900").status, Status::Removed);
+    assert_eq!(by("gone").status, Status::Removed);
+    assert_eq!(by("fresh<script>").status, Status::Added);
+    assert!(cpu.functions.iter().all(|f| f.name != "same"));
+    let sizes: Vec<i128> = cpu.functions.iter().map(|f| f.cycles.delta.abs()).collect();
+    assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
+    let ratio = cpu.differential_throughput.unwrap();
+    assert!((ratio - 1027.0 / 1118.0).abs() < 1e-12);
+    insta::assert_snapshot!(text(&diff));
+}
+
+#[test]
+fn equal_versions_have_no_difference() {
+    let mut other = before();
+    other.report.run.seconds = 99.0;
+    let diff = compare(&[before(), other]).unwrap();
+    assert!(diff.is_empty());
+    assert!(text(&diff).starts_with("no difference"));
+    assert_eq!(diff.overall.cpus[0].differential_throughput, Some(1.0));
+    let versions = [before(), before()];
+    assert_eq!(diff.regressions(0.0, &[], &versions).unwrap(), []);
+}
+
+#[test]
+fn sums_hold_even_where_functions_exceed_the_total() {
+    let mut broken = after();
+    broken.report.cpus[0].cycles = 1;
+    let diff = compare(&[before(), broken]).unwrap();
+    check_sum(&diff.overall.cpus[0]);
+}
+
+#[test]
+fn several_versions_are_compared_in_a_row_and_as_a_whole() {
+    let versions = [before(), after(), before()];
+    let diff = compare(&versions).unwrap();
+    assert_eq!(diff.steps.len(), 2);
+    assert!(diff.overall.cpus[0].is_empty() && !diff.is_empty());
+    for step in &diff.steps {
+        check_sum(&step.cpus[0]);
+    }
+    assert_eq!(diff.series[0].totals.len(), 3);
+    let mut svg = Vec::new();
+    svg::write(&diff, &mut svg).unwrap();
+    let svg = String::from_utf8(svg).unwrap();
+    assert_eq!(svg.matches("<circle").count(), 3);
+}
+
+#[test]
+fn regressions_look_at_totals_regions_and_what_is_watched() {
+    let (mut a, mut b) = (before(), after());
+    let region = |cycles| RegionReport {
+        name: "hot".into(),
+        count: 1,
+        cycles,
+        instructions: 5,
+        min: cycles,
+        median: cycles,
+        max: cycles,
+    };
+    a.report.cpus[0].regions = vec![region(100)];
+    b.report.cpus[0].regions = vec![region(120)];
+    let versions = [a, b];
+    let diff = compare(&versions).unwrap();
+    let names = |threshold: f64, watch: &[&str]| -> Vec<String> {
+        let watch: Vec<String> = watch.iter().map(|name| (*name).to_owned()).collect();
+        let found = diff.regressions(threshold, &watch, &versions).unwrap();
+        found.into_iter().map(|r| r.what).collect()
+    };
+    assert_eq!(names(0.05, &[]), ["total", "hot"]);
+    assert_eq!(names(0.10, &[]), ["hot"]);
+    assert_eq!(names(0.20, &[]), Vec::<String>::new());
+    assert_eq!(names(0.0, &["parse", "same"]), Vec::<String>::new());
+    assert_eq!(names(0.0, &["emit"]), ["emit"]);
+    let unknown = diff.regressions(0.0, &["nobody".into()], &versions);
+    assert!(matches!(unknown, Err(DiffError::NothingToWatch { .. })));
+}
+
+#[test]
+fn reports_of_different_cpus_are_refused_by_name() {
+    let mut other = after();
+    other.report.cpus[0].cpu = "zen3".into();
+    let message = compare(&[before(), other]).unwrap_err().to_string();
+    assert!(message.contains("skl/pipeline") && message.contains("zen3/pipeline"));
+    assert!(matches!(compare(&[before()]), Err(DiffError::TooFew)));
+}
+
+#[test]
+fn what_does_not_compare_is_told() {
+    let mut other = after();
+    other.report.program.complete = false;
+    other.report.tool.version = "9.9.9".into();
+    other.report.cpus[0].parameters = serde_json::json!({"ports": 99});
+    let diff = compare(&[before(), other]).unwrap();
+    for part in ["incomplete", "9.9.9", "parameters"] {
+        assert!(diff.warnings.iter().any(|w| w.contains(part)), "{part}");
+    }
+}
+
+#[test]
+fn lines_are_compared_where_they_are_known() {
+    let block = |line: &str, cycles| BlockReport {
+        address: "0x1000".into(),
+        symbol: "parse+0x10".into(),
+        module: "prog".into(),
+        line: Some(line.into()),
+        executions: 1,
+        instructions: 1,
+        cycles,
+        code: Vec::new(),
+    };
+    let (mut a, mut b) = (before(), after());
+    a.report.cpus[0].blocks = vec![block("p.c:1", 10), block("p.c:1", 5), block("p.c:2", 9)];
+    b.report.cpus[0].blocks = vec![block("p.c:1", 40), block("p.c:2", 9)];
+    let diff = compare(&[a, b]).unwrap();
+    let lines = &diff.overall.cpus[0].lines;
+    assert_eq!(lines.len(), 1);
+    assert_eq!(
+        (lines[0].line.as_str(), lines[0].cycles.delta),
+        ("p.c:1", 25)
+    );
+    assert_eq!(lines[0].function, "parse");
+}
+
+#[test]
+fn hostile_names_stay_text_in_every_form() {
+    let hostile = "x\x1b[2J|<img src=x>`\n@team";
+    let mut b = after();
+    b.report.cpus[0].functions[0].name = hostile.into();
+    b.label = hostile.into();
+    let versions = [before(), b.clone(), b];
+    let diff = compare(&versions).unwrap();
+    assert!(!text(&diff).contains('\x1b'));
+    let mut out = Vec::new();
+    markdown::write(&diff, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(!text.contains("<img") && !text.contains('@') && !text.contains('\x1b'));
+    for row in text.lines().filter(|line| line.contains("img")) {
+        assert!(row.starts_with(['|', '#']), "{row}");
+    }
+    let mut out = Vec::new();
+    svg::write(&diff, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(!text.contains("<img") && !text.contains('\x1b'));
+    let mut out = Vec::new();
+    json::write(&diff, &mut out).unwrap();
+    serde_json::from_slice::<serde_json::Value>(&out).unwrap();
+    let mut out = Vec::new();
+    benchmark::write(&diff, &versions, &mut out).unwrap();
+    let entries: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(entries[0]["unit"], "cycles");
+    assert_eq!(entries[0]["value"], diff.series[0].totals[2].cycles);
+}

@@ -1,0 +1,301 @@
+//! The comparison for the terminal. What is cut off for length is summed up in one line, so that
+//! the functions' figures add up to the total here too. Foreign names are escaped.
+
+use std::io::{self, Write};
+
+use super::{Comparison, CpuDiff, Delta, Diff, FunctionDelta, MatchedBy, Status};
+use crate::escape::escape;
+use crate::layout::{Align, Table, grouped};
+use crate::style::{Paint, Style};
+
+/// Rows of the longer tables.
+const ROWS: usize = 25;
+
+/// Writes the comparison.
+///
+/// # Errors
+/// What the output says.
+pub fn write(diff: &Diff, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    for warning in &diff.warnings {
+        let warning = format!("note: {}", escape(warning));
+        writeln!(out, "{}", style.paint(Paint::Warning, warning))?;
+    }
+    if diff.is_empty() {
+        return writeln!(
+            out,
+            "no difference in cycles, instructions, µops or functions"
+        );
+    }
+    if !diff.steps.is_empty() {
+        series(diff, style, out)?;
+    }
+    comparison(&diff.overall, style, out)
+}
+
+fn series(diff: &Diff, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    for series in &diff.series {
+        let title = format!(
+            "{}/{} over {} versions",
+            series.cpu,
+            series.analysis,
+            series.totals.len()
+        );
+        writeln!(out, "{}", style.paint(Paint::Heading, escape(&title)))?;
+        let mut table = Table::new([
+            ("cycles", Align::Right),
+            ("to previous", Align::Right),
+            ("to first", Align::Right),
+            ("instructions", Align::Right),
+            ("IPC", Align::Right),
+            ("version", Align::Left),
+        ]);
+        let first = series.totals.first().map_or(0, |f| f.cycles);
+        let mut previous = first;
+        for (figures, version) in series.totals.iter().zip(&diff.versions) {
+            table.row(vec![
+                grouped(figures.cycles),
+                relative(&Delta::new(previous, figures.cycles)),
+                relative(&Delta::new(first, figures.cycles)),
+                grouped(figures.instructions),
+                format!("{:.3}", figures.ipc),
+                escape(&version.label).into_owned(),
+            ]);
+            previous = figures.cycles;
+        }
+        table.write(style, out)?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn comparison(c: &Comparison, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{} → {}", escape(&c.from), escape(&c.to))?;
+    for cpu in &c.cpus {
+        let title = format!("\n{} ({}, {})", cpu.cpu, cpu.name, cpu.analysis);
+        let title: Vec<_> = title.split('\n').map(escape).collect();
+        writeln!(out, "{}", style.paint(Paint::Heading, title.join("\n")))?;
+        if cpu.is_empty() {
+            writeln!(out, "  no difference")?;
+            continue;
+        }
+        totals(cpu, style, out)?;
+        slots(cpu, style, out)?;
+        functions(cpu, style, out)?;
+        lines(cpu, style, out)?;
+        regions(cpu, style, out)?;
+    }
+    Ok(())
+}
+
+fn totals(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = Table::new([
+        ("", Align::Left),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("change", Align::Right),
+        ("", Align::Right),
+    ]);
+    for (name, delta) in [
+        ("cycles", &cpu.cycles),
+        ("instructions", &cpu.instructions),
+        ("µops", &cpu.uops),
+    ] {
+        table.row(vec![
+            name.to_owned(),
+            grouped(delta.before),
+            grouped(delta.after),
+            signed(delta.delta),
+            relative(delta),
+        ]);
+    }
+    let [before, after] = cpu.ipc;
+    table.row(vec![
+        "IPC".to_owned(),
+        format!("{before:.3}"),
+        format!("{after:.3}"),
+        format!("{:+.3}", after - before),
+    ]);
+    table.write(style, out)?;
+    if let Some(throughput) = cpu.differential_throughput {
+        writeln!(
+            out,
+            "  differential throughput H(after)/H(before): {throughput:.4}"
+        )?;
+    }
+    Ok(())
+}
+
+fn slots(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if cpu.topdown.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{}", style.paint(Paint::Heading, "  Issue slots"))?;
+    let mut table = Table::new([
+        ("", Align::Left),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("slots", Align::Right),
+    ]);
+    for slot in &cpu.topdown {
+        let [before, after] = slot.share;
+        table.row(vec![
+            slot.kind.replace('_', " "),
+            format!("{:.1} %", before * 100.0),
+            format!("{:.1} %", after * 100.0),
+            signed(slot.slots.delta),
+        ]);
+    }
+    table.write(style, out)
+}
+
+fn functions(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if cpu.functions.is_empty() && !cpu.unattributed.changed() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{}",
+        style.paint(Paint::Heading, "  Functions by change of cycles")
+    )?;
+    let mut table = Table::new([
+        ("change", Align::Right),
+        ("share", Align::Right),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("", Align::Left),
+        ("function", Align::Left),
+    ]);
+    let total = cpu.cycles.delta;
+    for f in cpu.functions.iter().take(ROWS) {
+        table.row(vec![
+            signed(f.cycles.delta),
+            share(f.cycles.delta, total),
+            grouped(f.cycles.before),
+            grouped(f.cycles.after),
+            status(f).to_owned(),
+            function(f),
+        ]);
+    }
+    let rest = cpu.functions.get(ROWS..).unwrap_or(&[]);
+    if !rest.is_empty() {
+        let sum = rest.iter().map(|f| f.cycles.delta).sum();
+        let name = format!("{} more functions (--json lists all)", rest.len());
+        table.row(sum_row(sum, total, name));
+    }
+    if cpu.unattributed.changed() {
+        let sum = cpu.unattributed.delta;
+        table.row(sum_row(sum, total, "outside all functions".to_owned()));
+    }
+    table.row(sum_row(total, total, "total".to_owned()));
+    table.write(style, out)
+}
+
+fn sum_row(sum: i128, total: i128, name: String) -> Vec<String> {
+    let none = String::new;
+    vec![signed(sum), share(sum, total), none(), none(), none(), name]
+}
+
+fn lines(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if cpu.lines.is_empty() {
+        return Ok(());
+    }
+    let title = "  Source lines by change of cycles (of the hottest blocks)";
+    writeln!(out, "{}", style.paint(Paint::Heading, title))?;
+    let mut table = Table::new([
+        ("change", Align::Right),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("line", Align::Left),
+        ("function", Align::Left),
+    ]);
+    for line in cpu.lines.iter().take(ROWS) {
+        table.row(vec![
+            signed(line.cycles.delta),
+            grouped(line.cycles.before),
+            grouped(line.cycles.after),
+            escape(&line.line).into_owned(),
+            escape(&line.function).into_owned(),
+        ]);
+    }
+    table.write(style, out)
+}
+
+fn regions(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if cpu.regions.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{}", style.paint(Paint::Heading, "  Regions"))?;
+    let mut table = Table::new([
+        ("cycles before", Align::Right),
+        ("after", Align::Right),
+        ("", Align::Right),
+        ("count", Align::Right),
+        ("median", Align::Right),
+        ("H ratio", Align::Right),
+        ("region", Align::Left),
+    ]);
+    for r in &cpu.regions {
+        table.row(vec![
+            grouped(r.cycles.before),
+            grouped(r.cycles.after),
+            relative(&r.cycles),
+            signed(r.count.delta),
+            signed(r.median.delta),
+            r.differential_throughput
+                .map_or_else(String::new, |h| format!("{h:.4}")),
+            escape(&r.name).into_owned(),
+        ]);
+    }
+    table.write(style, out)
+}
+
+/// `added`, `removed`, or how it was found again if not by its name.
+pub(super) fn status(f: &FunctionDelta) -> &'static str {
+    match (f.status, f.matched_by) {
+        (Status::Added, _) => "added",
+        (Status::Removed, _) => "removed",
+        (Status::Changed, MatchedBy::Code) => "by code",
+        (Status::Changed, MatchedBy::Clone) => "by clone",
+        (Status::Changed, MatchedBy::Name | MatchedBy::Nothing) => "",
+    }
+}
+
+fn function(f: &FunctionDelta) -> String {
+    let name = escape(&f.name);
+    let mut text = match &f.previous_name {
+        Some(previous) => format!("{name} (was {})", escape(previous)),
+        None => name.into_owned(),
+    };
+    if !f.module.is_empty() && !f.name.contains(&f.module) {
+        text.push_str(&format!("  [{}]", escape(&f.module)));
+    }
+    text
+}
+
+/// `+1,234`, `-5`, `0`.
+pub(super) fn signed(delta: i128) -> String {
+    let size = u64::try_from(delta.unsigned_abs()).unwrap_or(u64::MAX);
+    let sign = match delta {
+        0 => "",
+        d if d < 0 => "-",
+        _ => "+",
+    };
+    format!("{sign}{}", grouped(size))
+}
+
+/// `+5.00 %`; `new` out of nothing.
+pub(super) fn relative(delta: &Delta) -> String {
+    match delta.relative {
+        Some(relative) => format!("{:+.2} %", relative * 100.0),
+        None if delta.delta > 0 => "new".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// Part of the total change.
+pub(super) fn share(part: i128, total: i128) -> String {
+    if total == 0 {
+        return String::new();
+    }
+    format!("{:.1} %", part as f64 * 100.0 / total as f64)
+}

@@ -1,0 +1,124 @@
+//! A report made by hand, for the tests of all views.
+
+use mcad_core::report::{
+    BlockReport, CpuReport, FunctionReport, PortUse, Program, RegionReport, Report, RunInfo,
+    ThreadReport, Tool, TopDown, TraceStats, Unknown, UnknownForm,
+};
+
+fn cpu(name: &str, cycles: u64) -> CpuReport {
+    CpuReport {
+        cpu: name.into(),
+        name: format!("Model {name}"),
+        analysis: "pipeline".into(),
+        instructions: 1_500_000,
+        uops: 1_700_000,
+        cycles,
+        ipc: 1_500_000.0 / cycles as f64,
+        topdown: TopDown {
+            slots: cycles * 4,
+            retiring: cycles * 2,
+            frontend: cycles / 2,
+            backend_memory: cycles / 2,
+            backend_core: cycles / 2,
+            other: cycles / 2,
+        },
+        ports: vec![
+            PortUse {
+                port: "0".into(),
+                uops: cycles / 2,
+            },
+            PortUse {
+                port: "A".into(),
+                uops: cycles / 4,
+            },
+        ],
+        threads: vec![ThreadReport {
+            thread: 0,
+            instructions: 1_500_000,
+            cycles,
+        }],
+        functions: vec![
+            FunctionReport {
+                name: "compress\x1b[2J".into(),
+                module: "gzip".into(),
+                cycles: cycles / 2,
+                instructions: 1_000_000,
+                uops: 1_100_000,
+                fingerprint: Vec::new(),
+            },
+            FunctionReport {
+                name: "std::vec<unsigned long, std::allocator<unsigned long>>::a_rather_long_name_of_a_member(unsigned long)".into(),
+                module: "libstdc++.so.6".into(),
+                cycles: cycles / 4,
+                instructions: 400_000,
+                uops: 500_000,
+                fingerprint: Vec::new(),
+            },
+        ],
+        blocks: vec![BlockReport {
+            address: "0x4000001000".into(),
+            symbol: "compress+0x10".into(),
+            module: "gzip".into(),
+            line: Some("deflate.c:42".into()),
+            executions: 100_000,
+            instructions: 2,
+            cycles: cycles / 2,
+            code: vec!["add rax, rbx".into(), "jne short 0000004000001000h".into()],
+        }],
+        regions: vec![RegionReport {
+            name: "longest_match".into(),
+            count: 10,
+            cycles: 1000,
+            instructions: 2000,
+            min: 90,
+            median: 100,
+            max: 130,
+        }],
+        unknown_instructions: Unknown::default(),
+        parameters: serde_json::Value::Null,
+    }
+}
+
+pub(crate) fn report() -> Report {
+    Report {
+        schema_version: 1,
+        tool: Tool {
+            name: "mcad".into(),
+            version: "1.2.3".into(),
+        },
+        program: Program {
+            command: vec!["gzip".into(), "-k".into(), "file\u{202e}".into()],
+            arch: "x86_64".into(),
+            end: "exited 0".into(),
+            complete: true,
+            modules: Vec::new(),
+        },
+        trace: TraceStats {
+            instructions: 1_500_000,
+            blocks_executed: 300_000,
+            memory_accesses: 500_000,
+            records: 800_000,
+            distinct_blocks: 1200,
+            threads: 1,
+            ..TraceStats::default()
+        },
+        cpus: vec![cpu("skl", 1_000_000), cpu("glc", 600_000)],
+        unknown_instructions: Unknown {
+            count: 12,
+            approximated: 3,
+            forms: vec![UnknownForm {
+                form: "vpdpbusd xmm, xmm, xmm".into(),
+                treatment: "unknown".into(),
+                cpu: "skl".into(),
+                count: 12,
+            }],
+        },
+        notes: vec!["region 'nowhere' was never found".into()],
+        run: RunInfo {
+            seconds: 0.5,
+            instructions_per_second: 3e6,
+            peak_memory_bytes: 64 << 20,
+            source: "qemu".into(),
+        },
+    }
+}
