@@ -110,6 +110,12 @@ impl AnalysisArgs {
         Ok(args)
     }
 
+    /// Whether any of the options was given.
+    #[must_use]
+    pub fn given(&self) -> bool {
+        !self.to_pairs().is_empty()
+    }
+
     /// Whether memory accesses are wanted at all.
     #[must_use]
     pub fn memory(&self) -> bool {

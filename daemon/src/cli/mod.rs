@@ -8,6 +8,7 @@ mod block;
 mod completions;
 mod cpus;
 mod daemon;
+mod diff;
 mod doctor;
 mod eval;
 pub mod exit;
@@ -18,6 +19,7 @@ mod output;
 mod progress;
 mod record;
 mod replay;
+mod report_file;
 pub mod run;
 mod signals;
 mod status;
@@ -49,6 +51,8 @@ enum Command {
     Replay(replay::Args),
     /// Show a JSON report
     View(view::Args),
+    /// Compare two or more JSON reports, or the runs of two or more commands
+    Diff(diff::Args),
     /// Serve sessions to other processes and machines
     Daemon(daemon::Args),
     /// Show a daemon's sessions
@@ -99,6 +103,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Record(args) => return record::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::View(args) => view::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Daemon(args) => {
             init_logging("info");
             daemon::run(&args)

@@ -1,12 +1,13 @@
 //! `mcad-run [OPTIONS] -- CMD ARGS…`: run a program under QEMU and predict its cycles.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use mcad_broker_abi::{BrokerSession, Config};
 use mcad_broker_qemu::program;
+use mcad_core::report::Report;
 use mcad_proto::event::EndReason;
 
 use super::analysis::AnalysisArgs;
@@ -129,6 +130,38 @@ pub(super) fn trace(
     let outcome = launch.run(&mut source, recorder);
     let whole = settle(&outcome, output);
     ending(&outcome.end, whole)
+}
+
+/// Runs one command and gives its report, as `mcad-run` would write it.
+///
+/// # Errors
+/// When the command cannot be run or its analysis is not complete.
+pub(super) fn report_of(
+    command: &[OsString],
+    qemu: Option<&Path>,
+    args: &AnalysisArgs,
+    quiet: bool,
+) -> anyhow::Result<Report> {
+    let program = TraceArgs {
+        qemu: qemu.map(Path::to_owned),
+        command: command.to_vec(),
+    };
+    program.check_program().map_err(|(_, error)| error)?;
+    let launch = Launch {
+        analysis: Some(args.resolve()?),
+        record: None,
+        source_name: "qemu".to_owned(),
+        quiet,
+    };
+    let mut source = program.open(args.memory())?;
+    let outcome = launch.run(&mut source, None);
+    if let Some(failure) = outcome.failure {
+        return Err(failure.into());
+    }
+    match outcome.end {
+        EndReason::ProducerDied(what) | EndReason::Truncated(what) => bail!("{what}"),
+        _ => outcome.report.context("the session gave no report"),
+    }
 }
 
 /// The exit status after a session.
