@@ -20,8 +20,8 @@ use rustc_hash::FxHashMap;
 use self::core::Core;
 use crate::machine::CpuModel;
 use crate::report::{Module, Report, TraceStats};
-use dictionary::Dictionary;
-use execution::{Assembler, BadRecord};
+use dictionary::{Block, Dictionary};
+use execution::{Assembler, BadRecord, Execution};
 
 /// Which analysis runs over the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,6 +108,15 @@ const MAX_THREADS: usize = 4096;
 struct Executed {
     times: u64,
     instructions: u64,
+}
+
+/// Counts an execution for its block.
+#[inline]
+fn count(executed: &mut [Executed], execution: &Execution) {
+    if let Some(e) = executed.get_mut(execution.block.0 as usize) {
+        e.times += 1;
+        e.instructions += (execution.end - execution.first) as u64;
+    }
 }
 
 /// A running simulation.
@@ -247,11 +256,8 @@ impl Simulation {
         let Some(assembler) = threads.get_mut(&stream) else {
             return Ok(());
         };
-        let mut emit = |block: &dictionary::Block, execution: &execution::Execution| {
-            if let Some(e) = executed.get_mut(execution.block.0 as usize) {
-                e.times += 1;
-                e.instructions += (execution.end - execution.first) as u64;
-            }
+        let mut emit = |block: &Block, execution: &Execution| {
+            count(executed, execution);
             for core in cores.iter_mut() {
                 core.execute(stream, block, execution, memory, regions, dictionary);
             }
@@ -288,11 +294,8 @@ impl Simulation {
             regions,
             ..
         } = self;
-        let mut emit = |block: &dictionary::Block, execution: &execution::Execution| {
-            if let Some(e) = executed.get_mut(execution.block.0 as usize) {
-                e.times += 1;
-                e.instructions += (execution.end - execution.first) as u64;
-            }
+        let mut emit = |block: &Block, execution: &Execution| {
+            count(executed, execution);
             for core in cores.iter_mut() {
                 core.execute(stream, block, execution, memory, regions, dictionary);
             }
