@@ -5,12 +5,17 @@
 //! get into each other's way (a chain that misses its port, bursts from the front end), and the
 //! largest bound is named as the nearest.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::dependencies::{Chain, uops_of};
 use super::{Block, Mode};
 use crate::isa::program::flag;
 use crate::machine::table::PortSet;
+use crate::pipeline::feed::Feed;
+use crate::pipeline::inst::Inst;
+use crate::pipeline::predecode::Predecoder;
 
 /// How near, relative to the prediction, a bound must be to be the bottleneck.
 pub const TOLERANCE: f64 = 0.02;
@@ -31,7 +36,7 @@ pub enum Part {
     Issue,
     /// Execution ports.
     Ports,
-    /// The unit for divisions and square roots.
+    /// The unit for divisions and square roots, and forms that do not overlap.
     Divider,
     /// The longest loop-carried chain.
     Dependencies,
@@ -110,65 +115,66 @@ fn executed(block: &Block) -> impl Iterator<Item = (u32, &crate::isa::program::I
         .map(|(n, i)| (n as u32, i))
 }
 
-/// Instructions per predecode block, in all places that the block can have in it.
+/// The predecoder on its own, over all places that the block can have in its blocks of bytes.
 fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
     let p = &block.model.core.frontend;
     let bytes = u64::from(p.predecode_block_bytes);
-    let rounds = match mode {
-        Mode::Loop => 1,
-        _ => bytes / gcd(bytes, block.length),
+    let looped = mode == Mode::Loop;
+    let rounds = if looped {
+        1
+    } else {
+        bytes / gcd(bytes, block.length)
     };
-    let (mut cycles, mut prefixes) = (0u64, 0u64);
-    let (mut in_block, mut lcp, mut window, mut before) = (0u64, 0u64, None, 1u64);
-    let width = u64::from(p.predecode_width);
-    let mut finish = |in_block: u64, lcp: u64, before: &mut u64| {
-        if in_block > 0 || lcp > 0 {
-            let own = in_block.div_ceil(width).max(1);
-            let stall = (u64::from(p.lcp_stall) * lcp).saturating_sub(before.saturating_sub(1));
-            *before = own;
-            cycles += own + stall;
-            prefixes += stall;
-        }
-    };
-    let mut at = 0u64;
-    for _ in 0..rounds {
-        for (instr, decoded) in block.program.instrs.iter().zip(&block.decoded) {
-            let length = decoded.bytes.len() as u64;
-            let last = (at + length - 1) / bytes;
-            if window != Some(last) {
-                finish(in_block, lcp, &mut before);
-                (in_block, lcp, window) = (0, 0, Some(last));
-            }
-            in_block += 1;
-            lcp += u64::from(instr.is(flag::LCP));
-            at += length;
-        }
-        if mode == Mode::Loop {
-            finish(in_block, lcp, &mut before);
-            (in_block, lcp, window) = (0, 0, None);
+    let mut feed = Feed::new(&block.model, false);
+    let count = block.decoded.len() as u64;
+    // The first period only fills the queues; short blocks get more periods to even out what lies
+    // at the ends. Two more iterations follow, so that there is always something to look at.
+    let periods = 1 + (2000 / (rounds * count)).clamp(1, 32);
+    for round in 0..periods * rounds + 2 {
+        let mut address = if looped { 0 } else { round * block.length };
+        for (n, decoded) in block.decoded.iter().enumerate() {
+            let mut inst = Inst::new(n as u32, address);
+            inst.taken = looped && n as u64 + 1 == count;
+            address += decoded.bytes.len() as u64;
+            feed.push_straight(inst, &[]);
         }
     }
-    finish(in_block, lcp, &mut before);
-    let evidence = if prefixes > 0 {
+    let mut predecoder = Predecoder::default();
+    let mut clock = 0u64;
+    let mut until = |number: u64| {
+        // A cycle per instruction and its stalls at most.
+        let most = clock + (number + 1) * u64::from(p.lcp_stall + 2);
+        while predecoder.queued < number && clock < most {
+            predecoder.cycle(clock, &block.program, p, &mut feed, 0);
+            clock += 1;
+        }
+        clock
+    };
+    let half = until(rounds * count);
+    let whole = until(periods * rounds * count);
+    let prefixes: Vec<u32> = (0u32..)
+        .zip(&block.program.instrs)
+        .filter(|(_, i)| i.is(flag::LCP))
+        .map(|(n, _)| n)
+        .collect();
+    let evidence = if prefixes.is_empty() {
         format!(
-            "{} bytes of code in blocks of {bytes}, {:.2} cycles of them stalls for \
-             length-changing prefixes",
-            block.length,
-            prefixes as f64 / rounds as f64
+            "{count} instructions in {} bytes, at most {} a cycle and {bytes} bytes at a time",
+            block.length, p.predecode_width
         )
     } else {
         format!(
-            "{} instructions in {} bytes, at most {width} a cycle and {bytes} bytes at a time",
-            block.decoded.len(),
-            block.length
+            "{} length-changing prefixes stall it for {} cycles each",
+            prefixes.len(),
+            p.lcp_stall
         )
     };
     Limit {
         part: Part::Predecoder,
-        cycles: cycles as f64 / rounds as f64,
+        cycles: (whole - half) as f64 / (rounds * (periods - 1)) as f64,
         used: delivery.decoders,
         evidence,
-        instructions: Vec::new(),
+        instructions: prefixes,
     }
 }
 
@@ -368,11 +374,29 @@ fn divider(block: &Block) -> Option<Limit> {
             instructions.push(n);
         }
     }
+    // Forms that start only every so many cycles.
+    let mut forms: BTreeMap<u32, (u32, Vec<u32>)> = BTreeMap::new();
+    for (n, instr) in executed(block).filter(|(_, i)| i.throughput > 0) {
+        let form = forms.entry(instr.form).or_default();
+        form.0 += u32::from(instr.throughput);
+        form.1.push(n);
+    }
+    let mut evidence = format!("{} instructions keep it busy", instructions.len());
+    if let Some((_, (sum, of_form))) = forms.into_iter().max_by_key(|(_, (sum, _))| *sum)
+        && sum > cycles
+    {
+        cycles = sum;
+        evidence = format!(
+            "{} instructions of a form that does not overlap",
+            of_form.len()
+        );
+        instructions = of_form;
+    }
     (cycles > 0).then(|| Limit {
         part: Part::Divider,
         cycles: f64::from(cycles),
         used: true,
-        evidence: format!("{} instructions keep it busy", instructions.len()),
+        evidence,
         instructions,
     })
 }

@@ -1,0 +1,342 @@
+//! Blocks whose throughput follows from the parameters: one sweep per part of the core, on all
+//! CPUs.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use mcad_core::block::bottleneck::Part;
+use mcad_core::block::detail::Detail;
+use mcad_core::block::{Block, Init, Mode, Options};
+use mcad_core::machine::params::{PortChoice, Slots};
+use mcad_core::machine::{self, CpuModel, cpu};
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<char> = hex.chars().filter(|c| !c.is_whitespace()).collect();
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap())
+        .collect()
+}
+
+fn models() -> impl Iterator<Item = Arc<CpuModel>> {
+    machine::cpus().iter().map(|c| cpu(c.name).unwrap())
+}
+
+fn options(mode: Mode) -> Options {
+    Options {
+        mode,
+        init: Init::Distinct,
+    }
+}
+
+fn cycles(model: &Arc<CpuModel>, mode: Mode, hex: &str) -> f64 {
+    Block::new(model, &bytes(hex))
+        .unwrap()
+        .predict(options(mode))
+        .cycles
+}
+
+fn explain(model: &Arc<CpuModel>, mode: Mode, hex: &str) -> Detail {
+    let block = Block::new(model, &bytes(hex)).unwrap();
+    block.explain(options(mode), 2, &|i| i.to_string())
+}
+
+fn limit(detail: &Detail, part: Part) -> f64 {
+    let found = detail.limits.iter().find(|l| l.part == part);
+    found.map_or(0.0, |l| l.cycles)
+}
+
+#[track_caller]
+fn near(got: f64, want: f64, tolerance: f64, what: &str) {
+    assert!(
+        (got - want).abs() <= want * tolerance + 1e-9,
+        "{what}: {got}, expected {want}"
+    );
+}
+
+#[test]
+fn a_chain_of_n_takes_n_times_its_latency() {
+    for model in models() {
+        for n in 1..=12 {
+            // add rax, rbx; imul rax, rbx
+            for (hex, latency) in [("4801d8", 1), ("480fafc3", 3)] {
+                for mode in [Mode::Unrolled, Mode::Loop] {
+                    let got = cycles(&model, mode, &hex.repeat(n));
+                    let what = format!("{} {n} of {hex} {mode:?}", model.name);
+                    near(got, (n * latency) as f64, 0.0, &what);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fused_multiply_adds_take_five_then_four_cycles() {
+    for (name, want) in [
+        ("hsw", 5.0),
+        ("bdw", 5.0),
+        ("skl", 4.0),
+        ("icl", 4.0),
+        ("glc", 4.0),
+    ] {
+        let model = cpu(name).unwrap();
+        // vfmadd231pd ymm0, ymm1, ymm2
+        near(
+            cycles(&model, Mode::Unrolled, "c4e2f5b8c2"),
+            want,
+            0.0,
+            name,
+        );
+    }
+}
+
+#[test]
+fn loads_of_pointers_take_the_load_latency() {
+    for model in models() {
+        let execute = &model.core.execute;
+        let sooner = u64::from(execute.fast_pointer_chasing);
+        // mov rax, [rax]
+        let got = cycles(&model, Mode::Unrolled, "488b00");
+        near(
+            got,
+            (execute.load_latency - sooner) as f64,
+            0.0,
+            &model.name,
+        );
+    }
+}
+
+#[test]
+fn data_goes_through_memory_in_the_time_of_a_store_and_its_forwarding() {
+    // From Ice Lake on, memory renaming takes the time away: the tables have 0 cycles there.
+    for name in ["snb", "ivb", "hsw", "bdw", "skl", "skx", "clx"] {
+        let model = cpu(name).unwrap();
+        let execute = &model.core.execute;
+        // mov [rdi], rax; mov rax, [rdi]
+        let got = cycles(&model, Mode::Unrolled, "488907488b07");
+        let want = execute.store_data_latency + execute.store_forward;
+        near(got, want as f64, 0.0, &model.name);
+    }
+}
+
+#[test]
+fn independent_additions_are_bound_by_ports_or_issue() {
+    // add rcx, rax; add rdx, rax; … 15 registers
+    let all: Vec<String> = (1..16u8)
+        .map(|r| {
+            format!(
+                "{}01{:02x}",
+                if r < 8 { "48" } else { "49" },
+                0xc0 | (r & 7)
+            )
+        })
+        .collect();
+    for model in models() {
+        let alus = model.core.alu_ports().unwrap().0.count_ones();
+        for n in [6, 8, 12, 15] {
+            let got = cycles(&model, Mode::Loop, &all[..n].concat());
+            let width = alus.min(model.core.rename.issue_width);
+            let want = (n as f64 / f64::from(width)).max(1.0);
+            // Ports are chosen at issue, without knowing what comes: not always the best way.
+            let slack = match model.core.execute.port_choice {
+                PortChoice::SixPorts | PortChoice::EightPorts => 1.1,
+                _ => 1.5,
+            };
+            assert!(
+                got >= want - 1e-9 && got <= want * slack,
+                "{} {n}: {got}, bound {want}",
+                model.name
+            );
+        }
+    }
+}
+
+#[test]
+fn zero_idioms_cost_only_issue() {
+    for model in models() {
+        for n in [12, 24] {
+            // xor eax, eax; xor ecx, ecx
+            let detail = explain(&model, Mode::Loop, &"31c031c9".repeat(n / 2));
+            let issue = n as f64 / f64::from(model.core.rename.issue_width);
+            let want = issue.max(limit(&detail, Part::LoopStream));
+            near(detail.cycles, want, 0.05, &format!("{} {n}", model.name));
+            assert!(detail.instructions.iter().all(|i| i.executed == 0.0));
+        }
+    }
+}
+
+#[test]
+fn eliminated_moves_do_not_lengthen_a_chain() {
+    for model in models() {
+        // mov rbx, rax; mov rax, rbx; add rax, rcx
+        let hex = "4889c34889d84801c8";
+        let got = cycles(&model, Mode::Unrolled, hex);
+        match model.core.rename.move_elimination_gpr {
+            Slots::Limited(0) => near(got, 3.0, 0.0, &model.name),
+            // At times no slot is free.
+            Slots::Limited(_) => assert!((1.0..=3.0).contains(&got), "{} {got}", model.name),
+            Slots::Unlimited(_) => near(got, 1.0, 0.02, &model.name),
+        }
+    }
+}
+
+#[test]
+fn length_changing_prefixes_stall_the_predecoder() {
+    for model in models() {
+        // add ax, 0x1234, four in 16 bytes
+        let hex = "66053412".repeat(4);
+        let detail = explain(&model, Mode::Unrolled, &hex);
+        near(
+            detail.cycles,
+            limit(&detail, Part::Predecoder),
+            // An odd number of iterations is seen; with 32-byte blocks they go in pairs.
+            0.05,
+            &model.name,
+        );
+        let stalls = f64::from(model.core.frontend.lcp_stall * 4);
+        assert!(detail.cycles >= stalls, "{}: {}", model.name, detail.cycles);
+    }
+}
+
+#[test]
+fn instructions_for_the_first_decoder_go_one_a_cycle() {
+    for name in ["snb", "ivb", "hsw", "bdw", "skl", "clx"] {
+        let model = cpu(name).unwrap();
+        // bswap of rax, rcx, rdx, rbx: two µops each
+        let detail = explain(&model, Mode::Unrolled, "480fc8480fc9480fca480fcb");
+        near(detail.cycles, 4.0, 0.02, name);
+        assert!(detail.bottlenecks.contains(&Part::Decoders), "{name}");
+        // As a loop from the µop cache the decoders do not matter.
+        if ["skl", "clx"].contains(&name) {
+            assert!(detail.looped < 3.0, "{name}: {}", detail.looped);
+        }
+    }
+}
+
+#[test]
+fn the_divider_is_kept_for_its_cycles() {
+    for model in models() {
+        // vdivpd xmm0, xmm1, xmm2
+        let detail = explain(&model, Mode::Unrolled, "c5f15ec2");
+        let busy = limit(&detail, Part::Divider);
+        assert!(busy >= 3.0, "{}: {busy}", model.name);
+        near(detail.cycles, busy, 0.01, &model.name);
+        assert!(detail.bottlenecks.contains(&Part::Divider));
+    }
+}
+
+#[test]
+fn jumps_go_one_a_cycle_and_bound_small_loops() {
+    for model in models() {
+        // dec rcx; jnz
+        let detail = explain(&model, Mode::Loop, "48ffc975fb");
+        near(detail.cycles, 1.0, 0.0, &model.name);
+        assert!(detail.instructions[0].notes[0].contains("macro-fused"));
+        assert!(detail.instructions[1].notes[0].contains("macro-fused"));
+    }
+}
+
+#[test]
+fn the_chain_names_its_instructions() {
+    for model in models() {
+        // imul rax, rcx; add rdx, rsi; add rax, rdi
+        let detail = explain(&model, Mode::Unrolled, "480fafc14801f24801f8");
+        let chain = detail.chain.unwrap();
+        assert_eq!((chain.cycles, chain.iterations), (4.0, 1), "{}", model.name);
+        let steps: Vec<(u32, u64)> = chain
+            .steps
+            .iter()
+            .map(|s| (s.instruction, s.cycles))
+            .collect();
+        assert_eq!(steps, [(0, 3), (2, 1)], "{}", model.name);
+        near(detail.cycles, 4.0, 0.0, &model.name);
+        assert_eq!(detail.bottlenecks, [Part::Dependencies]);
+    }
+}
+
+#[test]
+fn chains_through_memory_and_over_two_iterations_are_found() {
+    let model = cpu("skl").unwrap();
+    // add [rdi], rax: load, add, store, again
+    let detail = explain(&model, Mode::Unrolled, "480107");
+    let chain = detail.chain.clone().unwrap();
+    near(chain.cycles, detail.cycles, 0.02, "add [rdi], rax");
+    // xchg-like rotation without eliminated moves: lea rcx, [rax+1]; lea rax, [rbx+1]; lea rbx, [rcx+1]
+    let detail = explain(&model, Mode::Unrolled, "488d4801488d4301488d5901");
+    let chain = detail.chain.unwrap();
+    assert_eq!((chain.cycles, chain.iterations), (1.5, 2));
+}
+
+#[test]
+fn stamps_of_a_timeline_are_in_order() {
+    for model in models() {
+        let detail = explain(&model, Mode::Unrolled, "488b0748010748f7f1505bc5f158c2");
+        assert!(!detail.timeline.is_empty());
+        let mut retired = 0;
+        for uop in &detail.timeline {
+            assert!(uop.delivered < uop.issued, "{} {uop:?}", model.name);
+            assert!(uop.issued <= uop.ready && uop.ready <= uop.dispatched);
+            assert!(uop.dispatched <= uop.executed && uop.executed < uop.retired);
+            assert!(uop.retired >= retired, "retired out of order: {uop:?}");
+            retired = uop.retired;
+        }
+    }
+}
+
+#[test]
+fn no_block_is_faster_than_its_bounds() {
+    let pieces = [
+        "4801d8",
+        "480fafc1",
+        "4889c3",
+        "488b07",
+        "488907",
+        "48034e08",
+        "4883c708",
+        "31c0",
+        "50",
+        "5b",
+        "f7f1",
+        "c5f558c1",
+        "c5fe7f07",
+        "c4e2f5b8c2",
+        "48d3e0",
+        "4821da",
+        "c5f15ec2",
+    ];
+    let mut state = 1u64;
+    let mut below = |n: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % n
+    };
+    for model in models() {
+        for _ in 0..40 {
+            let hex: String = (0..=below(7))
+                .map(|_| pieces[below(pieces.len())])
+                .collect();
+            for mode in [Mode::Unrolled, Mode::Loop] {
+                let Ok(block) = Block::new(&model, &bytes(&hex)) else {
+                    continue;
+                };
+                let detail = block.explain(options(mode), 0, &|i| i.to_string());
+                for limit in detail.limits.iter().filter(|l| l.used) {
+                    assert!(
+                        limit.cycles <= detail.cycles * 1.03 + 0.05,
+                        "{} {mode:?} {hex}: {:?} {} > {} ({})",
+                        model.name,
+                        limit.part,
+                        limit.cycles,
+                        detail.cycles,
+                        limit.evidence
+                    );
+                }
+                let ports: f64 = detail.instructions.iter().map(|i| i.executed).sum();
+                let by_port: f64 = detail.instructions.iter().flat_map(|i| &i.port_uops).sum();
+                assert!((ports - by_port).abs() < 1e-6);
+            }
+        }
+    }
+}

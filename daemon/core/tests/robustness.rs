@@ -1,0 +1,112 @@
+//! Any bytes give a prediction or an error, never a panic, and in bounded time.
+
+#![allow(clippy::unwrap_used)]
+
+use mcad_core::block::{Block, BlockError, Init, MAX_INSTRUCTIONS, Mode, Options, Simulator};
+use mcad_core::machine::{self, cpu};
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+#[test]
+fn random_bytes_give_a_figure_or_an_error() {
+    let mut random = Random(3);
+    for info in machine::cpus() {
+        let model = cpu(info.name).unwrap();
+        let mut simulator = Simulator::new(&model);
+        let mut predicted = 0;
+        for _ in 0..1500 {
+            let length = 1 + random.next() % 14;
+            let bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+            let Ok(block) = Block::new(&model, &bytes) else {
+                continue;
+            };
+            predicted += 1;
+            let mode = [Mode::Auto, Mode::Unrolled, Mode::Loop][random.next() as usize % 3];
+            let init = [Init::Distinct, Init::Equal, Init::Stack][random.next() as usize % 3];
+            let cycles = simulator.predict(&block, Options { mode, init }).cycles;
+            assert!(
+                cycles.is_finite() && cycles > 0.0,
+                "{} {bytes:02x?}",
+                info.name
+            );
+            if predicted % 20 == 0 {
+                let detail = block.explain(Options { mode, init }, 1, &|i| i.to_string());
+                assert_eq!(detail.instructions.len(), block.decoded.len());
+            }
+        }
+        // The generator does reach the simulation.
+        assert!(predicted > 50, "{}: {predicted}", info.name);
+    }
+}
+
+#[test]
+fn instructions_that_end_or_trap_have_figures_or_errors() {
+    let model = cpu("skl").unwrap();
+    // ret; call; call rax; jmp rax; jmp [rax]; int3; syscall; ud2; hlt; mov cr3, rax; cpuid; rep movsb
+    for hex in [
+        "c3",
+        "e800000000",
+        "ffd0",
+        "ffe0",
+        "ff20",
+        "cc",
+        "0f05",
+        "0f0b",
+        "f4",
+        "0f22d8",
+        "0fa2",
+        "f3a4",
+    ] {
+        let bytes: Vec<u8> = (0..hex.len())
+            .step_by(2)
+            .map(|n| u8::from_str_radix(&hex[n..n + 2], 16).unwrap())
+            .collect();
+        match Block::new(&model, &bytes) {
+            Ok(block) => {
+                for mode in [Mode::Auto, Mode::Unrolled, Mode::Loop] {
+                    let options = Options {
+                        mode,
+                        ..Options::default()
+                    };
+                    assert!(block.predict(options).cycles > 0.0, "{hex}");
+                }
+            }
+            Err(error) => assert!(
+                matches!(error, BlockError::Unsupported { .. }),
+                "{hex}: {error}"
+            ),
+        }
+    }
+    assert!(matches!(Block::new(&model, &[]), Err(BlockError::Empty)));
+    let cut = Block::new(&model, &[0x90, 0x48, 0x8b]);
+    assert!(matches!(
+        cut,
+        Err(BlockError::Undecodable { offset: 1, .. })
+    ));
+}
+
+#[test]
+fn long_blocks_are_simulated_up_to_the_limit() {
+    let model = cpu("icl").unwrap();
+    // add rax, rbx; mov [rdi], rax
+    let block = Block::new(&model, &[0x48, 0x01, 0xd8, 0x48, 0x89, 0x07].repeat(5000)).unwrap();
+    assert_eq!(block.decoded.len(), 10_000);
+    let prediction = block.predict(Options::default());
+    assert!(
+        (5000.0..=5100.0).contains(&prediction.cycles),
+        "{prediction:?}"
+    );
+    let too_long = Block::new(&model, &[0x90].repeat(MAX_INSTRUCTIONS + 1));
+    assert!(matches!(too_long, Err(BlockError::TooLong(_))));
+}
