@@ -1,0 +1,176 @@
+//! `mcad block` and `mcad eval` as a user runs them.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::Write;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn mcad() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_mcad"))
+}
+
+fn stdout(command: &mut Command) -> String {
+    let output = command.assert().success().get_output().stdout.clone();
+    String::from_utf8(output).unwrap()
+}
+
+fn file(content: &str, suffix: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
+    file.write_all(content.as_bytes()).unwrap();
+    file
+}
+
+#[test]
+fn hex_blocks_are_explained() {
+    let text = stdout(mcad().args(["block", "--hex", "48 01 d8 480fafc3", "--cpu", "skl"]));
+    for part in [
+        "4.00*",
+        "dependencies",
+        "add rax, rbx",
+        "imul rax, rbx",
+        "p1",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let att = stdout(mcad().args(["block", "--hex", "4801d8", "--syntax", "att"]));
+    assert!(att.contains("add %rbx, %rax"), "{att}");
+}
+
+#[test]
+fn json_has_every_cpu_and_the_timeline() {
+    let text = stdout(mcad().args([
+        "block",
+        "--hex",
+        "488b004801c3",
+        "--cpu",
+        "skl",
+        "--cpu",
+        "GoldenCove",
+        "--json",
+        "--timeline=2",
+        "--mode",
+        "loop",
+    ]));
+    let json: Value = serde_json::from_str(&text).unwrap();
+    let cpus = json["blocks"][0]["cpus"].as_array().unwrap();
+    assert_eq!(cpus.len(), 2);
+    assert_eq!(
+        (cpus[0]["cpu"].as_str(), cpus[0]["loop"].as_f64()),
+        (Some("skl"), Some(4.0))
+    );
+    assert_eq!(
+        (cpus[1]["cpu"].as_str(), cpus[1]["loop"].as_f64()),
+        (Some("glc"), Some(5.0))
+    );
+    assert_eq!(cpus[0]["mode"], "loop");
+    assert_eq!(cpus[0]["chain"]["steps"][0]["instruction"], 0);
+    let timeline = cpus[0]["timeline"].as_array().unwrap();
+    assert!(timeline.iter().any(|u| u["iteration"] == 1));
+    assert!(timeline.iter().all(|u| u["iteration"].as_u64() < Some(2)));
+}
+
+#[test]
+fn marked_regions_of_assembly_are_blocks_of_their_own() {
+    let text = "# LLVM-MCA-BEGIN first\naddq %rbx, %rax\n# LLVM-MCA-END\nnop\n\
+                # LLVM-MCA-BEGIN second\n1: imulq %rbx, %rax\ndecq %rcx\njnz 1b\n# LLVM-MCA-END\n";
+    let input = file(text, ".s");
+    let json = stdout(mcad().args(["block", "--json"]).arg(input.path()));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let of = |n: usize| {
+        let block = &json["blocks"][n];
+        let cpu = &block["cpus"][0];
+        (
+            block["name"].as_str(),
+            cpu["mode"].as_str(),
+            cpu["cycles"].as_f64(),
+        )
+    };
+    assert_eq!(of(0), (Some("first"), Some("unrolled"), Some(1.0)));
+    assert_eq!(of(1), (Some("second"), Some("loop"), Some(3.0)));
+    let intel = file("add rax, rbx\nadd rax, rbx\n", ".s");
+    let text = stdout(
+        mcad()
+            .args(["block", "--syntax", "intel"])
+            .arg(intel.path()),
+    );
+    assert!(text.contains("2.00*"), "{text}");
+}
+
+#[test]
+fn batches_answer_every_line_in_order() {
+    let text = stdout(
+        mcad()
+            .args(["block", "--batch", "-", "--cpu", "icl"])
+            .write_stdin("4801d8,1.0\n\nxyz\n0f22d8\n480fafc3\n"),
+    );
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 5, "{text}");
+    assert_eq!((lines[0], lines[4]), ("4801d8,1.0000", "480fafc3,3.0000"));
+    for line in &lines[1..4] {
+        let fields: Vec<&str> = line.split(',').collect();
+        assert_eq!((fields.len(), fields[1]), (3, "ERR"), "{line}");
+    }
+}
+
+#[test]
+fn wrong_use_is_told() {
+    let stderr = |args: &[&str]| {
+        let output = mcad()
+            .args(args)
+            .assert()
+            .code(2)
+            .get_output()
+            .stderr
+            .clone();
+        String::from_utf8(output).unwrap()
+    };
+    assert!(stderr(&["block"]).contains("--hex"));
+    assert!(stderr(&["block", "--hex", "06"]).contains("no 64-bit instruction"));
+    assert!(stderr(&["block", "--hex", "4801d8", "--cpu", "z80"]).contains("mcad cpus"));
+    assert!(stderr(&["block", "/nowhere.s"]).contains("/nowhere.s"));
+    assert!(stderr(&["eval", "/nowhere.csv"]).contains("--predict"));
+}
+
+#[test]
+fn figures_of_an_evaluation_are_right() {
+    let labels = file("4801d8,1.0\n480fafc3,4.0\n90,0.25\n0f22d8,10\n", ".csv");
+    let predictions = file(
+        "4801d8,1.0\n480fafc3,3.0\n0f22d8,ERR,no figures\nc3,1\n",
+        ".csv",
+    );
+    let json = stdout(
+        mcad()
+            .args(["eval", "--json", "--worst", "1"])
+            .args([predictions.path(), labels.path()]),
+    );
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["all"]["blocks"], 4);
+    assert_eq!(json["all"]["missing"], 2);
+    assert_eq!(json["without_label"], 1);
+    // 0, 1/4, and two missing.
+    assert_eq!(json["all"]["mape"].as_f64(), Some(0.5625));
+    assert_eq!(json["worst"][0]["error"].as_f64(), Some(1.0));
+
+    let map = file("", ".svg");
+    let text = stdout(
+        mcad()
+            .args([
+                "eval",
+                "--predict",
+                "skl",
+                "--categories",
+                "--instructions",
+                "--heatmap",
+            ])
+            .args([map.path(), labels.path()]),
+    );
+    // The move to a control register has no figures; the other errors are 0, 1/4 and 0.
+    assert!(text.contains("31.25 %"), "{text}");
+    assert!(
+        std::fs::read_to_string(map.path())
+            .unwrap()
+            .starts_with("<svg")
+    );
+}
