@@ -14,4 +14,5 @@ pub mod server;
 pub mod session;
 pub mod source;
 pub mod symbols;
+pub mod timeline;
 pub mod trace;

@@ -27,6 +27,7 @@ use crate::memory;
 use crate::recorder::{Recorder, RecordingError};
 use crate::regions::RegionSpec;
 use crate::source::Source;
+use crate::timeline::TimelinePlan;
 pub use limits::MemoryLimit;
 use limits::Retained;
 pub use state::{Snapshot, State};
@@ -63,6 +64,8 @@ pub struct Plan {
     pub regions: Vec<RegionSpec>,
     /// Where to record.
     pub record: Option<Recorder>,
+    /// A timeline to record, if the analysis has a pipeline.
+    pub timeline: Option<TimelinePlan>,
     /// Bound for what the session keeps.
     pub memory: MemoryLimit,
     /// Name of the source in the report.
@@ -78,6 +81,8 @@ pub struct Outcome {
     pub failure: Option<SessionError>,
     /// What became of the recording, if there was one.
     pub recording: Option<Result<(), RecordingError>>,
+    /// What became of the timeline, if there was one.
+    pub timeline: Option<Result<(), RecordingError>>,
     /// How the source ended.
     pub end: EndReason,
     /// Notices of the source, when there is no report to carry them.
@@ -94,6 +99,7 @@ pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
             report: None,
             failure: None,
             recording: feeder.finish_recording(),
+            timeline: None,
             end,
             notices: feeder.notices,
         };
@@ -102,13 +108,20 @@ pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
     let (give_back, free) = bounded(QUEUE);
     let retained = Retained::new(plan.memory);
     let regions = &plan.regions;
+    let timeline = plan.timeline;
     let (end, simulated) = thread::scope(|scope| {
         let simulation = thread::Builder::new()
             .name("simulation".to_owned())
             .spawn_scoped(scope, move || {
                 // The state of the closure is dropped on a panic and nobody sees it again.
                 catch_unwind(AssertUnwindSafe(|| {
-                    simulate::simulate(&batches, &give_back, options, regions, retained, state)
+                    let plan = simulate::Plan {
+                        options,
+                        regions,
+                        timeline,
+                        retained,
+                    };
+                    simulate::simulate(&batches, &give_back, plan, state)
                 }))
             });
         match simulation {
@@ -127,9 +140,13 @@ pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
         }
     });
     let recording = feeder.finish_recording();
-    let (mut report, failure) = match simulated {
-        Ok(simulated) => (Some(simulated.report), simulated.failure),
-        Err(panic) => (None, Some(panic_error(panic))),
+    let (mut report, failure, timeline) = match simulated {
+        Ok(simulated) => (
+            Some(simulated.report),
+            simulated.failure,
+            simulated.timeline,
+        ),
+        Err(panic) => (None, Some(panic_error(panic)), None),
     };
     if let Some(report) = &mut report {
         let seconds = started.elapsed().as_secs_f64();
@@ -142,6 +159,7 @@ pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
         report,
         failure,
         recording,
+        timeline,
         end,
         notices: feeder.notices,
     }

@@ -12,6 +12,7 @@ pub mod layout;
 mod sample;
 pub mod style;
 pub mod text;
+pub mod timeline;
 
 use std::io::Write;
 

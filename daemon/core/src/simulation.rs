@@ -10,6 +10,7 @@ pub mod dictionary;
 pub mod execution;
 mod fingerprint;
 pub mod region;
+pub mod timeline;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use crate::machine::CpuModel;
 use crate::report::{Module, Report, TraceStats};
 use dictionary::{Block, Dictionary};
 use execution::{Assembler, BadRecord, Execution};
+use timeline::{Recording, TimelineSink, Window};
 
 /// Which analysis runs over the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -123,6 +125,7 @@ fn count(executed: &mut [Executed], execution: &Execution) {
 pub struct Simulation {
     options: Options,
     cores: Vec<Core>,
+    recording: Option<Recording>,
     dictionary: Dictionary,
     threads: FxHashMap<StreamId, Assembler>,
     executed: Vec<Executed>,
@@ -151,6 +154,7 @@ impl Simulation {
         Self {
             options,
             cores,
+            recording: None,
             dictionary: Dictionary::default(),
             threads: FxHashMap::default(),
             executed: Vec::new(),
@@ -167,6 +171,14 @@ impl Simulation {
         SimulationError::BrokenStream {
             records: self.stats.records,
             what,
+        }
+    }
+
+    /// Records the window of the first CPU model's run, at most `limit` instructions of it. To be
+    /// called before the first event. Needs [`AnalysisKind::Pipeline`] to make sense of it.
+    pub fn record(&mut self, window: Window, limit: u64, sink: Box<dyn TimelineSink>) {
+        if let Some(model) = self.options.cpus.first() {
+            self.recording = Some(Recording::new(Arc::clone(model), window, limit, sink));
         }
     }
 
@@ -191,6 +203,9 @@ impl Simulation {
                 if let Some(decoded) = new {
                     for core in &mut self.cores {
                         core.define(def.id, &decoded);
+                    }
+                    if let Some(recording) = &mut self.recording {
+                        recording.define(def.id, &decoded);
                     }
                     let place = def.id.0 as usize;
                     if self.executed.len() <= place {
@@ -248,6 +263,7 @@ impl Simulation {
         let Self {
             threads,
             cores,
+            recording,
             dictionary,
             executed,
             regions,
@@ -260,6 +276,9 @@ impl Simulation {
             count(executed, execution);
             for core in cores.iter_mut() {
                 core.execute(stream, block, execution, memory, regions, dictionary);
+            }
+            if let Some(recording) = recording.as_mut() {
+                recording.execute(stream, block, execution, memory, regions, dictionary);
             }
         };
         let mut bad = None;
@@ -289,6 +308,7 @@ impl Simulation {
         let memory = self.options.memory;
         let Self {
             cores,
+            recording,
             dictionary,
             executed,
             regions,
@@ -299,10 +319,16 @@ impl Simulation {
             for core in cores.iter_mut() {
                 core.execute(stream, block, execution, memory, regions, dictionary);
             }
+            if let Some(recording) = recording.as_mut() {
+                recording.execute(stream, block, execution, memory, regions, dictionary);
+            }
         };
         assembler.end(dictionary, &mut emit);
         for core in cores.iter_mut() {
             core.end_thread(stream, regions, dictionary);
+        }
+        if let Some(recording) = recording {
+            recording.end_thread(stream, regions, dictionary);
         }
         let counts = assembler.counts;
         self.stats.instructions += counts.instructions;
@@ -328,7 +354,7 @@ impl Simulation {
                     .values()
                     .map(|t| t.counts.instructions)
                     .sum::<u64>(),
-            cycles: self.cores.first().map_or(0, Core::cycles_so_far),
+            cycles: self.cores.first().map_or(0, |core| core.cycles_so_far()),
         }
     }
 
@@ -339,6 +365,9 @@ impl Simulation {
         running.sort_unstable();
         for stream in running {
             self.end_thread(stream);
+        }
+        if let Some(recording) = self.recording.take() {
+            recording.end();
         }
         build::report(self, symbols)
     }

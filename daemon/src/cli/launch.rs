@@ -13,6 +13,7 @@ use super::signals;
 use crate::recorder::Recorder;
 use crate::session::{self, MemoryLimit, Outcome, Plan, State};
 use crate::source::Source;
+use crate::timeline::TimelinePlan;
 
 /// A session as a command wants it.
 pub(super) struct Launch<'a> {
@@ -20,6 +21,8 @@ pub(super) struct Launch<'a> {
     pub analysis: Option<Analysis>,
     /// Where to record.
     pub record: Option<&'a Path>,
+    /// Timeline to record.
+    pub timeline: Option<TimelinePlan>,
     /// Name of the source in the report.
     pub source_name: String,
     /// No progress line.
@@ -44,6 +47,7 @@ impl Launch<'_> {
             analyse,
             regions,
             record: recorder,
+            timeline: self.timeline,
             memory: MemoryLimit::LOCAL,
             source: self.source_name,
         };
@@ -72,6 +76,10 @@ pub(super) fn settle(outcome: &Outcome, output: &OutputArgs) -> bool {
     let mut whole = true;
     if let Some(Err(error)) = &outcome.recording {
         eprintln!("mcad: {error}");
+        whole = false;
+    }
+    if let Some(Err(error)) = &outcome.timeline {
+        eprintln!("mcad: timeline: {error}");
         whole = false;
     }
     if let Some(failure) = &outcome.failure {

@@ -23,6 +23,7 @@ mod report_file;
 pub mod run;
 mod signals;
 mod status;
+mod timeline;
 mod token;
 mod view;
 

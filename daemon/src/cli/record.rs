@@ -27,6 +27,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     let launch = Launch {
         analysis: None,
         record: Some(&args.output),
+        timeline: None,
         source_name: "qemu".to_owned(),
         quiet: true,
     };

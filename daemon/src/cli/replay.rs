@@ -9,6 +9,7 @@ use mcad_broker_abi::Config;
 use super::analysis::AnalysisArgs;
 use super::launch::{Launch, settle, status};
 use super::output::OutputArgs;
+use super::timeline::TimelineArgs;
 use crate::install;
 
 /// Options of `mcad replay`.
@@ -21,6 +22,8 @@ pub(super) struct Args {
     #[command(flatten)]
     analysis: AnalysisArgs,
     #[command(flatten)]
+    timeline: TimelineArgs,
+    #[command(flatten)]
     output: OutputArgs,
     /// Trace file; - reads stdin
     trace: PathBuf,
@@ -28,7 +31,7 @@ pub(super) struct Args {
 
 /// Analyses the trace.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let analysis = args.analysis.resolve()?;
+    let mut analysis = args.analysis.resolve()?;
     args.output.check()?;
     let path = args
         .trace
@@ -37,9 +40,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut config = Config::new();
     config.push("file", path)?;
     let mut source = install::broker("replay")?.open(&config)?;
+    let timeline = args.timeline.open(&mut analysis)?;
     let launch = Launch {
         analysis: Some(analysis),
         record: None,
+        timeline,
         source_name: format!("replay {path}"),
         quiet: args.output.quiet,
     };

@@ -15,17 +15,24 @@ const MAX_BYTES: u64 = 1 << 30;
 /// # Errors
 /// When it cannot be read, is no report, or is one of another schema version.
 pub(super) fn read(path: &Path) -> anyhow::Result<Report> {
-    let name = path.display();
+    let name = path.display().to_string();
+    if path.as_os_str() == "-" {
+        return read_from(io::stdin().lock(), &name);
+    }
+    let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
+    read_from(BufReader::new(file), &name)
+}
+
+/// Reads a report of this schema version from what is called `name` in messages.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_from(input: impl Read, name: &str) -> anyhow::Result<Report> {
     let mut text = String::new();
-    let read = if path.as_os_str() == "-" {
-        io::stdin().lock().take(MAX_BYTES).read_to_string(&mut text)
-    } else {
-        let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
-        BufReader::new(file)
-            .take(MAX_BYTES)
-            .read_to_string(&mut text)
-    };
-    read.with_context(|| format!("cannot read {name}"))?;
+    input
+        .take(MAX_BYTES)
+        .read_to_string(&mut text)
+        .with_context(|| format!("cannot read {name}"))?;
     let value: serde_json::Value = serde_json::from_str(&text)
         .with_context(|| format!("{name} is no JSON report (line and column say where)"))?;
     match value

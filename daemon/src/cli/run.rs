@@ -14,6 +14,7 @@ use super::analysis::AnalysisArgs;
 use super::exit::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE, exit_code, of_child};
 use super::launch::{Launch, open_recorder, settle, watched};
 use super::output::OutputArgs;
+use super::timeline::TimelineArgs;
 use super::token::TokenArgs;
 use crate::install;
 use crate::remote::Address;
@@ -30,6 +31,8 @@ pub struct Args {
     analysis: AnalysisArgs,
     #[command(flatten)]
     output: OutputArgs,
+    #[command(flatten)]
+    timeline: TimelineArgs,
     #[command(flatten)]
     trace: TraceArgs,
     /// Record the trace to FILE in the same run
@@ -98,14 +101,21 @@ pub(super) fn run(args: &Args) -> ExitCode {
 fn traced(args: &Args) -> anyhow::Result<u8> {
     args.output.check()?;
     if let Some(address) = &args.daemon {
+        if args.timeline.given() {
+            bail!(
+                "a timeline is recorded where the analysis runs: --timeline needs it here, without --daemon"
+            );
+        }
         return forwarded(args, address);
     }
-    let analysis = args.analysis.resolve()?;
+    let mut analysis = args.analysis.resolve()?;
+    let timeline = args.timeline.open(&mut analysis)?;
     trace(
         &args.trace,
         Launch {
             analysis: Some(analysis),
             record: args.record.as_deref(),
+            timeline,
             source_name: "qemu".to_owned(),
             quiet: args.output.quiet,
         },
@@ -150,6 +160,7 @@ pub(super) fn report_of(
     let launch = Launch {
         analysis: Some(args.resolve()?),
         record: None,
+        timeline: None,
         source_name: "qemu".to_owned(),
         quiet,
     };

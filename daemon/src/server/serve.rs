@@ -72,6 +72,7 @@ fn run(session: &mut Session, stream: Stream, decoder: FrameDecoder) -> anyhow::
         analyse: Some(session.analysis.options.clone()),
         regions: session.analysis.regions.clone(),
         record: None,
+        timeline: None,
         memory: MemoryLimit(config.max_memory / u64::from(config.max_sessions.max(1))),
         source: format!("{} at {}", session.info.producer, session.peer),
     };

@@ -1,5 +1,8 @@
 //! The simulation side of a session: takes batches, keeps the modules, finishes with a report.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use crossbeam_channel::{Receiver, Sender};
 use mcad_core::report::Report;
 use mcad_core::simulation::{Options, Simulation, SimulationError};
@@ -9,34 +12,52 @@ use super::SessionError;
 use super::batch::Batch;
 use super::limits::Retained;
 use super::state::State;
+use crate::recorder::RecordingError;
 use crate::regions::{RegionSpec, Regions};
 use crate::symbols::Symbols;
+use crate::timeline::{FileSink, Recorded, TimelinePlan};
+
+/// What the simulation thread is to do.
+pub(super) struct Plan<'a> {
+    pub options: Options,
+    pub regions: &'a [RegionSpec],
+    pub timeline: Option<TimelinePlan>,
+    pub retained: Retained,
+}
 
 /// What the simulation thread has when the events are over.
 pub(super) struct Simulated {
     pub report: Report,
     /// Why it stopped before the end, if it did.
     pub failure: Option<SessionError>,
+    /// What became of the timeline.
+    pub timeline: Option<Result<(), RecordingError>>,
 }
 
 /// Runs until the feeder hangs up or the stream is broken. Used batches go back through `free`.
 pub(super) fn simulate(
     batches: &Receiver<Batch>,
     free: &Sender<Batch>,
-    options: Options,
-    regions: &[RegionSpec],
-    mut retained: Retained,
+    plan: Plan<'_>,
     state: &State,
 ) -> Simulated {
-    let mut simulation = Simulation::new(options);
-    let mut symbols = Symbols::new();
-    let mut regions = Regions::new(regions);
+    let model = plan.options.cpus.first().cloned();
+    let mut simulation = Simulation::new(plan.options);
+    let symbols = Rc::new(RefCell::new(Symbols::new()));
+    let recorded = Rc::new(RefCell::new(Recorded::default()));
+    if let (Some(timeline), Some(model)) = (&plan.timeline, model) {
+        let sink = FileSink::new(timeline, &model, Rc::clone(&symbols), Rc::clone(&recorded));
+        let window = timeline.window.window.clone();
+        simulation.record(window, timeline.limit, Box::new(sink));
+    }
+    let mut retained = plan.retained;
+    let mut regions = Regions::new(plan.regions);
     let mut failure = None;
     'stream: for mut batch in batches {
         for event in batch.events() {
             let taken = retained
                 .account(&event)
-                .and_then(|()| Ok(take(&mut simulation, &event, &mut symbols, &mut regions)?));
+                .and_then(|()| Ok(take(&mut simulation, &event, &symbols, &mut regions)?));
             if let Err(error) = taken {
                 failure = Some(error);
                 break 'stream;
@@ -49,7 +70,7 @@ pub(super) fn simulate(
         let _ = free.try_send(batch);
     }
     state.simulated(simulation.progress());
-    let mut report = simulation.finish(&symbols);
+    let mut report = simulation.finish(&*symbols.borrow());
     for name in regions.unresolved() {
         report.notes.push(format!(
             "region '{name}' was never found: no mapped file has a function of that name"
@@ -59,25 +80,34 @@ pub(super) fn simulate(
         report.program.complete = false;
         report.program.end = error.to_string();
     }
-    Simulated { report, failure }
+    let timeline = plan.timeline.map(|timeline| {
+        let recorded = recorded.take();
+        report.notes.extend(recorded.note());
+        recorded.into_result(timeline.path)
+    });
+    Simulated {
+        report,
+        failure,
+        timeline,
+    }
 }
 
 fn take(
     simulation: &mut Simulation,
     event: &Event<'_>,
-    symbols: &mut Symbols,
+    symbols: &RefCell<Symbols>,
     regions: &mut Regions,
 ) -> Result<(), SimulationError> {
     simulation.event(event)?;
     let found = match event {
         Event::Session(_) => regions.take_fixed(),
         Event::Block(block) => {
-            symbols.defined(block.id);
+            symbols.borrow_mut().defined(block.id);
             return Ok(());
         }
         Event::Module(module) => {
-            symbols.add(module);
-            regions.resolve(module, symbols)
+            symbols.borrow_mut().add(module);
+            regions.resolve(module, &symbols.borrow())
         }
         _ => return Ok(()),
     };

@@ -56,6 +56,7 @@ fn session(steps: Vec<Step>, record: Option<Recorder>) -> Outcome {
         analyse: Some(options()),
         regions: vec!["nowhere".parse().unwrap()],
         record,
+        timeline: None,
         memory: MemoryLimit::LOCAL,
         source: "test".into(),
     };
@@ -135,6 +136,7 @@ fn dictionaries_beyond_the_limit_end_the_analysis() {
         analyse: Some(options()),
         regions: Vec::new(),
         record: None,
+        timeline: None,
         memory: MemoryLimit(10),
         source: "test".into(),
     };
@@ -167,6 +169,7 @@ fn a_stopped_session_tells_its_source() {
         analyse: None,
         regions: Vec::new(),
         record: None,
+        timeline: None,
         memory: MemoryLimit::LOCAL,
         source: "test".into(),
     };

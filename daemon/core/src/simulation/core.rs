@@ -14,21 +14,50 @@ use crate::isa::program::{Program, flag};
 use crate::machine::CpuModel;
 use crate::pipeline::Pipeline;
 use crate::pipeline::inst::{Access, Inst};
-use crate::pipeline::observer::{Observer, Retired};
+use crate::pipeline::observer::{Observer, Retired, UopStamps};
 use crate::report::{ThreadReport, TopDown};
 
+/// What is watched of a pipeline besides the cycles of blocks; `()` watches nothing.
+pub trait Watch: Default {
+    /// Whether µops are wanted.
+    const UOPS: bool;
+
+    /// A µop has all its stamps.
+    fn uop(&mut self, stamps: UopStamps);
+
+    /// An instruction retired, after its µops.
+    fn retired(&mut self, inst: &Inst, retired: Retired);
+}
+
+impl Watch for () {
+    const UOPS: bool = false;
+
+    fn uop(&mut self, _: UopStamps) {}
+
+    fn retired(&mut self, _: &Inst, _: Retired) {}
+}
+
 /// Cycles by block, as instructions retire.
-pub struct Attribution {
+pub struct Attribution<W> {
     last: u64,
     /// Cycles between the retirement of the block before and of this one, summed by block id.
     pub cycles: Vec<u64>,
     /// Blocks that retired, in order, when somebody asks for regions.
     log: Option<Vec<(BlockId, u64)>>,
+    watch: W,
 }
 
-impl Observer for Attribution {
+impl<W: Watch> Observer for Attribution<W> {
+    const UOPS: bool = W::UOPS;
+
+    #[inline]
+    fn uop(&mut self, _: &Inst, stamps: UopStamps) {
+        self.watch.uop(stamps);
+    }
+
     #[inline]
     fn retired(&mut self, inst: &Inst, retired: Retired) {
+        self.watch.retired(inst, retired);
         if inst.tag == 0 {
             return;
         }
@@ -44,8 +73,8 @@ impl Observer for Attribution {
     }
 }
 
-struct Thread {
-    pipeline: Pipeline<Attribution>,
+struct Thread<W> {
+    pipeline: Pipeline<Attribution<W>>,
     tracker: Tracker,
     instructions: u64,
 }
@@ -67,7 +96,7 @@ pub struct Doubtful {
 }
 
 /// A CPU model at work.
-pub struct Core {
+pub struct Core<W = ()> {
     /// The model.
     pub model: Arc<CpuModel>,
     program: Program,
@@ -77,7 +106,7 @@ pub struct Core {
     doubtful_names: FxHashMap<String, u32>,
     /// Forms in doubt, in order of appearance.
     pub doubtful: Vec<(String, Doubtful)>,
-    threads: FxHashMap<StreamId, Thread>,
+    threads: FxHashMap<StreamId, Thread<W>>,
     /// Threads that ended.
     pub finished: Vec<ThreadReport>,
     /// Cycles by block over the threads that ended.
@@ -94,7 +123,7 @@ pub struct Core {
     pub clamped: u64,
 }
 
-impl Core {
+impl<W: Watch> Core<W> {
     /// A model that has seen nothing.
     #[must_use]
     pub fn new(model: Arc<CpuModel>) -> Self {
@@ -184,6 +213,7 @@ impl Core {
                     last: 0,
                     cycles: Vec::new(),
                     log: None,
+                    watch: W::default(),
                 },
             ),
             tracker: Tracker::default(),
@@ -267,11 +297,29 @@ impl Core {
                 .sum::<u64>()
     }
 
-    /// A thread ended.
-    pub fn end_thread(&mut self, stream: StreamId, regions: &[RegionDef], dictionary: &Dictionary) {
-        let Some(mut thread) = self.threads.remove(&stream) else {
-            return;
-        };
+    /// The static program, and what is watched of a thread.
+    pub fn watched(&mut self, stream: StreamId) -> (&Program, Option<&mut W>) {
+        let thread = self.threads.get_mut(&stream);
+        (
+            &self.program,
+            thread.map(|t| &mut t.pipeline.observer.watch),
+        )
+    }
+
+    /// The static program.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// A thread ended; gives what was watched of it.
+    pub fn end_thread(
+        &mut self,
+        stream: StreamId,
+        regions: &[RegionDef],
+        dictionary: &Dictionary,
+    ) -> Option<W> {
+        let mut thread = self.threads.remove(&stream)?;
         thread.pipeline.flush(&self.program);
         thread.track(regions, dictionary);
         thread.tracker.end();
@@ -307,6 +355,7 @@ impl Core {
         for (sum, stays) in self.stays.iter_mut().zip(&thread.tracker.stays) {
             sum.merge(stays);
         }
+        Some(thread.pipeline.observer.watch)
     }
 
     /// Threads that have not ended, in order.
@@ -334,7 +383,7 @@ impl Core {
     }
 }
 
-impl Thread {
+impl<W: Watch> Thread<W> {
     fn track(&mut self, regions: &[RegionDef], dictionary: &Dictionary) {
         let Some(log) = &mut self.pipeline.observer.log else {
             return;

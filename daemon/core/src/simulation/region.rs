@@ -134,6 +134,15 @@ impl Tracker {
         }
     }
 
+    /// Number of the stay in the first region that is going on, from 0.
+    #[must_use]
+    pub fn stay(&self) -> Option<u64> {
+        match (self.open.first(), self.stays.first()) {
+            (Some(Some(_)), Some(stays)) => Some(stays.count),
+            _ => None,
+        }
+    }
+
     /// The thread ended: stays that are open end with it.
     pub fn end(&mut self) {
         for (open, stays) in self.open.iter_mut().zip(&mut self.stays) {

@@ -1,0 +1,215 @@
+//! The recorded timeline agrees with the report: cycles, retire order, port use, counts; and
+//! recording changes nothing.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use mcad_core::machine;
+use mcad_core::pipeline::observer::UopStamps;
+use mcad_core::report::Report;
+use mcad_core::simulation::timeline::{Timed, TimelineSink, Window};
+use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
+use mcad_proto::event::{Arch, BlockDef, EndReason, Event, RegionDef, SessionInfo};
+use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+
+/// Address, instructions, bytes.
+const BLOCKS: &[(u64, u16, &[u8])] = &[
+    // add rax,rbx; imul rcx,rax; jne to itself
+    (
+        0x1000,
+        3,
+        &[0x48, 0x01, 0xd8, 0x48, 0x0f, 0xaf, 0xc8, 0x75, 0xf7],
+    ),
+    // push rbp; add rsp,8; sub rsp,8; pop rbp; call 0x1150
+    (
+        0x1009,
+        5,
+        &[
+            0x55, 0x48, 0x83, 0xc4, 8, 0x48, 0x83, 0xec, 8, 0x5d, 0xe8, 0x38, 0x01, 0, 0,
+        ],
+    ),
+    // xor eax,eax; mov ebx,eax; mov ah,bl; mov ecx,eax; cmp rax,rbx; jne
+    (
+        0x1150,
+        6,
+        &[
+            0x31, 0xc0, 0x89, 0xc3, 0x88, 0xdc, 0x89, 0xc1, 0x48, 0x39, 0xd8, 0x75, 0x10,
+        ],
+    ),
+];
+
+#[derive(Default)]
+struct Told {
+    codes: Vec<(u64, String)>,
+    instructions: Vec<(u64, bool, u64, Vec<UopStamps>)>,
+    end: Option<(u64, u64)>,
+}
+
+struct Sink(Rc<RefCell<Told>>);
+
+impl TimelineSink for Sink {
+    fn code(&mut self, code: u32, _: BlockId, address: u64, text: &str) {
+        let codes = &mut self.0.borrow_mut().codes;
+        assert_eq!(code as usize, codes.len());
+        codes.push((address, text.to_owned()));
+    }
+
+    fn instruction(&mut self, t: &Timed<'_>) {
+        let told = (t.number, t.pair, t.retired.last, t.uops.to_vec());
+        self.0.borrow_mut().instructions.push(told);
+    }
+
+    fn end(&mut self, cycles: u64, left_out: u64) {
+        self.0.borrow_mut().end = Some((cycles, left_out));
+    }
+}
+
+fn run(cpu: &str, window: Option<(Window, u64)>) -> (Report, Told) {
+    let told = Rc::new(RefCell::new(Told::default()));
+    let mut simulation = Simulation::new(Options {
+        cpus: vec![machine::cpu(cpu).unwrap()],
+        analyses: vec![AnalysisKind::Pipeline],
+        memory: true,
+    });
+    if let Some((window, limit)) = window {
+        simulation.record(window, limit, Box::new(Sink(Rc::clone(&told))));
+    }
+    let mut take = |event: Event<'_>| simulation.event(&event).unwrap();
+    take(Event::Session(SessionInfo {
+        arch: Arch::X86_64,
+        producer: "test".into(),
+        command: Vec::new(),
+        memory: true,
+    }));
+    for (n, (address, instructions, bytes)) in BLOCKS.iter().enumerate() {
+        take(Event::Block(BlockDef {
+            id: BlockId(n as u32),
+            address: GuestAddr(*address),
+            instructions: *instructions,
+            bytes,
+        }));
+    }
+    take(Event::Region(RegionDef {
+        name: "callee".into(),
+        start: GuestAddr(0x1150),
+        end: GuestAddr(0x1160),
+    }));
+    let stack = |index, store| {
+        access_word(Access {
+            index,
+            store,
+            size: 8,
+            address: GuestAddr(0x8000),
+        })
+    };
+    let mut words = Vec::new();
+    for _ in 0..300 {
+        words.extend([
+            block_word(BlockId(0)),
+            block_word(BlockId(0)),
+            block_word(BlockId(1)),
+        ]);
+        words.extend([stack(0, true), stack(3, false), stack(4, true)]);
+        words.push(block_word(BlockId(2)));
+    }
+    let stream = StreamId(0);
+    take(Event::StreamStart(stream));
+    for words in words.chunks(701) {
+        take(Event::Records { stream, words });
+    }
+    take(Event::StreamEnd(stream));
+    take(Event::End(EndReason::Exited(0)));
+    let report = simulation.finish(&NoSymbols);
+    (report, Rc::into_inner(told).unwrap().into_inner())
+}
+
+const ALL: Window = Window::Instructions(0..u64::MAX);
+
+#[test]
+fn a_recording_of_everything_gives_the_reports_figures() {
+    for cpu in ["snb", "skl", "glc"] {
+        let (report, told) = run(cpu, Some((ALL, u64::MAX)));
+        let result = &report.cpus[0];
+        let instructions: u64 = told.instructions.iter().map(|i| 1 + u64::from(i.1)).sum();
+        assert_eq!(instructions, result.instructions, "{cpu}");
+        let last = told.instructions.iter().map(|i| i.2).max().unwrap();
+        assert_eq!(
+            (last, told.end),
+            (result.cycles, Some((result.cycles, 0))),
+            "{cpu}"
+        );
+        assert!(told.instructions.is_sorted_by_key(|i| i.2), "{cpu}");
+        assert!(told.instructions.is_sorted_by_key(|i| i.0), "{cpu}");
+        let mut ports = vec![0u64; result.ports.len()];
+        let mut inserted = 0;
+        for u in told.instructions.iter().flat_map(|i| &i.3) {
+            inserted += u32::from(u.uop >= UopStamps::MERGE);
+            if u.port != 0xff {
+                ports[usize::from(u.port)] += 1;
+                assert!(u.delivered < u.issued && u.issued <= u.ready, "{cpu} {u:?}");
+                assert!(
+                    u.ready <= u.dispatched && u.dispatched < u.executed,
+                    "{cpu} {u:?}"
+                );
+            }
+            assert!(
+                u.executed < u.retired && u.issued < u.retired,
+                "{cpu} {u:?}"
+            );
+        }
+        let expected: Vec<u64> = result.ports.iter().map(|port| port.uops).collect();
+        assert_eq!(ports, expected, "{cpu}");
+        assert!(
+            inserted > 0,
+            "{cpu}: the stack engine synchronises in block 1"
+        );
+    }
+}
+
+#[test]
+fn recording_changes_nothing_and_windows_are_parts_of_the_whole() {
+    let (plain, none) = run("skl", None);
+    let (report, all) = run("skl", Some((ALL, u64::MAX)));
+    assert_eq!(report, plain);
+    assert!(none.instructions.is_empty() && none.end.is_none());
+    let (_, part) = run("skl", Some((Window::Instructions(1000..1100), u64::MAX)));
+    let expected: Vec<_> = all
+        .instructions
+        .iter()
+        .filter(|i| (1000..1100).contains(&i.0))
+        .collect();
+    assert!(part.instructions.iter().eq(expected));
+    let (_, part) = run("skl", Some((Window::Cycles(500..600), u64::MAX)));
+    let expected: Vec<_> = all
+        .instructions
+        .iter()
+        .filter(|i| (500..600).contains(&i.2))
+        .collect();
+    assert!(!expected.is_empty() && part.instructions.iter().eq(expected));
+    let (_, cut) = run("skl", Some((ALL, 10)));
+    assert_eq!(cut.instructions[..], all.instructions[..10]);
+    assert_eq!(cut.end.unwrap().1, all.instructions.len() as u64 - 10);
+}
+
+#[test]
+fn a_stay_in_a_region_is_recorded_alone() {
+    let window = Window::Region {
+        name: "callee".into(),
+        occurrence: 7,
+    };
+    let (_, told) = run("skl", Some((window, u64::MAX)));
+    let count: u64 = told.instructions.iter().map(|i| 1 + u64::from(i.1)).sum();
+    assert_eq!(count, 6);
+    // 3 + 3 + 5 instructions lead to each stay of 6.
+    assert_eq!(told.instructions[0].0, 7 * 17 + 11);
+    let window = Window::Region {
+        name: "nowhere".into(),
+        occurrence: 0,
+    };
+    assert!(
+        run("skl", Some((window, u64::MAX)))
+            .1
+            .instructions
+            .is_empty()
+    );
+}

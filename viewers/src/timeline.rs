@@ -1,0 +1,191 @@
+//! Recorded timelines: the file format, and the views that read it one instruction at a time.
+//!
+//! A file is [`MAGIC`], the version as a little-endian `u32`, and a zstd stream of records, each a
+//! tag byte and its fields; numbers are LEB128, texts a length and UTF-8:
+//!
+//! - `1` header: JSON of [`Header`]; once, first.
+//! - `2` code: number, address, text, function, module; before its first use.
+//! - `3` instruction: thread, number, code, flags (bit 0: macro-fused pair), retirement cycle of
+//!   its first and last fused µop, number of µops, and per µop: kind (bits 0 to 1: the
+//!   instruction's own, stack synchronisation, register merge; bits 2 to 4: [`Source`]), port,
+//!   and its six cycles. Cycles are written as zigzag differences to the cycle before.
+//! - `4` end: JSON of [`End`]; once, last. A file without it is cut off.
+//!
+//! Reading and exporting need the memory of what is in flight, not of the file.
+
+pub mod chrome;
+pub mod konata;
+pub mod read;
+pub mod terminal;
+pub mod write;
+
+use serde::{Deserialize, Serialize};
+
+/// First bytes of a timeline file.
+pub const MAGIC: &[u8; 8] = b"mcadtime";
+
+/// Version of the format; raised on every change.
+pub const VERSION: u32 = 1;
+
+/// What was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the tool.
+    pub tool: String,
+    /// Short name of the CPU model.
+    pub cpu: String,
+    /// Full name.
+    pub name: String,
+    /// Fused µops that issue in a cycle.
+    pub issue_width: u32,
+    /// Fused µops in the re-order buffer.
+    pub reorder_buffer: u32,
+    /// Ports.
+    pub ports: u32,
+    /// The window as asked for.
+    pub window: String,
+}
+
+/// How the recording ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Records of instructions in the file; a macro-fused pair is one.
+    pub records: u64,
+    /// Cycles of the whole run, as in the report.
+    pub cycles: u64,
+    /// Records of the window beyond the limit, which are not in the file.
+    pub left_out: u64,
+}
+
+/// An instruction at an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Code {
+    /// Address.
+    pub address: u64,
+    /// Intel syntax.
+    pub text: String,
+    /// Function, empty when unknown.
+    pub function: String,
+    /// File name of the module.
+    pub module: String,
+}
+
+/// What a µop is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Of the instruction.
+    #[default]
+    Own,
+    /// Of the stack engine, before the instruction.
+    StackSync,
+    /// Merge of a high-8 register, before the instruction.
+    Merge,
+}
+
+/// Where a µop was delivered from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// Legacy decoders.
+    #[default]
+    Decoders,
+    /// µop cache.
+    UopCache,
+    /// Loop stream detector.
+    LoopStream,
+    /// Microcode sequencer.
+    Microcode,
+    /// The core itself.
+    Inserted,
+}
+
+/// No port.
+pub const NO_PORT: u8 = 0xff;
+
+/// One µop's cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uop {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it came from.
+    pub source: Source,
+    /// Port, [`NO_PORT`] when it needed none.
+    pub port: u8,
+    /// Entered the instruction decode queue.
+    pub delivered: u64,
+    /// Renamed and allocated.
+    pub issued: u64,
+    /// Inputs there.
+    pub ready: u64,
+    /// Sent to its port.
+    pub dispatched: u64,
+    /// Done.
+    pub executed: u64,
+    /// Left the re-order buffer.
+    pub retired: u64,
+}
+
+/// One executed instruction or macro-fused pair.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Instruction {
+    /// Guest thread.
+    pub thread: u32,
+    /// Number in its thread.
+    pub number: u64,
+    /// Place in the codes.
+    pub code: u32,
+    /// Macro-fused pair: counts as two instructions.
+    pub pair: bool,
+    /// Retirement cycles of its first and last fused µop.
+    pub retired: [u64; 2],
+    /// Its µops in program order.
+    pub uops: Vec<Uop>,
+}
+
+impl Instruction {
+    /// Place of the first µop that is its own.
+    #[must_use]
+    pub fn first_own(&self) -> usize {
+        let own = |uop: &Uop| uop.kind == Kind::Own;
+        self.uops.iter().position(own).unwrap_or(0)
+    }
+
+    /// Cycle in which it is first seen.
+    #[must_use]
+    pub fn begin(&self) -> u64 {
+        self.uops
+            .iter()
+            .map(|uop| uop.delivered)
+            .min()
+            .unwrap_or(self.retired[0])
+            .min(self.retired[1])
+    }
+}
+
+/// Why a timeline cannot be read or shown.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TimelineError {
+    /// The file cannot be read or the output not written.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// Not a timeline.
+    #[error("this is no timeline file (it does not begin with 'mcadtime')")]
+    Foreign,
+    /// Another version.
+    #[error(
+        "the timeline has format version {0}; this mcad reads {VERSION}: record it again, or use \
+         the mcad that made it"
+    )]
+    Version(u32),
+    /// Contradicts the format.
+    #[error("the timeline is damaged after {records} instructions: {what}")]
+    Damaged {
+        /// Instructions read before.
+        records: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+#[cfg(test)]
+mod tests;

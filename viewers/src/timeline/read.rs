@@ -1,0 +1,232 @@
+//! Reads timeline files, one instruction at a time. Nothing in a file makes it take much memory
+//! or panic: lengths and numbers have limits.
+
+use std::io::{BufRead, BufReader, Read};
+
+use super::{Code, End, Header, Instruction, Kind, MAGIC, Source, TimelineError, Uop, VERSION};
+
+/// Longest text.
+const MAX_TEXT: u64 = 1 << 16;
+/// Most codes.
+const MAX_CODES: usize = 1 << 24;
+/// Most µops of an instruction.
+const MAX_UOPS: u64 = 1 << 16;
+/// Cycles beyond this are damage: no run is that long.
+const MAX_CYCLE: u64 = 1 << 56;
+
+/// A timeline file being read.
+pub struct Reader<R: Read> {
+    input: BufReader<zstd::stream::read::Decoder<'static, BufReader<R>>>,
+    header: Header,
+    codes: Vec<Option<Code>>,
+    end: Option<End>,
+    last: u64,
+    records: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// [`TimelineError`] when it is no timeline of this version.
+    pub fn new(mut input: R) -> Result<Self, TimelineError> {
+        let mut magic = [0; 8];
+        let mut version = [0; 4];
+        let begun = input
+            .read_exact(&mut magic)
+            .and_then(|()| input.read_exact(&mut version));
+        if begun.is_err() || magic != *MAGIC {
+            return Err(TimelineError::Foreign);
+        }
+        match u32::from_le_bytes(version) {
+            VERSION => {}
+            other => return Err(TimelineError::Version(other)),
+        }
+        let input = zstd::stream::read::Decoder::new(input)?;
+        let mut reader = Self {
+            input: BufReader::with_capacity(1 << 16, input),
+            header: Header::default(),
+            codes: Vec::new(),
+            end: None,
+            last: 0,
+            records: 0,
+        };
+        if reader.byte()? != 1 {
+            return Err(reader.damaged("the header is missing"));
+        }
+        let json = reader.text()?;
+        reader.header = serde_json::from_str(&json)
+            .map_err(|_| reader.damaged("the header is not what it should be"))?;
+        Ok(reader)
+    }
+
+    /// What was recorded.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The instruction at a place of the codes that were read so far.
+    #[must_use]
+    pub fn code(&self, number: u32) -> Option<&Code> {
+        self.codes.get(number as usize)?.as_ref()
+    }
+
+    /// How the recording ended, once everything was read.
+    #[must_use]
+    pub fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// Reads the next instruction into `i`; `false` at the end.
+    ///
+    /// # Errors
+    /// [`TimelineError::Damaged`] also for a file that is cut off.
+    pub fn next(&mut self, i: &mut Instruction) -> Result<bool, TimelineError> {
+        if self.end.is_some() {
+            return Ok(false);
+        }
+        loop {
+            match self.byte()? {
+                2 => self.read_code()?,
+                3 => {
+                    self.read_instruction(i)?;
+                    self.records += 1;
+                    return Ok(true);
+                }
+                4 => {
+                    let json = self.text()?;
+                    let end: End = serde_json::from_str(&json)
+                        .map_err(|_| self.damaged("its end is not what it should be"))?;
+                    if end.records != self.records {
+                        return Err(self.damaged("instructions are missing"));
+                    }
+                    self.end = Some(end);
+                    return Ok(false);
+                }
+                _ => return Err(self.damaged("a record of an unknown kind")),
+            }
+        }
+    }
+
+    fn read_code(&mut self) -> Result<(), TimelineError> {
+        let number = self.number()? as usize;
+        if number >= MAX_CODES {
+            return Err(self.damaged("too many codes"));
+        }
+        let code = Code {
+            address: self.number()?,
+            text: self.text()?,
+            function: self.text()?,
+            module: self.text()?,
+        };
+        if self.codes.len() <= number {
+            self.codes.resize(number + 1, None);
+        }
+        if let Some(place) = self.codes.get_mut(number) {
+            *place = Some(code);
+        }
+        Ok(())
+    }
+
+    fn read_instruction(&mut self, i: &mut Instruction) -> Result<(), TimelineError> {
+        i.thread = self.number()? as u32;
+        i.number = self.number()?;
+        i.code = self.number()? as u32;
+        i.pair = self.number()? & 1 != 0;
+        if self.code(i.code).is_none() {
+            return Err(self.damaged("an instruction executes whose code was never told"));
+        }
+        i.retired = [self.cycle()?, self.cycle()?];
+        let count = self.number()?;
+        if count > MAX_UOPS {
+            return Err(self.damaged("an instruction of too many µops"));
+        }
+        i.uops.clear();
+        for _ in 0..count {
+            let bits = self.byte()?;
+            let kind = match bits & 3 {
+                0 => Kind::Own,
+                1 => Kind::StackSync,
+                2 => Kind::Merge,
+                _ => return Err(self.damaged("a µop of an unknown kind")),
+            };
+            let source = match bits >> 2 {
+                0 => Source::Decoders,
+                1 => Source::UopCache,
+                2 => Source::LoopStream,
+                3 => Source::Microcode,
+                4 => Source::Inserted,
+                _ => return Err(self.damaged("a µop from an unknown source")),
+            };
+            i.uops.push(Uop {
+                kind,
+                source,
+                port: self.byte()?,
+                delivered: self.cycle()?,
+                issued: self.cycle()?,
+                ready: self.cycle()?,
+                dispatched: self.cycle()?,
+                executed: self.cycle()?,
+                retired: self.cycle()?,
+            });
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, what: &'static str) -> TimelineError {
+        TimelineError::Damaged {
+            records: self.records,
+            what,
+        }
+    }
+
+    fn byte(&mut self) -> Result<u8, TimelineError> {
+        let byte = match self.input.fill_buf() {
+            Ok(buffer) => buffer.first().copied(),
+            Err(_) => return Err(self.damaged("it is cut off or not packed as it should be")),
+        };
+        match byte {
+            Some(byte) => {
+                self.input.consume(1);
+                Ok(byte)
+            }
+            None => Err(self.damaged("it is cut off")),
+        }
+    }
+
+    fn number(&mut self) -> Result<u64, TimelineError> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(self.damaged("a number without end"))
+    }
+
+    fn cycle(&mut self) -> Result<u64, TimelineError> {
+        let coded = self.number()?;
+        let difference = (coded >> 1) as i64 ^ -((coded & 1) as i64);
+        let cycle = self.last.wrapping_add_signed(difference);
+        if cycle > MAX_CYCLE {
+            return Err(self.damaged("a cycle that no run reaches"));
+        }
+        self.last = cycle;
+        Ok(cycle)
+    }
+
+    fn text(&mut self) -> Result<String, TimelineError> {
+        let len = self.number()?;
+        if len > MAX_TEXT {
+            return Err(self.damaged("a text that is too long"));
+        }
+        let mut bytes = vec![0; len as usize];
+        if self.input.read_exact(&mut bytes).is_err() {
+            return Err(self.damaged("it is cut off"));
+        }
+        String::from_utf8(bytes).map_err(|_| self.damaged("a text that is not UTF-8"))
+    }
+}

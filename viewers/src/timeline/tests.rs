@@ -1,0 +1,286 @@
+//! Timelines made by hand, through the file and out of every view.
+
+use std::collections::{BTreeMap, HashMap};
+
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::read::Reader;
+use super::write::Writer;
+use super::*;
+use crate::Style;
+
+/// Instructions in program order with the invariants of a core: delivery and retirement in order.
+fn program(seeds: &[(u8, u8, u8, u8)], threads: u32) -> Vec<Instruction> {
+    let mut clocks: HashMap<u32, (u64, u64, u64)> = HashMap::new();
+    seeds
+        .iter()
+        .enumerate()
+        .map(|(n, (fetch, wait, run, flags))| {
+            let thread = n as u32 % threads;
+            let (number, delivered, retired) = clocks.entry(thread).or_default();
+            let mut uops = Vec::new();
+            for u in 0..=(flags & 1) {
+                *delivered += u64::from(fetch % 3);
+                let issued = *delivered + 1 + u64::from(wait % 4);
+                let ready = issued + u64::from(wait % 7);
+                let dispatched = ready + u64::from(run % 3);
+                let executed = dispatched + 1 + u64::from(run % 9);
+                *retired = (*retired).max(executed + 1);
+                uops.push(Uop {
+                    kind: if u == 0 && flags & 2 != 0 {
+                        Kind::StackSync
+                    } else {
+                        Kind::Own
+                    },
+                    source: Source::UopCache,
+                    port: if flags & 4 != 0 { NO_PORT } else { run % 10 },
+                    delivered: *delivered,
+                    issued,
+                    ready,
+                    dispatched,
+                    executed,
+                    retired: *retired,
+                });
+            }
+            let pair = flags & 8 != 0;
+            let number_now = *number;
+            *number += 1 + u64::from(pair);
+            Instruction {
+                thread,
+                number: number_now,
+                code: u32::from(flags % 3),
+                pair,
+                retired: [uops[0].retired, *retired],
+                uops,
+            }
+        })
+        .collect()
+}
+
+fn header() -> Header {
+    Header {
+        tool: "1".into(),
+        cpu: "skl".into(),
+        name: "Skylake".into(),
+        issue_width: 4,
+        reorder_buffer: 224,
+        ports: 8,
+        window: "all".into(),
+    }
+}
+
+fn code(n: u32) -> Code {
+    Code {
+        address: 0x1000 + u64::from(n) * 4,
+        text: format!("add r{n}, 1\x1b[2J\t\n"),
+        function: format!("f{}\"<", n / 2),
+        module: "prog".into(),
+    }
+}
+
+fn file(instructions: &[Instruction]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+    for n in 0..3 {
+        writer.code(n, &code(n)).unwrap();
+    }
+    for i in instructions {
+        writer.instruction(i).unwrap();
+    }
+    writer.finish(777, 5).unwrap()
+}
+
+fn seeds() -> impl Strategy<Value = Vec<(u8, u8, u8, u8)>> {
+    prop::collection::vec(any::<(u8, u8, u8, u8)>(), 1..200)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn files_read_back_as_they_were_written(seeds in seeds()) {
+        let program = program(&seeds, 3);
+        let bytes = file(&program);
+        let mut reader = Reader::new(&bytes[..]).unwrap();
+        prop_assert_eq!(reader.header(), &header());
+        let mut back = Vec::new();
+        let mut i = Instruction::default();
+        while reader.next(&mut i).unwrap() {
+            prop_assert_eq!(reader.code(i.code), Some(&code(i.code)));
+            back.push(i.clone());
+        }
+        prop_assert_eq!(back, program.clone());
+        let end = End { records: program.len() as u64, cycles: 777, left_out: 5 };
+        prop_assert_eq!(reader.end(), Some(end));
+    }
+
+    #[test]
+    fn damage_is_told_and_never_a_panic(seeds in seeds(), at in any::<prop::sample::Index>(), bit in 0..8u8) {
+        let mut bytes = file(&program(&seeds, 1));
+        let cut = at.index(bytes.len());
+        let mut i = Instruction::default();
+        if let Ok(mut reader) = Reader::new(&bytes[..cut]) {
+            let error = loop {
+                match reader.next(&mut i) {
+                    Ok(true) => {}
+                    Ok(false) => prop_assert!(false, "a file cut at {cut} is not whole"),
+                    Err(error) => break error,
+                }
+            };
+            prop_assert!(error.to_string().contains("damaged"));
+        }
+        bytes[cut] ^= 1 << bit;
+        if let Ok(mut reader) = Reader::new(&bytes[..]) {
+            while let Ok(true) = reader.next(&mut i) {}
+        }
+    }
+
+    #[test]
+    fn konata_logs_parse_back_to_the_same_cycles(seeds in seeds()) {
+        let program = program(&seeds, 1);
+        let bytes = file(&program);
+        let mut log = Vec::new();
+        let exported = konata::write(&mut Reader::new(&bytes[..]).unwrap(), &mut log).unwrap();
+        prop_assert_eq!(exported.records, program.len() as u64);
+        let rows = parse_konata(&String::from_utf8(log).unwrap());
+        let uops: Vec<&Uop> = program.iter().flat_map(|i| &i.uops).collect();
+        prop_assert_eq!(rows.len(), uops.len());
+        for (row, uop) in rows.values().zip(uops) {
+            prop_assert_eq!((row.begin, row.end), (uop.delivered, uop.retired));
+            let mut expected = BTreeMap::new();
+            let mut stage = |name: &str, from, to| {
+                if from < to {
+                    expected.insert(name.to_owned(), (from, to));
+                }
+            };
+            stage("Q", uop.delivered, uop.issued);
+            if uop.port == NO_PORT {
+                stage("C", uop.issued, uop.retired);
+            } else {
+                stage("D", uop.issued, uop.ready);
+                stage("P", uop.ready, uop.dispatched);
+                stage("X", uop.dispatched, uop.executed);
+                stage("C", uop.executed, uop.retired);
+            }
+            prop_assert_eq!(&row.stages, &expected);
+        }
+    }
+
+    #[test]
+    fn slices_of_a_lane_never_overlap_and_hold_the_cycles(seeds in seeds()) {
+        let program = program(&seeds, 2);
+        let bytes = file(&program);
+        let mut json = Vec::new();
+        let exported = chrome::write(&mut Reader::new(&bytes[..]).unwrap(), &mut json).unwrap();
+        prop_assert_eq!(exported.instructions, program.len() as u64);
+        let trace: Value = serde_json::from_slice(&json).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap();
+        let of = |event: &Value, key: &str| event[key].as_u64().unwrap();
+        let mut lanes: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+        let mut cycles: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
+        let mut slices = 0;
+        for event in events.iter().filter(|event| event["ph"] == "X") {
+            let (begin, length) = (of(event, "ts"), of(event, "dur"));
+            prop_assert!(length > 0);
+            let lane = (of(event, "pid"), of(event, "tid"));
+            lanes.entry(lane).or_default().push((begin, begin + length));
+            if event["cat"] == "instruction" {
+                slices += 1;
+                let flat = event["args"]["uops"].as_array().unwrap().iter();
+                let flat = flat.flat_map(|u| u[1].as_array().unwrap()).map(|c| c.as_u64().unwrap());
+                cycles.insert((of(event, "pid"), of(&event["args"], "number")), flat.collect());
+            }
+        }
+        prop_assert_eq!(slices, exported.instructions);
+        for lane in lanes.values_mut() {
+            lane.sort_unstable();
+            prop_assert!(lane.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{lane:?}");
+        }
+        for i in &program {
+            let expected: Vec<u64> = i.uops.iter().flat_map(|u| {
+                [u.delivered, u.issued, u.ready, u.dispatched, u.executed, u.retired]
+            }).collect();
+            prop_assert_eq!(&cycles[&(u64::from(i.thread), i.number)], &expected);
+        }
+        let last = events.iter().rfind(|event| event["name"] == "µops in flight" && event["pid"] == 0);
+        prop_assert_eq!(last.unwrap()["args"]["value"].as_f64(), Some(0.0));
+    }
+}
+
+#[derive(Default)]
+struct Row {
+    begin: u64,
+    end: u64,
+    stages: BTreeMap<String, (u64, u64)>,
+}
+
+/// Reads a log as Konata does: `C` moves the clock, the rest happens now.
+fn parse_konata(log: &str) -> BTreeMap<u64, Row> {
+    let mut lines = log.lines();
+    assert_eq!(lines.next(), Some("Kanata\t0004"));
+    let mut rows: BTreeMap<u64, Row> = BTreeMap::new();
+    let mut now = 0;
+    for line in lines {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let number = |n: usize| fields[n].parse::<u64>().unwrap();
+        match fields[0] {
+            "C=" => now = number(1),
+            "C" => now += number(1),
+            "I" => rows.entry(number(1)).or_default().begin = now,
+            "S" => {
+                let stages = &mut rows.get_mut(&number(1)).unwrap().stages;
+                assert!(stages.insert(fields[3].to_owned(), (now, 0)).is_none());
+            }
+            "E" => {
+                rows.get_mut(&number(1))
+                    .unwrap()
+                    .stages
+                    .get_mut(fields[3])
+                    .unwrap()
+                    .1 = now
+            }
+            "R" => rows.get_mut(&number(1)).unwrap().end = now,
+            "L" => assert!(rows.contains_key(&number(1)) && !line.contains('\x1b')),
+            other => panic!("unknown command {other}"),
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_terminal_shows_what_each_uop_waits_for() {
+    let seeds = [
+        (1, 3, 5, 0),
+        (2, 9, 4, 8),
+        (0, 2, 7, 3),
+        (1, 20, 2, 4),
+        (2, 5, 255, 0),
+    ];
+    let bytes = file(&program(&seeds, 1));
+    let mut out = Vec::new();
+    let style = Style::plain();
+    let left =
+        terminal::write(&mut Reader::new(&bytes[..]).unwrap(), style, 100, &mut out).unwrap();
+    assert_eq!(left, 0);
+    let text = String::from_utf8(out).unwrap();
+    assert!(!text.contains('\x1b'));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn other_files_are_told_apart() {
+    assert!(matches!(
+        Reader::new(&b"{}"[..]),
+        Err(TimelineError::Foreign)
+    ));
+    let mut bytes = file(&[]);
+    bytes[8] = 9;
+    assert!(matches!(
+        Reader::new(&bytes[..]),
+        Err(TimelineError::Version(9))
+    ));
+    let mut reader = Reader::new(&file(&[])[..]).map(drop);
+    assert!(reader.is_ok());
+    reader = Reader::new(&MAGIC[..]).map(drop);
+    assert!(matches!(reader, Err(TimelineError::Foreign)));
+}
