@@ -96,6 +96,7 @@ impl<O: Observer> Pipeline<O> {
     }
 
     /// Takes an instruction of code that goes straight on and is executed only once.
+    #[inline]
     pub fn push_straight(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
         self.feed.push_straight(inst, accesses);
         if self.feed.backlog() >= feed::RUN_AT {

@@ -73,12 +73,15 @@ impl Feeding {
         } else {
             block.length * u64::from(round)
         };
+        accesses.clear();
         for (n, decoded) in block.decoded.iter().enumerate() {
-            let mut inst = Inst::new(n as u32, address);
+            let mut inst = Inst {
+                tag: round,
+                ..Inst::new(n as u32, address)
+            };
             address += decoded.bytes.len() as u64;
-            inst.tag = round;
-            accesses.clear();
             if let Some((plan, aliases)) = &mut memory {
+                accesses.clear();
                 aliases.step(plan, n, &mut inst, accesses);
             }
             if self.stream.is_some() {

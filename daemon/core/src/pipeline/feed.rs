@@ -297,8 +297,12 @@ impl Feed {
 
     /// Takes an instruction of code that goes straight on and is executed only once, so that it
     /// comes from the decoders.
+    #[inline]
     pub fn push_straight(&mut self, inst: Inst, accesses: &[Access]) {
-        self.append(inst, accesses);
+        self.insts.push_back(inst);
+        if !accesses.is_empty() {
+            self.accesses.extend_from_slice(accesses);
+        }
         self.open = self.base + self.insts.len() as u64;
     }
 
