@@ -69,7 +69,7 @@ pub(super) fn run(
     let mut chunks = Chunks::new(input);
     if jobs.get() == 1 {
         let mut worker = Worker::new(model, options);
-        while let Some(chunk) = chunks.next() {
+        for chunk in chunks.by_ref() {
             let (answers, done) = worker.answer(&chunk);
             write(&answers, done)?;
         }
@@ -285,7 +285,15 @@ fn quiet_panics() {
         let place = info
             .location()
             .map_or_else(String::new, ToString::to_string);
-        let what = info.payload_as_str().unwrap_or("panic");
+        let payload = info.payload();
+        let what = match (
+            payload.downcast_ref::<&str>(),
+            payload.downcast_ref::<String>(),
+        ) {
+            (Some(text), _) => text,
+            (None, Some(text)) => text.as_str(),
+            (None, None) => "panic",
+        };
         PANIC.with(|last| *last.borrow_mut() = format!("{what} at {place}"));
     }));
 }
