@@ -76,3 +76,23 @@ fn show(command: &Command) -> String {
     }
     shown
 }
+
+/// Runs a command and gives the processor time that it took, in seconds over all its threads:
+/// unlike wall-clock time it does not depend on what else the machine does.
+pub fn cpu_seconds(command: &mut Command) -> Result<f64> {
+    let before = children_seconds();
+    execute(command)?;
+    Ok(children_seconds() - before)
+}
+
+/// User and system seconds of all children that were waited for.
+fn children_seconds() -> f64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: plain data, all zeros until the call fills it in.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
