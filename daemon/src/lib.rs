@@ -1,7 +1,8 @@
 //! Daemon, sessions and command-line tools of mcad.
 //!
 //! [`session`] is the middle: it pulls events from a [`source`], records them ([`recorder`]) and
-//! feeds the simulation, helped by [`symbols`] and [`regions`]. [`cli`] is the way in.
+//! feeds the simulation, helped by [`symbols`] and [`regions`]. [`cli`] is the way in; [`server`]
+//! serves sessions to others and [`remote`] is the other end of that.
 
 pub mod cli;
 pub mod eval;

@@ -1,6 +1,8 @@
 //! Whole sessions: the result hangs on the trace alone, not on how it was cut, and keeps the
 //! bounds that any core has.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
+
 use std::sync::Arc;
 
 use mcad_core::machine::{self, CpuModel};
