@@ -1,5 +1,7 @@
 //! `mcad diff` over files: exit statuses, forms and messages.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
