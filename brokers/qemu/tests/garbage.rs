@@ -45,7 +45,7 @@ impl Random {
     /// Mostly small and plausible, sometimes anything.
     fn field(&mut self, plausible: u32) -> u32 {
         let value = self.next();
-        if value % 8 == 0 {
+        if value.is_multiple_of(8) {
             (value >> 32) as u32
         } else {
             (value >> 32) as u32 % plausible.max(1)

@@ -1,6 +1,8 @@
 //! The recorded timeline agrees with the report: cycles, retire order, port use, counts; and
 //! recording changes nothing.
 
+#![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
