@@ -4,7 +4,8 @@
 //! The steps, one module each: `source` reads rows, `spec` takes their names apart, `mapping`
 //! finds the codes of iced-x86 that a row applies to, `operands` binds XED's operand names,
 //! `figures` settles the numbers, `draft` puts a CPU's table together, `fill` borrows what it
-//! lacks (`evex` corrects what Golden Cove borrows), `analogy` and `estimate` add what nobody measured, `write` packs it. docs/TABLES.md has the rules.
+//! lacks (`evex` corrects what Golden Cove borrows, `redwood` what its own rows have of its
+//! successor), `analogy` and `estimate` add what nobody measured, `write` packs it. docs/TABLES.md has the rules.
 
 mod analogy;
 pub mod coverage;
@@ -21,6 +22,7 @@ mod kinds;
 pub mod lookup;
 mod mapping;
 mod operands;
+mod redwood;
 mod report;
 mod source;
 mod spec;
@@ -80,7 +82,11 @@ pub fn run(args: &Args) -> Result<()> {
     let mut drafts = Vec::new();
     for cpu in &CPUS {
         let rows = source::read(&args.from, cpu.source)?;
-        drafts.push(Draft::new(cpu, &rows, &catalogue, &lists));
+        let mut draft = Draft::new(cpu, &rows, &catalogue, &lists);
+        if cpu.layout == cpus::Layout::GoldenCove {
+            redwood::to_golden_cove(&mut draft.forms);
+        }
+        drafts.push(draft);
     }
     fill::borrow(&mut drafts);
     for draft in &mut drafts {

@@ -9,9 +9,11 @@ pub mod alias;
 pub mod bottleneck;
 pub mod dependencies;
 pub mod detail;
+mod exact;
 pub mod rounds;
 mod simulator;
 mod trace;
+mod values;
 
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 //! No stage of the simulation knows a CPU's name; a new CPU is a TOML file in `models/`, a table
 //! and a line in [`MODELS`].
 
+pub mod ablation;
 pub mod params;
 pub mod table;
 

@@ -26,6 +26,7 @@ pub mod retire;
 pub mod schedule;
 pub mod stack_engine;
 pub mod state;
+pub mod store_buffer;
 pub mod topdown;
 pub mod uop_cache;
 

@@ -101,6 +101,9 @@ enum Init {
     Equal,
     /// All equal but the stack and frame pointers (as BHive's profiler sets them)
     Stack,
+    /// All different, and all memory filled with one value (as the Golden Cove blocks were
+    /// measured)
+    Filled,
 }
 
 /// Syntax of assembly text.
@@ -154,6 +157,7 @@ impl NotionArgs {
                 Init::Distinct => block::Init::Distinct,
                 Init::Equal => block::Init::Equal,
                 Init::Stack => block::Init::Stack,
+                Init::Filled => block::Init::Filled,
             },
         }
     }

@@ -20,6 +20,8 @@ pub enum Init {
     Equal,
     /// All equal but the stack and frame pointers, as BHive's profiler sets them.
     Stack,
+    /// All different, but all memory is filled with one value, which is known.
+    Filled,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,10 +122,10 @@ impl Plan {
     }
 
     /// Whether any address matters: loads must meet stores, or, where stores leave in pairs, two
-    /// stores each other.
+    /// stores each other, or, where the cache has banks, loads each other.
     #[must_use]
-    pub fn matters(&self, paired_stores: bool) -> bool {
-        self.stores > 0 && (self.loads > 0 || paired_stores)
+    pub fn matters(&self, paired_stores: bool, banks: bool) -> bool {
+        (self.stores > 0 && (self.loads > 0 || paired_stores)) || (self.loads > 0 && banks)
     }
 
     /// Stores of one iteration.
@@ -270,7 +272,7 @@ impl Aliases {
             return value;
         }
         let value = match self.init {
-            Init::Distinct => self.fresh(),
+            Init::Distinct | Init::Filled => self.fresh(),
             Init::Equal | Init::Stack => Abstract { base: 0, offset: 0 },
         };
         self.values[place] = Some(value);
@@ -308,6 +310,7 @@ impl Aliases {
             size: 1,
             line,
             offset: memory.displacement,
+            in_line: (memory.displacement & 63) as u8,
         }
     }
 

@@ -47,6 +47,8 @@ struct Walk<'b> {
     /// Moves that are eliminated most of the time, by instruction.
     eliminated: &'b [bool],
     meetings: Vec<Option<(usize, u32)>>,
+    /// Stores that loads can be renamed to.
+    renamed: std::collections::BTreeSet<usize>,
     /// Registers, then the block's stores.
     cells: Vec<Option<Time>>,
     steps: Vec<Step>,
@@ -67,6 +69,7 @@ pub(super) fn longest_chain(block: &Block, init: Init, eliminated: &[bool]) -> O
         block,
         eliminated,
         meetings: Aliases::meetings(&plan, init, 3),
+        renamed: std::collections::BTreeSet::new(),
         cells: vec![None; RegId::COUNT + plan.stores()],
         steps: Vec::new(),
         pointers: [0; RegId::COUNT],
@@ -132,6 +135,11 @@ impl Walk<'_> {
                 self.pointers[from] & !MOVE32 | if instr.is(flag::MOVE32) { MOVE32 } else { 0 };
             return;
         }
+        let sums = self.block.model.core.rename.add_immediate_range > 0;
+        if instr.is(flag::ADD_IMMEDIATE) && sums {
+            self.add_at_rename(n, instr);
+            return;
+        }
         let mut late: Vec<(usize, Option<Time>)> = Vec::new();
         let mut store_address: Option<Time> = None;
         for uop in uops_of(self.block, instr) {
@@ -143,6 +151,17 @@ impl Walk<'_> {
             match uop.kind {
                 UopKind::StoreAddress(_) => {
                     store_address = start.map(|t| self.add(n, t, execute.store_address_latency));
+                    continue;
+                }
+                UopKind::StoreData(k)
+                    if execute.memory_renaming && instr.is(flag::RENAMED_STORE) =>
+                {
+                    // Loads can have what it stores before it is stored.
+                    let store = stores + usize::from(k);
+                    if let Some(cell) = self.cells.get_mut(RegId::COUNT + store) {
+                        *cell = start;
+                    }
+                    self.renamed.insert(store);
                     continue;
                 }
                 UopKind::StoreData(k) => {
@@ -159,11 +178,20 @@ impl Walk<'_> {
                 UopKind::Load(k) => self.forwarded(loads + usize::from(k), stores),
                 _ => None,
             };
-            let forwarded = forwarded.map(|t| self.add(n, t, execute.store_forward));
+            let updates = execute.memory_renaming_updates || !stores_too(self.block, n);
+            let (forwarded, renamed) = match forwarded {
+                Some((t, true)) if instr.is(flag::RENAMED_LOAD) && updates => (Some(t), true),
+                Some((t, true)) => {
+                    let cycles = execute.store_data_latency + execute.store_forward;
+                    (Some(self.add(n, t, cycles)), false)
+                }
+                Some((t, false)) => (Some(self.add(n, t, execute.store_forward)), false),
+                None => (None, false),
+            };
             let sooner = u64::from(execute.fast_pointer_chasing && uop.near && self.chases(uop));
             for output in program.outputs_of(uop) {
                 let latency = u64::from(output.latency).saturating_sub(sooner);
-                let computed = start.map(|t| self.add(n, t, latency));
+                let computed = start.filter(|_| !renamed).map(|t| self.add(n, t, latency));
                 let time = computed.into_iter().chain(forwarded).max_by_key(|t| t.at);
                 let cell = usize::from(output.reg.0) & (RegId::COUNT - 1);
                 if instr.is(flag::DEFERRED_WRITES) && output.reg.0 < RegId::PSEUDO {
@@ -202,7 +230,8 @@ impl Walk<'_> {
 
     /// When the data of the store that load `number` meets is there. One of this iteration counts
     /// if it came before, one of the last iteration if it comes later.
-    fn forwarded(&self, number: usize, stores: usize) -> Option<Time> {
+    /// Also whether loads can be renamed to that store.
+    fn forwarded(&self, number: usize, stores: usize) -> Option<(Time, bool)> {
         let (store, back) = (*self.meetings.get(number)?)?;
         let usable = (back == 0 && store < stores) || (back == 1 && store >= stores);
         self.cells
@@ -210,6 +239,24 @@ impl Walk<'_> {
             .copied()
             .flatten()
             .filter(|_| usable)
+            .map(|t| (t, self.renamed.contains(&store)))
+    }
+
+    /// An addition that rename does: no time for the register, a cycle for the flags.
+    fn add_at_rename(&mut self, n: u32, instr: &Instr) {
+        let block = self.block;
+        let (from, to) = (usize::from(instr.move_from.0), usize::from(instr.move_to.0));
+        let source = self.cells.get(from).copied().flatten();
+        for uop in uops_of(block, instr) {
+            for output in block.program.outputs_of(uop) {
+                let cell = usize::from(output.reg.0) & (RegId::COUNT - 1);
+                let time = match source {
+                    Some(t) if cell != to => Some(self.add(n, t, 1)),
+                    other => other,
+                };
+                self.write(cell, time, instr);
+            }
+        }
     }
 
     fn add(&mut self, instruction: u32, time: Time, cycles: u64) -> Time {
@@ -219,6 +266,14 @@ impl Walk<'_> {
             step: Some(self.steps.len() - 1),
         }
     }
+}
+
+/// Whether an instruction stores.
+fn stores_too(block: &Block, n: u32) -> bool {
+    block
+        .described
+        .get(n as usize)
+        .is_some_and(|d| !d.operands.out_mems.is_empty())
 }
 
 /// The µops of an instruction.

@@ -143,6 +143,20 @@ impl Rounds {
         Some((first, last))
     }
 
+    /// Cycles per iteration of the shortest period with which the iterations `first` to `last`
+    /// retire, if they go through it twice at least.
+    fn periodic(&self, first: usize, last: usize) -> Option<f64> {
+        let rounds = self.rounds.get(first..=last)?;
+        let step = |n: usize| {
+            let (before, here) = (rounds.get(n.checked_sub(1)?)?, rounds.get(n)?);
+            Some((here.last - before.last, here.slot))
+        };
+        let count = rounds.len() - 1;
+        let period = (1..=count / 2).find(|p| (p + 1..=count).all(|n| step(n) == step(n - p)))?;
+        let cycles = rounds.get(period)?.last - rounds.first()?.last;
+        Some(cycles as f64 / period as f64)
+    }
+
     /// Cycles per iteration over the second half.
     #[must_use]
     pub fn throughput(&self) -> f64 {
@@ -154,6 +168,9 @@ impl Rounds {
         };
         if first == last {
             return from.last as f64;
+        }
+        if let Some(exact) = self.periodic(first, last) {
+            return exact;
         }
         (to.last - from.last) as f64 / (last - first) as f64
     }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::alias::{Aliases, Init, Pattern, Plan};
+use super::exact::Exact;
 use super::rounds::{Recurrence, Rounds};
 use super::{Block, Mode, Options, Prediction};
 use crate::machine::CpuModel;
@@ -21,6 +22,14 @@ const MIN_CYCLES: u64 = 500;
 const COMPARE_UOPS: u32 = 32;
 /// Iterations after which code is delivered from where it will always be.
 const SETTLED: u32 = 2;
+
+/// Who says which addresses are accessed.
+pub(super) enum Memory<'a> {
+    /// Expressions of registers of which nothing is known.
+    Expressions(&'a Plan, &'a mut Aliases),
+    /// Values that are known at the start.
+    Values(&'a mut Exact),
+}
 
 /// How a block is fed to a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +72,7 @@ impl Feeding {
         pipeline: &mut Pipeline<O>,
         block: &Block,
         round: u32,
-        mut memory: Option<(&Plan, &mut Aliases)>,
+        mut memory: Option<Memory<'_>>,
         accesses: &mut Vec<Access>,
     ) {
         let program = &block.program;
@@ -80,9 +89,18 @@ impl Feeding {
                 ..Inst::new(n as u32, address)
             };
             address += decoded.bytes.len() as u64;
-            if let Some((plan, aliases)) = &mut memory {
-                accesses.clear();
-                aliases.step(plan, n, &mut inst, accesses);
+            match &mut memory {
+                Some(Memory::Expressions(plan, aliases)) => {
+                    accesses.clear();
+                    aliases.step(plan, n, &mut inst, accesses);
+                }
+                Some(Memory::Values(exact)) => {
+                    accesses.clear();
+                    if let Some(d) = block.described.get(n) {
+                        exact.step(n, d, &decoded.instruction, &mut inst, accesses);
+                    }
+                }
+                None => {}
             }
             if self.stream.is_some() {
                 let end = end && n + 1 == block.decoded.len();
@@ -93,6 +111,9 @@ impl Feeding {
                 pipeline.push_straight(program, inst, accesses);
             }
         }
+        if let Some(Memory::Values(exact)) = memory {
+            exact.end_round();
+        }
         pipeline.run(program);
     }
 }
@@ -101,8 +122,11 @@ impl Feeding {
 pub struct Simulator {
     pipeline: Pipeline<Rounds>,
     aliases: Aliases,
+    /// Used instead when values at the start are known.
+    exact: Option<Exact>,
     accesses: Vec<Access>,
     paired_stores: bool,
+    banks: bool,
     reorder_buffer: u64,
     /// Binary logarithm of the predecoder's block.
     predecode_shift: u32,
@@ -116,8 +140,10 @@ impl Simulator {
         Self {
             pipeline: Pipeline::new(model, false, Rounds::new(0, 0, 0, 0)),
             aliases: Aliases::new(Init::Distinct),
+            exact: None,
             accesses: Vec::new(),
             paired_stores: model.core.execute.ports > 9,
+            banks: model.core.execute.loads_per_bank > 0,
             reorder_buffer: u64::from(model.core.retire.reorder_buffer),
             predecode_shift: model.core.frontend.predecode_block_bytes.trailing_zeros(),
             recurrence: true,
@@ -139,9 +165,12 @@ impl Simulator {
         };
         let feeding = Feeding::new(block, mode);
         let plan = Plan::new(&block.described);
-        let with_memory = plan.matters(self.paired_stores);
+        let with_memory = plan.matters(self.paired_stores, self.banks);
         let pattern = if with_memory {
-            plan.pattern(options.init)
+            match options.init {
+                Init::Distinct => plan.pattern(options.init),
+                _ => Pattern::Unknown,
+            }
         } else {
             Pattern::Settles(0)
         };
@@ -149,7 +178,7 @@ impl Simulator {
         let comparable = match pattern {
             Pattern::Settles(round) => Some(SETTLED.max(round)),
             // Lines that stores share are not followed there.
-            Pattern::Unknown if self.paired_stores => None,
+            Pattern::Unknown if self.paired_stores && options.init == Init::Distinct => None,
             Pattern::Unknown => Some(SETTLED),
         };
         if let Some(round) = comparable.filter(|_| self.recurrence) {
@@ -159,10 +188,15 @@ impl Simulator {
         let old = std::mem::replace(&mut self.pipeline.observer, Rounds::new(0, 0, 0, 0));
         self.pipeline.reset(feeding.looped, rounds.recycling(old));
         self.aliases.reset(options.init);
+        self.exact = (options.init != Init::Distinct).then(|| Exact::new(options.init));
 
         let mut round = 0u32;
         while !self.pipeline.observer.done() {
-            let memory = with_memory.then_some((&plan, &mut self.aliases));
+            let memory = match &mut self.exact {
+                _ if !with_memory => None,
+                Some(exact) => Some(Memory::Values(exact)),
+                None => Some(Memory::Expressions(&plan, &mut self.aliases)),
+            };
             feeding.push(&mut self.pipeline, block, round, memory, &mut self.accesses);
             round += 1;
             if let Some(recurrence) = self.pipeline.observer.take_recurrence()
@@ -212,6 +246,9 @@ impl Simulator {
         let rounds = self.reorder_buffer / fused.max(1) + 2;
         let window = rounds * plan.stores() as u64;
         let to = self.pipeline.observer.rounds_needed(r);
+        if let Some(exact) = &self.exact {
+            return exact.repeats(block, r.round, r.period, to);
+        }
         self.aliases.repeats(plan, r.round, r.period, to, window)
     }
 }

@@ -1,8 +1,9 @@
 //! One simulation of a block with all stamps kept, for explanations.
 
-use super::alias::{Aliases, Plan};
+use super::alias::{Aliases, Init, Plan};
+use super::exact::Exact;
 use super::rounds::Rounds;
-use super::simulator::Feeding;
+use super::simulator::{Feeding, Memory};
 use super::{Block, Mode, Options};
 use crate::pipeline::Pipeline;
 use crate::pipeline::inst::Inst;
@@ -41,10 +42,14 @@ impl Trace {
         let mut pipeline = Pipeline::new(&block.model, feeding.looped, trace);
         let plan = Plan::new(&block.described);
         let mut aliases = Aliases::new(options.init);
+        let mut exact = (options.init != Init::Distinct).then(|| Exact::new(options.init));
         let mut accesses = Vec::new();
         let mut round = 0;
         while !pipeline.observer.rounds.done() {
-            let memory = Some((&plan, &mut aliases));
+            let memory = Some(match &mut exact {
+                Some(exact) => Memory::Values(exact),
+                None => Memory::Expressions(&plan, &mut aliases),
+            });
             feeding.push(&mut pipeline, block, round, memory, &mut accesses);
             round += 1;
         }

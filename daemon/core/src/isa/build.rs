@@ -16,7 +16,7 @@ use super::uops::{group, split};
 use rustc_hash::FxHashMap;
 
 use crate::machine::CpuModel;
-use crate::machine::table::{Form, Perf, PortSet};
+use crate::machine::table::{Form, LatencyKind, OperandName, Perf, PortSet};
 
 /// Makes static instructions for one CPU.
 pub struct Builder<'m> {
@@ -99,6 +99,7 @@ impl<'m> Builder<'m> {
             };
             if jump.flow_control() != FlowControl::ConditionalBranch
                 || !jump.is_jcc_short_or_near()
+                || !self.model.core.frontend.macro_fusion
                 || jump.ip().is_multiple_of(64)
                 || form.macro_fusible & (1 << condition(jump)) == 0
             {
@@ -147,9 +148,33 @@ impl<'m> Builder<'m> {
             (Some(perf), _) if same => perf.clone(),
             _ => form.perf.clone(),
         };
+        let core = &self.model.core;
+        let renaming = core.execute.memory_renaming;
+        let alu = core.alu_ports().unwrap_or_default();
         let is_move = form.name.contains("MOV");
+        let no_delay = perf.latencies.iter().all(|l| l.cycles == 0);
+        let summed = core.rename.add_immediate_range > 0 || perf.uops == 0;
+        if summed && step(instruction, &encoding).is_some() {
+            // What it costs when rename does not add.
+            perf.uops = perf.uops.max(1);
+            if perf.ports.is_empty() {
+                perf.ports = vec![(alu, 1)];
+            }
+            for latency in &mut perf.latencies {
+                latency.cycles = latency.cycles.max(1);
+            }
+        }
+        if is_move && no_delay && perf.uops == 1 && perf.ports == [(alu, 1)] && !same {
+            // Eliminated most of the time when it was measured.
+            perf.uops = 0;
+        } else if is_move && no_delay && same {
+            for latency in &mut perf.latencies {
+                latency.cycles = 1;
+            }
+        }
+        let keep = is_move && perf.uops == 0;
         let mut eliminable = false;
-        let mut operands_ = operands(instruction, form, &perf, is_move && perf.uops == 0);
+        let mut operands_ = operands(instruction, form, &perf, keep, renaming);
         if is_move && perf.uops == 0 {
             let single = operands_.in_regs.len() == 1 && operands_.out_regs.len() == 1;
             let high8_alias = !self.model.core.rename.movzx_high8_alias_eliminated
@@ -167,7 +192,7 @@ impl<'m> Builder<'m> {
                     perf.ports = vec![(ports, 1)];
                 }
             }
-            operands_ = operands(instruction, form, &perf, eliminable);
+            operands_ = operands(instruction, form, &perf, eliminable, renaming);
         }
         if zmm && operands_.vector {
             // Port 1's vector unit is part of the 512-bit one.
@@ -196,7 +221,7 @@ impl<'m> Builder<'m> {
         let alu = self.model.core.alu_ports().unwrap_or_default();
         let memory = self.model.core.memory_ports();
         let form = generic(instruction, &mut self.factory, alu, memory);
-        let operands = operands(instruction, &form, &form.perf, false);
+        let operands = operands(instruction, &form, &form.perf, false, false);
         (form.perf, operands)
     }
 
@@ -303,18 +328,16 @@ impl<'m> Builder<'m> {
             && instruction.is_string_instruction();
         set(rep, flag::REP);
         set(rep && instruction.rflags_written() != 0, flag::REP_COMPARE);
+        set(form.is_some_and(is_fp_add), flag::FP_ADD);
+        let step = step(instruction, &encoding).filter(|_| fused & flag::FUSED_NEXT == 0);
+        set(step.is_some(), flag::ADD_IMMEDIATE);
         set(
-            matches!(
-                mnemonic,
-                Mnemonic::Add | Mnemonic::Sub | Mnemonic::Inc | Mnemonic::Dec
-            ) && o.memory.is_empty()
-                && instruction.op0_register().is_gpr()
-                && instruction.op0_register().size() >= 4
-                && (encoding
-                    .immediate
-                    .is_some_and(|i| (-1024..=1023).contains(&i))
-                    || matches!(mnemonic, Mnemonic::Inc | Mnemonic::Dec)),
-            flag::ADD_SMALL_IMMEDIATE,
+            form.is_some_and(renamed_load) && !o.indexed,
+            flag::RENAMED_LOAD,
+        );
+        set(
+            form.is_some_and(renamed_store) && !o.indexed,
+            flag::RENAMED_STORE,
         );
 
         let mut wide = o.in_regs.clone();
@@ -339,7 +362,17 @@ impl<'m> Builder<'m> {
         let laminated = if fused & flag::FUSED_PREVIOUS != 0 {
             Vec::new()
         } else {
-            group(split(&o, &perf), &perf)
+            let uops = split(&o, &perf);
+            if core.rename.micro_fusion {
+                group(uops, &perf)
+            } else {
+                uops.into_iter().map(|uop| vec![vec![uop]]).collect()
+            }
+        };
+        let delivered = if core.rename.micro_fusion {
+            perf.uops_mite
+        } else {
+            (laminated.len() as u16).saturating_sub(perf.uops_ms)
         };
         let instr = Instr {
             flags,
@@ -348,7 +381,7 @@ impl<'m> Builder<'m> {
             laminated_len: 0,
             laminated_mite: 0,
             simple_decoders: simple,
-            uops_mite: perf.uops_mite.min(255) as u8,
+            uops_mite: delivered.min(255) as u8,
             microcoded,
             len: instruction.len() as u8,
             nominal_opcode: encoding.nominal_opcode,
@@ -363,6 +396,7 @@ impl<'m> Builder<'m> {
             form: form.map_or(u32::MAX, |f| self.number_of(f)),
             zeroed: zeroed..program.zeroed.len() as u32,
             fused: 0,
+            step: step.unwrap_or(0),
         };
         program.push(instr, &laminated, &loads);
         Described {
@@ -454,6 +488,62 @@ fn movzx_of_high8_alias(instruction: &Instruction) -> bool {
                 | Register::R14L
                 | Register::R15L
         )
+}
+
+/// Additions of vectors or scalars of floating-point numbers, without further work.
+fn is_fp_add(form: &Form) -> bool {
+    let name = form.name.strip_prefix('V').unwrap_or(&form.name);
+    let (operation, rest) = name.split_at(name.len().min(3));
+    matches!(operation, "ADD" | "SUB")
+        && matches!(rest.get(..2), Some("SS" | "SD" | "PS" | "PD"))
+        && form.name.contains("MM")
+}
+
+/// What an instruction adds to a 64-bit register to make another, or the same: rename can do that.
+fn step(instruction: &Instruction, encoding: &Encoding) -> Option<i64> {
+    if !instruction.op0_register().is_gpr64() {
+        return None;
+    }
+    match (instruction.mnemonic(), encoding.immediate) {
+        (Mnemonic::Inc, _) => Some(1),
+        (Mnemonic::Dec, _) => Some(-1),
+        (Mnemonic::Add, Some(by)) => Some(by),
+        (Mnemonic::Sub, Some(by)) => Some(by.wrapping_neg()),
+        (Mnemonic::Lea, _)
+            if instruction.memory_base().is_gpr64()
+                && instruction.memory_index() == Register::None =>
+        {
+            Some(instruction.memory_displacement64() as i64)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a load can be renamed to a store's source: the table's latency from the data in memory
+/// is then that of the computation alone, at least a load less than from the address.
+fn renamed_load(form: &Form) -> bool {
+    let latencies = &form.perf.latencies;
+    latencies.iter().any(|data| {
+        data.kind == LatencyKind::Mem
+            && matches!(data.to, OperandName::Reg(_))
+            && latencies.iter().any(|l| {
+                l.from == data.from
+                    && l.to == data.to
+                    && matches!(l.kind, LatencyKind::Addr | LatencyKind::Index)
+                    && l.cycles >= data.cycles + 5
+            })
+    })
+}
+
+/// Whether loads can be renamed to a store's source: the table's latency from the address to the
+/// data in memory is then less than that of forwarding (10 cycles and more).
+fn renamed_store(form: &Form) -> bool {
+    form.perf.latencies.iter().any(|l| {
+        l.kind == LatencyKind::Addr
+            && matches!(l.from, OperandName::Mem(_))
+            && l.to == l.from
+            && l.cycles < 8
+    })
 }
 
 /// The loads whose result the next load's address can take a cycle sooner (uiCA, fast pointer

@@ -194,13 +194,15 @@ fn place(instruction: &Instruction, binding: Binding) -> Place {
 }
 
 /// Finds inputs, outputs and latencies of `instruction` under `form`; `perf` picks the figures
-/// ([`Form::perf`] or one of its variants) and `eliminated` keeps zero-latency inputs (moves).
+/// ([`Form::perf`] or one of its variants); `keep_zero_latency` keeps inputs without latency
+/// (moves), and so does `memory_renaming` those of stores.
 #[must_use]
 pub fn operands(
     instruction: &Instruction,
     form: &Form,
     perf: &Perf,
     keep_zero_latency: bool,
+    memory_renaming: bool,
 ) -> Operands {
     let mut all = Operands {
         latencies: vec![None; MAX_OPERANDS * MAX_OPERANDS],
@@ -269,8 +271,11 @@ pub fn operands(
         if !operand.read && !perf.latencies.iter().any(|l| l.from == operand.name) {
             continue;
         }
+        // A latency of zero to memory is a store that loads read without delay, not a store of
+        // nothing.
         let no_dependency = !keep_zero_latency
             && !named.is_empty()
+            && (all.out_mems.is_empty() || !memory_renaming)
             && named
                 .iter()
                 .all(|(to, _)| latency(operand.name, *to, LatencyKind::Reg) == 0);

@@ -56,8 +56,14 @@ pub mod flag {
     pub const REP: u32 = 1 << 21;
     /// Repeats by comparing (`scas`, `cmps`): no fast string moves.
     pub const REP_COMPARE: u32 = 1 << 22;
-    /// Adds a small immediate to a 32- or 64-bit register.
-    pub const ADD_SMALL_IMMEDIATE: u32 = 1 << 23;
+    /// Adds [`super::Instr::step`] to a 64-bit register.
+    pub const ADD_IMMEDIATE: u32 = 1 << 23;
+    /// Its load can be renamed to the source of a store.
+    pub const RENAMED_LOAD: u32 = 1 << 24;
+    /// Adds or subtracts floating-point numbers.
+    pub const FP_ADD: u32 = 1 << 26;
+    /// Loads can be renamed to its store's source.
+    pub const RENAMED_STORE: u32 = 1 << 25;
 }
 
 /// One µop.
@@ -144,6 +150,8 @@ pub struct Instr {
     pub zeroed: Range<u32>,
     /// Fused µops over all.
     pub fused: u16,
+    /// What [`flag::ADD_IMMEDIATE`] adds.
+    pub step: i64,
 }
 
 impl Instr {

@@ -26,6 +26,13 @@ pub struct Core {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Frontend {
+    /// Everything is delivered as soon as there is room for it (ablation: a front end without
+    /// limits of its own).
+    #[serde(default)]
+    pub ideal: bool,
+    /// Compare and jump are fused.
+    #[serde(default = "yes")]
+    pub macro_fusion: bool,
     /// Bytes that the predecoder takes at a time (aligned).
     pub predecode_block_bytes: u32,
     /// Instructions predecoded per cycle.
@@ -56,6 +63,19 @@ pub struct Frontend {
     pub uop_cache_sets: u32,
     /// Ways of the µop cache.
     pub uop_cache_ways: u32,
+    /// A delivery cycle of the µop cache ends at a taken branch.
+    #[serde(default)]
+    pub uop_cache_taken_ends_cycle: bool,
+    /// Unlamination comes before the µop cache's width counts.
+    #[serde(default)]
+    pub uop_cache_delivers_unlaminated: bool,
+    /// Large immediates take an extra entry, which ends the delivery cycle.
+    #[serde(default = "yes")]
+    pub uop_cache_wide_immediates: bool,
+    /// Too many fusible instructions with length-changing prefixes keep a block out of the µop
+    /// cache.
+    #[serde(default = "yes")]
+    pub uop_cache_prefix_limit: bool,
     /// A 32-byte block is cached only if the other half of its 64-byte line can be.
     pub uop_cache_both_halves: bool,
     /// Blocks with a jump that crosses or ends at a 32-byte boundary are not cached.
@@ -73,6 +93,10 @@ pub struct Frontend {
     /// Copies that the loop stream detector makes of a loop of so many µops; 1 where absent.
     #[serde(default)]
     pub loop_stream_unroll: BTreeMap<String, u32>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A number of slots.
@@ -99,6 +123,9 @@ pub enum Unlimited {
 pub struct Rename {
     /// Fused µops issued per cycle.
     pub issue_width: u32,
+    /// µops of one instruction share slots as the tables have it.
+    #[serde(default = "yes")]
+    pub micro_fusion: bool,
     /// High-8 registers are renamed apart and need a merge µop.
     pub high8_renamed: bool,
     /// `movzx` from a register whose encoding could be a high-8 one can be eliminated.
@@ -111,9 +138,10 @@ pub struct Rename {
     pub move_elimination_pipeline: u32,
     /// A slot is freed only when all aliases are overwritten (else when one is left).
     pub move_elimination_all_aliases: bool,
-    /// Additions of small immediates to a register are done at rename.
+    /// Additions of immediates to 64-bit registers are done at rename while their running sum
+    /// stays within this distance; 0: they are all executed.
     #[serde(default)]
-    pub add_immediate_elimination: bool,
+    pub add_immediate_range: i64,
 }
 
 /// How a port is chosen among a µop's ports at issue.
@@ -126,6 +154,8 @@ pub enum PortChoice {
     EightPorts,
     /// Ice Lake on: counters of the previous cycle, slot-dependent order.
     TenPorts,
+    /// The port with the fewest µops waiting, those issued in the same cycle included.
+    LeastLoaded,
     /// Every port in turn (ablation: no knowledge of the real rule).
     RoundRobin,
 }
@@ -150,8 +180,44 @@ pub struct Execute {
     pub slow_256: bool,
     /// Latency of a load that hits the first-level cache, of its own µop.
     pub load_latency: u64,
+    /// Floating-point additions have one more cycle of latency for inputs that do not come from
+    /// floating-point additions.
+    #[serde(default)]
+    pub fast_add_chains: bool,
+    /// Loads wait for older stores to the same bytes.
+    #[serde(default = "yes")]
+    pub dependencies_through_memory: bool,
     /// From a store's address and data being there to a load's result.
     pub store_forward: u64,
+    /// A load that takes its data from a store to the same address is renamed to the store's
+    /// source: it has no latency of its own.
+    #[serde(default)]
+    pub memory_renaming: bool,
+    /// The loads of instructions that update memory can be renamed too.
+    #[serde(default)]
+    pub memory_renaming_updates: bool,
+    /// In code that the decoders deliver: least bytes of code per load that is renamed.
+    #[serde(default)]
+    pub memory_renaming_spacing: u64,
+    /// Extra cycles of a load that cannot be renamed to the store that it takes its data from,
+    /// though others could.
+    #[serde(default)]
+    pub memory_renaming_miss: u64,
+    /// Entries of the store buffer, which writes stores to the first-level cache in program order,
+    /// those to one line in a row together, one line a cycle; 0: it is no limit, and stores to
+    /// different lines cannot be dispatched together instead.
+    #[serde(default)]
+    pub store_buffer: u32,
+    /// Extra cycles of the store buffer for a store to two lines.
+    #[serde(default)]
+    pub split_store: u64,
+    /// Loads of one cycle that may touch the same bank of the first-level cache, 1 or 2; 0: banks
+    /// do not matter.
+    #[serde(default)]
+    pub loads_per_bank: u32,
+    /// Bytes of such a bank.
+    #[serde(default)]
+    pub bank_bytes: u32,
     /// From the dispatch of a store-address µop to the address being there.
     pub store_address_latency: u64,
     /// From the dispatch of a store-data µop to the data being there.

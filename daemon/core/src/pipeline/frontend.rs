@@ -124,6 +124,10 @@ impl FrontEnd {
             }
             t.back.idq_len(self.clock);
         }
+        if self.p.ideal {
+            self.ideal_cycle(t);
+            return;
+        }
         if self.microcode.is_busy() {
             self.microcode_cycle(t);
             return;
@@ -139,6 +143,38 @@ impl FrontEnd {
                 self.loop_stream_cycle(t);
             }
             None => {}
+        }
+    }
+
+    /// Delivers instructions until the queue is full.
+    fn ideal_cycle<O: Observer>(&mut self, t: &mut Target<'_, O>) {
+        let room = self.p.idq.saturating_sub(self.p.uop_cache_width) as usize;
+        let mut left = self.p.idq;
+        t.feed.entries.clear();
+        t.feed.lines.clear();
+        while left > 0 && t.back.idq_len(self.clock) <= room {
+            let Some(source) = self.next_source(t) else {
+                return;
+            };
+            let number = t.feed.head();
+            let Some(instr) = t
+                .feed
+                .front()
+                .and_then(|i| t.program.instrs.get(i.instr as usize))
+            else {
+                return;
+            };
+            if instr.is(flag::FUSED_PREVIOUS) {
+                t.feed.pop();
+                continue;
+            }
+            if number >= t.feed.released() {
+                return;
+            }
+            for n in 0..instr.laminated_len {
+                self.deliver(t, number, n, Delivery::Of(source));
+                left = left.saturating_sub(1);
+            }
         }
     }
 

@@ -68,6 +68,9 @@ pub struct Access {
     pub line: u64,
     /// See above.
     pub offset: i64,
+    /// Place of the first byte in its line. Where addresses are not known, their registers are
+    /// taken to be aligned to lines.
+    pub in_line: u8,
 }
 
 impl Access {
@@ -80,6 +83,7 @@ impl Access {
             size,
             line: address >> 6,
             offset: 0,
+            in_line: (address & 63) as u8,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Store-to-load dependencies from addresses.
 //!
 //! A load that an older store's bytes contain gets its data from the store buffer; one that only
-//! overlaps them waits for the store to leave it. Stores are remembered by 8-byte granule in a
+//! overlaps them waits for the store to leave it. Stores are remembered by 4-byte granule in a
 //! table that forgets old ones when a newer store takes their place: a store that long ago is in
 //! the cache and holds nobody up.
 
@@ -20,6 +20,8 @@ struct Entry {
     end: u64,
     /// Cycle in which both address and data are there.
     ready: u64,
+    /// Cycle in which the register that holds the data is there, when loads can be renamed to it.
+    source: Option<u64>,
     /// Number of the store.
     store: u64,
 }
@@ -29,11 +31,22 @@ struct Entry {
 pub enum Forward {
     /// No store in sight: from the cache.
     Cache,
-    /// All bytes come from a store that is complete at this cycle.
-    From(u64),
-    /// Some bytes come from stores that are complete at this cycle: it must wait until they have
-    /// left the store buffer.
-    Blocked(u64),
+    /// All bytes come from a store that is complete at `ready`.
+    From {
+        /// Address and data are there.
+        ready: u64,
+        /// The register that holds the data is there; `None` when the load cannot be renamed to
+        /// it.
+        source: Option<u64>,
+    },
+    /// Some bytes come from stores that it must wait for until they have left the store buffer.
+    Blocked {
+        /// They are complete.
+        ready: u64,
+        /// Number of the youngest of them; 0 when it starts where the load does: such a load does
+        /// not wait for it to be written.
+        store: u64,
+    },
 }
 
 /// Recent stores.
@@ -43,7 +56,7 @@ pub struct Stores {
     /// Stores up to this one do not exist any more.
     forgotten: u64,
     /// Cycles of address and data of the last stores, for [`Stores::fingerprint`].
-    recent: Box<[(u64, u64)]>,
+    recent: Box<[(u64, u64, u64)]>,
     /// The store whose address µop came last.
     current: Option<(Access, u64)>,
 }
@@ -58,7 +71,7 @@ fn granules(access: &Access) -> std::ops::RangeInclusive<u64> {
     let last = access
         .address
         .wrapping_add(u64::from(access.size.max(1)) - 1);
-    (access.address >> 3)..=(last >> 3).max(access.address >> 3)
+    (access.address >> 2)..=(last >> 2).max(access.address >> 2)
 }
 
 impl Stores {
@@ -69,7 +82,7 @@ impl Stores {
             entries: vec![Entry::default(); ENTRIES].into(),
             count: 0,
             forgotten: 0,
-            recent: vec![(0, 0); RECENT].into(),
+            recent: vec![(0, 0, 0); RECENT].into(),
             current: None,
         }
     }
@@ -87,14 +100,15 @@ impl Stores {
         self.current.map(|(a, _)| (a.line, a.offset))
     }
 
-    /// The current store's data is there at `ready`.
+    /// The current store's data is there at `ready`; it comes from a register that is there at
+    /// `source`, if loads can be renamed to it.
     #[inline]
-    pub fn data(&mut self, ready: u64) {
+    pub fn data(&mut self, ready: u64, source: Option<u64>) {
         let Some((access, address_ready)) = self.current.take() else {
             return;
         };
         self.count += 1;
-        self.recent[self.count as usize % RECENT] = (address_ready, ready);
+        self.recent[self.count as usize % RECENT] = (address_ready, ready, source.unwrap_or(ready));
         let start = access.address;
         let end = start.wrapping_add(u64::from(access.size.max(1)));
         for granule in granules(&access) {
@@ -104,6 +118,7 @@ impl Stores {
                     start,
                     end,
                     ready: address_ready.max(ready),
+                    source,
                     store: self.count,
                 };
             }
@@ -121,13 +136,21 @@ impl Stores {
     pub fn fingerprint(&self, now: u64, most: u64, h: &mut Fingerprint) {
         let most = most.min(self.count - self.forgotten).min(RECENT as u64);
         for number in self.count - most..self.count {
-            let (address, data) = self.recent[(number + 1) as usize % RECENT];
+            let (address, data, source) = self.recent[(number + 1) as usize % RECENT];
             h.add_future(address, now);
             h.add_future(data, now);
+            h.add_future(source, now);
         }
         if let Some((_, ready)) = self.current {
             h.add_future(ready, now);
         }
+    }
+
+    /// Stores so far.
+    #[inline]
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count - self.forgotten
     }
 
     /// Looks for stores that a load depends on.
@@ -153,13 +176,28 @@ impl Stores {
             result = match result {
                 Forward::Cache if contained => {
                     from = entry.store;
-                    Forward::From(entry.ready)
+                    Forward::From {
+                        ready: entry.ready,
+                        source: entry.source.filter(|_| entry.start == start),
+                    }
                 }
-                Forward::From(ready) if contained && from == entry.store => Forward::From(ready),
-                Forward::Cache => Forward::Blocked(entry.ready),
-                Forward::From(ready) | Forward::Blocked(ready) => {
-                    Forward::Blocked(ready.max(entry.ready))
-                }
+                Forward::From { .. } if contained && from == entry.store => result,
+                Forward::Cache => Forward::Blocked {
+                    ready: entry.ready,
+                    store: if entry.start == start {
+                        0
+                    } else {
+                        entry.store - self.forgotten
+                    },
+                },
+                Forward::From { ready, .. } => Forward::Blocked {
+                    ready: ready.max(entry.ready),
+                    store: from.max(entry.store) - self.forgotten,
+                },
+                Forward::Blocked { ready, store } => Forward::Blocked {
+                    ready: ready.max(entry.ready),
+                    store: store.max(entry.store - self.forgotten),
+                },
             };
         }
         result

@@ -29,12 +29,16 @@ struct Slot {
     divider: u8,
     /// Bits 0 and 1: a load starts on port 2, 3; bits 2 and 3: a wide one.
     loads: u8,
+    /// Banks that loads take, one bit each: any, and as many as may.
+    banks: [u64; 2],
 }
 
 /// Ports of one core.
 pub struct Ports {
     choice: PortChoice,
     slow_256: bool,
+    loads_per_bank: u32,
+    bank_shift: u32,
     /// Issue cycle.
     cycle: u64,
     slots: Box<[Slot]>,
@@ -73,6 +77,8 @@ pub struct Request {
     pub wide: bool,
     /// Line that store data goes to.
     pub store_line: Option<(u64, i64)>,
+    /// Place of a load in its line and its size, when they are known.
+    pub in_line: Option<(u8, u16)>,
 }
 
 impl Ports {
@@ -83,6 +89,8 @@ impl Ports {
         Self {
             choice: p.port_choice,
             slow_256: p.slow_256,
+            loads_per_bank: p.loads_per_bank,
+            bank_shift: p.bank_bytes.max(1).trailing_zeros(),
             cycle: 0,
             slots: vec![Slot::default(); WINDOW as usize].into(),
             busy: (0..p.ports).map(|_| vec![0u64; words].into()).collect(),
@@ -143,6 +151,10 @@ impl Ports {
                     | u64::from(slot.loads) << 24
                     | (at - first) << 32,
             );
+            if self.loads_per_bank > 0 {
+                h.add(slot.banks[0]);
+                h.add(slot.banks[1]);
+            }
         }
         for busy in &self.busy {
             let mut at = self.cycle + 1;
@@ -238,6 +250,7 @@ impl Ports {
                 PortChoice::EightPorts => self.choose_of_eight(ports, slot),
                 PortChoice::TenPorts => self.choose_of_ten(ports, slot),
                 PortChoice::SixPorts => self.choose_of_six(ports, slot),
+                PortChoice::LeastLoaded => self.choose_least_loaded(ports),
                 PortChoice::RoundRobin => {
                     self.rotation = self.rotation.wrapping_add(1);
                     nth_port(ports, self.rotation % ports.count_ones())
@@ -334,6 +347,24 @@ impl Ports {
         15 - (keys[place] & 15) as u8
     }
 
+    /// The port with the fewest µops, those of the same cycle included.
+    fn choose_least_loaded(&mut self, ports: u16) -> u8 {
+        if matches!(
+            ports,
+            0b1100 | 0b100_0000_1100 | 0b10_0001_0000 | 0b1_1000_0000
+        ) {
+            return self.choose_of_ten(ports, 0);
+        }
+        let mut rest = ports;
+        let mut least = u16::MAX;
+        while rest != 0 {
+            let port = rest.trailing_zeros() as u16;
+            rest &= rest - 1;
+            least = least.min((self.now[usize::from(port) & 15] << 4) | (15 - port));
+        }
+        15 - (least & 15) as u8
+    }
+
     fn choose_of_six(&mut self, ports: u16, slot: u32) -> u8 {
         if ports == 0b1100 {
             return self.next_load_port(ports);
@@ -401,6 +432,7 @@ impl Ports {
             self.book_divider(at, u64::from(r.divider));
         }
         let place = (at & MASK) as usize;
+        let banks = self.banks(r.in_line);
         let slot = &mut self.slots[place];
         if slot.ports & (1 << port) != 0 {
             // Only at the end of the window: the slot stands for two µops, of which it frees one.
@@ -412,6 +444,16 @@ impl Ports {
         self.executed[port & (MAX_PORTS - 1)] += 1;
         if r.divider > 0 {
             slot.divider = r.port + 1;
+        }
+        if r.load && self.loads_per_bank > 0 {
+            // The first word: taken by some load; the second: by two, if two may.
+            let again = if self.loads_per_bank > 1 {
+                slot.banks[0] & banks
+            } else {
+                banks
+            };
+            slot.banks[1] |= again;
+            slot.banks[0] |= banks;
         }
         if r.load && (port == 2 || port == 3) {
             slot.loads |= (1 << (port - 2)) | (u8::from(r.wide) << port);
@@ -445,6 +487,17 @@ impl Ports {
         horizon
     }
 
+    /// Banks that a load takes, one bit each.
+    #[inline]
+    fn banks(&self, in_line: Option<(u8, u16)>) -> u64 {
+        let Some((place, size)) = in_line else {
+            return 0;
+        };
+        let first = u32::from(place) >> self.bank_shift;
+        let last = ((u32::from(place) + u32::from(size.max(1)) - 1).min(63)) >> self.bank_shift;
+        (u64::MAX << first) & (u64::MAX >> (63 - last))
+    }
+
     /// When a rule beyond the port itself forbids cycle `at`: the next cycle to try.
     #[inline]
     fn conflict(&self, r: &Request, at: u64) -> Option<u64> {
@@ -462,6 +515,9 @@ impl Ports {
             {
                 return Some(at + 1);
             }
+        }
+        if r.load && self.loads_per_bank > 0 && slot.banks[1] & self.banks(r.in_line) != 0 {
+            return Some(at + 1);
         }
         if self.slow_256 && r.load && (r.port == 2 || r.port == 3) {
             let other = 1 - (r.port - 2);

@@ -1,18 +1,22 @@
 //! Rename and everything behind it: takes µops as they are delivered and gives each its stamps.
 
+mod add;
+mod load;
+mod state;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::inst::{Access, Inst};
-use super::memory::{Forward, Stores};
+use super::memory::Stores;
 use super::moves::Moves;
 use super::observer::{Delivery, Observer, Retired, UopStamps};
 use super::ports::{Ports, Request};
 use super::retire::Retirement;
 use super::schedule::{Constraints, ready_cycle};
-use super::state::Fingerprint;
+use super::store_buffer::StoreBuffer;
 use super::topdown::{SlotCount, Stall};
-use crate::isa::program::{Instr, NO_REG, Program, Uop, flag};
+use crate::isa::program::{Instr, Program, Uop, flag};
 use crate::isa::regs::RegId;
 use crate::isa::uops::UopKind;
 use crate::machine::CpuModel;
@@ -30,6 +34,8 @@ mod chase {
     pub const NO_UOPS: u8 = 2;
     /// Came here by an eliminated 32-bit move.
     pub const MOVE32: u8 = 4;
+    /// A floating-point sum.
+    pub const FP_ADD: u8 = 8;
 }
 
 /// A laminated µop as the front end delivers it.
@@ -60,9 +66,14 @@ pub struct Backend {
     pub retirement: Retirement,
     moves: Moves,
     stores: Stores,
+    store_buffer: StoreBuffer,
     constraints: Constraints,
     ready: [u64; RegId::COUNT],
     chase: [u8; RegId::COUNT],
+    /// Sums of immediates that rename has added to registers.
+    added: [i64; 16],
+    /// Addresses of the last two loads from the decoders that could be renamed.
+    renamed_at: [u64; 2],
     high8_dirty: u8,
     deferred: Vec<(RegId, u64, u8)>,
     /// Issue cycles of the µops in the instruction decode queue.
@@ -98,9 +109,12 @@ impl Backend {
             retirement: Retirement::new(&core.retire, core.rename.issue_width),
             moves: Moves::new(&core.rename),
             stores: Stores::new(),
+            store_buffer: StoreBuffer::new(&core.execute),
             constraints: Constraints::default(),
             ready: [0; RegId::COUNT],
             chase: [0; RegId::COUNT],
+            added: [0; 16],
+            renamed_at: [0; 2],
             high8_dirty: 0,
             deferred: Vec::new(),
             idq: VecDeque::new(),
@@ -110,57 +124,11 @@ impl Backend {
         }
     }
 
-    /// Empties the back end.
-    pub fn reset(&mut self) {
-        self.ports.reset(self.retirement.last());
-        self.retirement.reset();
-        self.stores.reset();
-        self.moves = Moves::new(&self.rename);
-        self.constraints = Constraints::default();
-        self.cycle = 0;
-        self.slots = 0;
-        self.closed = true;
-        self.blocked_until = 0;
-        self.ready = [0; RegId::COUNT];
-        self.chase = [0; RegId::COUNT];
-        self.high8_dirty = 0;
-        self.deferred.clear();
-        self.idq.clear();
-        self.slot_count = SlotCount::default();
-        self.first_retired = 0;
-        self.last_retired = (0, 0);
-    }
-
     /// Cycle of the last issue.
     #[inline]
     #[must_use]
     pub fn cycle(&self) -> u64 {
         self.cycle
-    }
-
-    /// Adds what later µops depend on; the front end is at `clock`.
-    pub fn fingerprint(&self, clock: u64, h: &mut Fingerprint) {
-        let now = self.cycle;
-        h.add(
-            u64::from(self.slots) << 9 | u64::from(self.closed) << 8 | u64::from(self.high8_dirty),
-        );
-        h.add_future(self.blocked_until, now);
-        for (n, ready) in self.ready.iter().enumerate() {
-            if *ready > now {
-                h.add((ready - now) << 8 | n as u64);
-            }
-        }
-        for eight in self.chase.chunks_exact(8) {
-            h.add(eight.iter().fold(0, |a, c| a << 8 | u64::from(*c)));
-        }
-        for issue in self.idq.iter().filter(|issue| **issue > clock) {
-            h.add(issue.wrapping_sub(now));
-        }
-        let waiting = self.retirement.fingerprint(now, h);
-        self.ports.fingerprint(self.retirement.last(), h);
-        self.stores.fingerprint(now, waiting, h);
-        self.constraints.fingerprint(now, h);
-        self.moves.fingerprint(h);
     }
 
     /// Fused µops issued.
@@ -288,6 +256,7 @@ impl Backend {
             load: false,
             wide: false,
             store_line: None,
+            in_line: None,
         });
         let executed = dispatched + 2;
         let (retired, _) = self.retirement.retire(executed, false);
@@ -362,6 +331,9 @@ impl Backend {
             if instr.is(flag::SERIALIZING) && self.retirement.count() > 0 {
                 at_least = self.retirement.last() + 1;
             }
+            if inst.stores > 0 && self.store_buffer.is_modelled() {
+                at_least = at_least.max(self.store_buffer.room_for(u64::from(inst.stores)));
+            }
         }
         self.place(u32::from(laminated.fused), delivered.cycle, at_least);
         self.idq.push_back(self.cycle);
@@ -425,6 +397,15 @@ impl Backend {
                 group_start = number + 1;
             }
         }
+        if last && inst.stores > 0 && self.store_buffer.is_modelled() {
+            let stored = self.stores.count();
+            for n in 0..u64::from(inst.stores) {
+                if self.store_buffer.count() < stored {
+                    let access = accesses.get(usize::from(inst.loads) + n as usize);
+                    self.store_buffer.retire(access, self.last_retired.0);
+                }
+            }
+        }
         if last {
             let (last, slot) = self.last_retired;
             observer.retired(
@@ -453,12 +434,25 @@ impl Backend {
         if instr.is(flag::ELIMINABLE) && self.moves.eliminate(instr.move_from, instr.move_to) {
             let (from, to) = (usize::from(instr.move_from.0), usize::from(instr.move_to.0));
             self.ready[to] = self.ready[from];
+            let sum = self.added.get(from).copied().unwrap_or(0);
+            if let Some(place) = self.added.get_mut(to) {
+                *place = sum;
+            }
             self.chase[to] = self.chase[from] & !chase::MOVE32
                 | if instr.is(flag::MOVE32) {
                     chase::MOVE32
                 } else {
                     0
                 };
+            return Executed {
+                ready: issued,
+                dispatched: issued,
+                executed: issued,
+                port: 0xff,
+                memory: false,
+            };
+        }
+        if instr.is(flag::ADD_IMMEDIATE) && self.add_at_rename(program, instr, uop) {
             return Executed {
                 ready: issued,
                 dispatched: issued,
@@ -477,8 +471,12 @@ impl Backend {
             };
         }
         let mut inputs = 0;
+        let late = instr.is(flag::FP_ADD) && self.execute.fast_add_chains;
         for input in program.inputs_of(uop) {
-            inputs = inputs.max(self.ready[usize::from(input.0) & (RegId::COUNT - 1)]);
+            let place = usize::from(input.0) & (RegId::COUNT - 1);
+            let slow =
+                late && uop.kind == UopKind::Compute && self.chase[place] & chase::FP_ADD == 0;
+            inputs = inputs.max(self.ready[place] + u64::from(slow));
         }
         if instr.high8_reads != 0
             && self.rename.high8_renamed
@@ -500,10 +498,16 @@ impl Backend {
         }
         let port = self.ports.choose(uop.ports, self.slots);
         let store_line = match uop.kind {
-            UopKind::StoreData(_) => self.stores.line(),
+            UopKind::StoreData(_) if !self.store_buffer.is_modelled() => self.stores.line(),
             _ => None,
         };
         let load = matches!(uop.kind, UopKind::Load(_));
+        let in_line = match uop.kind {
+            UopKind::Load(n) if inst.loads > 0 => accesses
+                .get(usize::from(n.min(inst.loads - 1)))
+                .map(|a| (a.in_line, a.size)),
+            _ => None,
+        };
         let dispatched = self.ports.dispatch(Request {
             port,
             ready,
@@ -511,6 +515,7 @@ impl Backend {
             load,
             wide: instr.is(flag::WIDE_ACCESS),
             store_line,
+            in_line,
         });
         let mut executed = dispatched + 2;
         if is_first && instr.throughput > 0 {
@@ -539,7 +544,8 @@ impl Backend {
             UopKind::StoreData(_) => {
                 memory = true;
                 let at = dispatched + self.execute.store_data_latency;
-                self.stores.data(at);
+                let renamed = self.execute.memory_renaming && instr.is(flag::RENAMED_STORE);
+                self.stores.data(at, renamed.then_some(inputs));
                 executed = executed.max(at);
                 self.constraints.store_done(executed);
             }
@@ -583,71 +589,6 @@ impl Backend {
         ready
     }
 
-    /// Executes a load; returns the cycle in which its value is there.
-    #[inline]
-    #[allow(clippy::too_many_arguments)]
-    fn load(
-        &mut self,
-        program: &Program,
-        inst: &Inst,
-        instr: &Instr,
-        uop: &Uop,
-        number: u8,
-        dispatched: u64,
-        accesses: &[Access],
-    ) -> u64 {
-        let mut not_before = 0;
-        if inst.loads > 0
-            && let Some(access) = accesses.get(usize::from(number.min(inst.loads - 1)))
-        {
-            not_before = match self.stores.find(access) {
-                Forward::Cache => 0,
-                Forward::From(ready) => ready + self.execute.store_forward,
-                Forward::Blocked(ready) => {
-                    ready + self.execute.store_forward + self.execute.store_forward_blocked
-                }
-            };
-        }
-        let chased = self.execute.fast_pointer_chasing && uop.near && self.chases(uop);
-        self.write_load(
-            program,
-            instr,
-            uop,
-            dispatched,
-            not_before,
-            u64::from(chased),
-        )
-    }
-
-    fn chases(&self, uop: &Uop) -> bool {
-        let flags = |reg: u8| self.chase.get(usize::from(reg)).copied().unwrap_or(0);
-        let base = flags(uop.base);
-        base & chase::POINTER_LOAD != 0
-            && base & chase::MOVE32 == 0
-            && (uop.index == NO_REG || flags(uop.index) & chase::NO_UOPS != 0)
-    }
-
-    #[inline]
-    fn write_load(
-        &mut self,
-        program: &Program,
-        instr: &Instr,
-        uop: &Uop,
-        dispatched: u64,
-        not_before: u64,
-        sooner: u64,
-    ) -> u64 {
-        let mut done = dispatched;
-        for output in program.outputs_of(uop) {
-            let at = (dispatched + u64::from(output.latency)
-                - sooner.min(u64::from(output.latency)))
-            .max(not_before);
-            done = done.max(at);
-            self.set(instr, output.reg, at);
-        }
-        done
-    }
-
     /// Writes a µop's outputs; returns the cycle in which the last one is there.
     #[inline]
     fn write(
@@ -671,6 +612,8 @@ impl Backend {
     fn set(&mut self, instr: &Instr, reg: RegId, at: u64) {
         let flags = if instr.is(flag::POINTER_LOAD) {
             chase::POINTER_LOAD
+        } else if instr.is(flag::FP_ADD) {
+            chase::FP_ADD
         } else {
             0
         };
@@ -681,6 +624,9 @@ impl Backend {
             self.ready[place] = at;
             self.chase[place] = flags;
             self.moves.overwrite(reg);
+            if let Some(added) = self.added.get_mut(place) {
+                *added = 0;
+            }
         }
     }
 
@@ -691,6 +637,9 @@ impl Backend {
                 self.ready[usize::from(reg.0) & (RegId::COUNT - 1)] = at;
                 self.chase[usize::from(reg.0) & (RegId::COUNT - 1)] = flags;
                 self.moves.overwrite(reg);
+                if let Some(added) = self.added.get_mut(usize::from(reg.0)) {
+                    *added = 0;
+                }
             }
         }
         if !instr.zeroed.is_empty() {
@@ -699,6 +648,9 @@ impl Backend {
                 self.ready[usize::from(reg.0) & (RegId::COUNT - 1)] = 0;
                 self.chase[usize::from(reg.0) & (RegId::COUNT - 1)] = chase::NO_UOPS;
                 self.moves.overwrite(reg);
+                if let Some(added) = self.added.get_mut(usize::from(reg.0)) {
+                    *added = 0;
+                }
             }
         }
         if instr.wide_uses != 0 || instr.high8_writes != 0 {

@@ -102,13 +102,13 @@ pub fn pack(
         lcp.add(
             inst.address,
             instr.nominal_opcode,
-            instr.is(flag::LCP) && instr.is(flag::FUSIBLE),
+            p.uop_cache_prefix_limit && instr.is(flag::LCP) && instr.is(flag::FUSIBLE),
         );
         if instr.is(flag::FUSED_PREVIOUS) {
             continue;
         }
         let needed = i32::from(instr.uops_mite.max(1));
-        let extra = instr.is(flag::EXTRA_SLOT);
+        let extra = p.uop_cache_wide_immediates && instr.is(flag::EXTRA_SLOT);
         // A macro-fused pair is left when its jump is.
         let taken = inst.taken
             || (instr.is(flag::FUSED_NEXT) && feed.get(number + 1).is_some_and(|j| j.taken));
@@ -300,6 +300,14 @@ impl FrontEnd {
             if entry.extra && remaining < 2 {
                 return;
             }
+            let width_of = if self.p.uop_cache_delivers_unlaminated {
+                fused_of(t, &entry)
+            } else {
+                1
+            };
+            if width_of > remaining && delivered > 0 {
+                return;
+            }
             if entry.laminated != NO_UOP {
                 self.deliver(t, entry.number, entry.laminated, from);
                 delivered += 1;
@@ -307,7 +315,7 @@ impl FrontEnd {
                     remaining = 0;
                     self.uop_cache_delay = true;
                 } else {
-                    remaining -= 1;
+                    remaining = remaining.saturating_sub(width_of);
                 }
             }
             if entry.microcode {
@@ -328,6 +336,18 @@ impl FrontEnd {
             last = Some(entry);
             if let Some(n) = t.feed.lines.front_mut() {
                 *n = left_in_line;
+            }
+            if self.p.uop_cache_taken_ends_cycle
+                && entry.taken
+                && t.feed
+                    .entries
+                    .front()
+                    .is_none_or(|e| e.number != entry.number)
+            {
+                if left_in_line == 0 {
+                    t.feed.lines.pop_front();
+                }
+                return;
             }
             if left_in_line == 0 {
                 t.feed.lines.pop_front();
@@ -359,4 +379,16 @@ impl FrontEnd {
             }
         }
     }
+}
+
+/// Fused µops of an entry.
+fn fused_of<O: Observer>(t: &Target<'_, O>, entry: &Entry) -> u32 {
+    t.feed
+        .get(entry.number)
+        .and_then(|i| t.program.instrs.get(i.instr as usize))
+        .and_then(|i| {
+            let place = i.laminated as usize + usize::from(entry.laminated);
+            t.program.laminated.get(place)
+        })
+        .map_or(1, |l| u32::from(l.fused))
 }

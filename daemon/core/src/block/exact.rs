@@ -1,0 +1,440 @@
+//! Which addresses a repeated block accesses when values at the start are known.
+//!
+//! Addresses are computed from [`super::values`]: numbers where they are known, else symbols with
+//! offsets. Different symbols are taken to point to different memory, aligned to cache lines.
+//! What a load returns is the value last stored there, else what memory was filled with.
+//!
+//! For recurrence each iteration gets a signature: which stores its loads take from, which lines
+//! its stores share, and where in a line everything lies.
+
+use iced_x86::Instruction;
+use rustc_hash::FxHashMap;
+
+use super::Block;
+use super::alias::Init;
+use super::values::{Reader, Symbols, Value, result_of, zero_extend};
+use crate::isa::build::Described;
+use crate::isa::operands::MemoryRef;
+use crate::isa::regs::RegId;
+use crate::pipeline::inst::{Access, Inst};
+use crate::pipeline::state::Fingerprint;
+
+/// What BHive's profiler puts into every register and every eight bytes of memory (Chen et al.,
+/// IISWC 2019).
+const FILL: i64 = 0x1234_5600;
+
+/// Iterations without a change after which there will be none.
+const STEADY: u32 = 2;
+
+/// Bytes between the memory that different symbols point to.
+const REGION: u64 = 1 << 44;
+
+/// Stores whose lines are compared with a new store's.
+const NEIGHBOURS: usize = 8;
+
+/// Bytes in memory that one store wrote.
+#[derive(Clone, Copy)]
+struct Stored {
+    address: u64,
+    size: u16,
+    value: Value,
+    number: u64,
+}
+
+/// Accesses of one instruction.
+#[derive(Clone, Default)]
+struct Same {
+    loads: u8,
+    stores: u8,
+    accesses: Vec<Access>,
+}
+
+impl Stored {
+    fn overlaps(&self, access: &Access) -> bool {
+        self.address < access.address.wrapping_add(u64::from(access.size))
+            && access.address < self.address.wrapping_add(u64::from(self.size))
+    }
+
+    fn contains(&self, access: &Access) -> bool {
+        self.address <= access.address
+            && access.address.wrapping_add(u64::from(access.size))
+                <= self.address.wrapping_add(u64::from(self.size))
+    }
+}
+
+/// The groups of four bytes that an access touches.
+fn granules(access: &Access) -> std::ops::RangeInclusive<u64> {
+    let last = access
+        .address
+        .wrapping_add(u64::from(access.size.max(1)) - 1);
+    (access.address >> 2)..=(last >> 2).max(access.address >> 2)
+}
+
+/// Values of registers and memory.
+#[derive(Clone)]
+pub struct Exact {
+    init: Init,
+    values: [Option<Value>; RegId::COUNT],
+    symbols: Symbols,
+    /// Regions by the symbols of base and index, and the scale.
+    regions: FxHashMap<(u32, u32, u8), u64>,
+    /// Last store to each four bytes.
+    memory: FxHashMap<u64, Stored>,
+    stores: u64,
+    /// Lines of the last stores.
+    lines: [(u64, i64); NEIGHBOURS],
+    /// Whether the current iteration changed any value.
+    changed: bool,
+    /// Iterations in a row that changed nothing.
+    unchanged: u32,
+    /// Accesses of the current iteration, by instruction.
+    round: Vec<Same>,
+    /// Signatures of the iterations so far.
+    signatures: Vec<u64>,
+    signature: Fingerprint,
+    loaded: Option<Value>,
+    inputs: Vec<Value>,
+}
+
+impl Exact {
+    /// Values at the start.
+    #[must_use]
+    pub fn new(init: Init) -> Self {
+        let mut aliases = Self {
+            init,
+            values: [None; RegId::COUNT],
+            symbols: Symbols::default(),
+            regions: FxHashMap::default(),
+            memory: FxHashMap::default(),
+            stores: 0,
+            lines: [(0, 0); NEIGHBOURS],
+            changed: false,
+            unchanged: 0,
+            round: Vec::new(),
+            signatures: Vec::new(),
+            signature: Fingerprint::default(),
+            loaded: None,
+            inputs: Vec::new(),
+        };
+        if init == Init::Stack {
+            for reg in [RegId::RSP, RegId::RBP] {
+                let fresh = aliases.symbols.fresh();
+                aliases.values[usize::from(reg.0)] = Some(fresh);
+            }
+        }
+        aliases
+    }
+
+    /// Executes instruction `n` of the block: adds its accesses, loads first.
+    pub fn step(
+        &mut self,
+        n: usize,
+        d: &Described,
+        instruction: &Instruction,
+        inst: &mut Inst,
+        out: &mut Vec<Access>,
+    ) {
+        if self.unchanged >= STEADY
+            && let Some(same) = self.round.get(n)
+        {
+            inst.loads = same.loads;
+            inst.stores = same.stores;
+            out.extend_from_slice(&same.accesses);
+            return;
+        }
+        let first = out.len();
+        self.accesses(d, instruction, inst, out);
+        let accesses = out.get(first..).unwrap_or(&[]);
+        self.sign(inst, accesses);
+        self.execute(n as u32, d, instruction, inst, accesses);
+        if self.round.len() <= n {
+            self.round.resize(n + 1, Same::default());
+        }
+        if let Some(same) = self.round.get_mut(n) {
+            same.loads = inst.loads;
+            same.stores = inst.stores;
+            same.accesses.clear();
+            same.accesses.extend_from_slice(accesses);
+        }
+    }
+
+    /// Ends an iteration.
+    pub fn end_round(&mut self) {
+        if self.unchanged < STEADY {
+            if std::mem::take(&mut self.changed) {
+                self.unchanged = 0;
+            } else {
+                self.unchanged += 1;
+            }
+            self.signatures.push(self.signature.value());
+            self.signature = Fingerprint::default();
+        } else if let Some(&last) = self.signatures.last() {
+            self.signatures.push(last);
+        }
+    }
+
+    /// Whether iterations `from` to `to` access memory as those `period` before them do.
+    #[must_use]
+    pub fn repeats(&self, block: &Block, from: u32, period: u32, to: u32) -> bool {
+        let mut ahead = self.clone();
+        let mut scratch = Vec::new();
+        while ahead.signatures.len() < to as usize {
+            for (n, (d, decoded)) in block.described.iter().zip(&block.decoded).enumerate() {
+                scratch.clear();
+                let mut inst = Inst::new(n as u32, 0);
+                ahead.step(n, d, &decoded.instruction, &mut inst, &mut scratch);
+            }
+            ahead.end_round();
+        }
+        (from as usize..to as usize).all(|n| {
+            let before = n.checked_sub(period as usize);
+            before.is_some_and(|b| ahead.signatures.get(b) == ahead.signatures.get(n))
+        })
+    }
+
+    /// Adds accesses to the iteration's signature.
+    fn sign(&mut self, inst: &Inst, accesses: &[Access]) {
+        for (n, access) in accesses.iter().enumerate() {
+            self.signature.add(access.address & 63);
+            if n < usize::from(inst.loads) {
+                for granule in granules(access) {
+                    let distance = match self.memory.get(&granule) {
+                        Some(stored) if stored.overlaps(access) => {
+                            let same = stored.address == access.address;
+                            let distance = self.stores - stored.number;
+                            distance << 2
+                                | u64::from(same) << 1
+                                | u64::from(stored.contains(access))
+                        }
+                        _ => u64::MAX,
+                    };
+                    self.signature.add(distance);
+                }
+            } else {
+                let line = (access.line, access.offset);
+                let shared = self.lines.iter().map(|l| Access::same_line(*l, line));
+                self.signature
+                    .add(shared.fold(0, |a, b| a << 1 | u64::from(b)));
+                self.lines.rotate_right(1);
+                self.lines[0] = line;
+            }
+        }
+    }
+
+    fn value(&mut self, reg: RegId) -> Value {
+        let place = usize::from(reg.0) & (RegId::COUNT - 1);
+        if let Some(value) = self.values[place] {
+            return value;
+        }
+        let value = match self.init {
+            Init::Equal | Init::Stack if reg.is_gpr() => Value::number(FILL),
+            _ => self.symbols.fresh(),
+        };
+        self.values[place] = Some(value);
+        value
+    }
+
+    fn set(&mut self, reg: RegId, value: Value) {
+        let place = usize::from(reg.0) & (RegId::COUNT - 1);
+        if self.values[place] != Some(value) {
+            self.values[place] = Some(value);
+            self.changed = true;
+        }
+    }
+
+    fn access(&mut self, memory: &MemoryRef, stack: i64) -> Access {
+        let zero = Value::number(0);
+        let base = memory.base.map_or(zero, |r| self.value(r));
+        let index = memory.index.map_or(zero, |r| self.value(r));
+        let scale = i64::from(memory.scale);
+        let offset = base
+            .offset
+            .wrapping_add(index.offset.wrapping_mul(scale))
+            .wrapping_add(memory.displacement)
+            .wrapping_add(stack);
+        let scale = if index.symbol == 0 { 1 } else { memory.scale };
+        let key = (base.symbol, index.symbol, scale);
+        let next = self.regions.len() as u64 + 1;
+        let region = match key {
+            (0, 0, _) => 0,
+            _ => *self.regions.entry(key).or_insert(next),
+        };
+        let address = (region.wrapping_mul(REGION)).wrapping_add(offset as u64);
+        let size = memory.size.max(1);
+        Access::real(address, size)
+    }
+
+    /// Adds the instruction's accesses, loads first.
+    fn accesses(
+        &mut self,
+        d: &Described,
+        instruction: &Instruction,
+        inst: &mut Inst,
+        out: &mut Vec<Access>,
+    ) {
+        let first = out.len();
+        for value in &d.operands.in_mems {
+            if let Some(memory) = d.operands.memory.get(value.memory) {
+                let access = self.access(memory, 0);
+                out.push(access);
+            }
+        }
+        inst.loads = (out.len() - first).min(255) as u8;
+        // What push and call store lies below the stack pointer.
+        let pushed = i64::from(instruction.stack_pointer_increment()).min(0);
+        for value in &d.operands.out_mems {
+            if let Some(memory) = d.operands.memory.get(value.memory) {
+                let implicit = memory.base == Some(RegId::RSP)
+                    && memory.index.is_none()
+                    && memory.displacement == 0;
+                let access = self.access(memory, if implicit { pushed } else { 0 });
+                out.push(access);
+            }
+        }
+        inst.stores = (out.len() - first).min(255) as u8 - inst.loads;
+    }
+
+    fn load(&mut self, access: &Access) -> Option<Value> {
+        let start = access.address;
+        let mut found: Option<Stored> = None;
+        for granule in granules(access) {
+            if let Some(stored) = self.memory.get(&granule)
+                && stored.overlaps(access)
+            {
+                found = Some(*stored);
+            }
+        }
+        match found {
+            Some(s) if s.address == start && s.size == access.size => Some(s.value),
+            Some(_) => None,
+            None if access.size <= 8 && (start & 7) + u64::from(access.size) <= 8 => {
+                let shifted = (FILL as u64) >> (8 * (start & 7));
+                let number = zero_extend(shifted as i64, access.size * 8);
+                Some(Value::number(number))
+            }
+            None => None,
+        }
+    }
+
+    fn store(&mut self, access: &Access, value: Value) {
+        self.stores += 1;
+        for granule in granules(access) {
+            let stored = Stored {
+                address: access.address,
+                size: access.size,
+                value,
+                number: self.stores,
+            };
+            let old = self.memory.insert(granule, stored);
+            self.changed |= old.is_none_or(|o| {
+                o.address != stored.address || o.size != stored.size || o.value != value
+            });
+        }
+    }
+
+    /// Executes instruction number `n` on the values; `accesses` are its own.
+    fn execute(
+        &mut self,
+        n: u32,
+        d: &Described,
+        instruction: &Instruction,
+        inst: &Inst,
+        accesses: &[Access],
+    ) {
+        if d.fused_previous {
+            return;
+        }
+        let (loads, stores) = accesses.split_at(accesses.len().min(usize::from(inst.loads)));
+        self.loaded = match loads {
+            [only] => self.load(only),
+            _ => None,
+        };
+        let followed = result_of(instruction, self);
+        self.inputs.clear();
+        let mut inputs = std::mem::take(&mut self.inputs);
+        for value in d.operands.in_regs.iter().chain(&d.operands.in_flags) {
+            if let Some(id) = value.id {
+                let value = self.value(id);
+                inputs.push(value);
+            }
+        }
+        for load in loads {
+            let value = match self.load(load) {
+                Some(value) => value,
+                None => self.symbols.fresh(),
+            };
+            inputs.push(value);
+        }
+        let mut output = 0u8;
+        for store in stores {
+            let value = match self.stored(instruction, store) {
+                Some(value) => value,
+                None => self.symbols.result(n, 255, &inputs),
+            };
+            self.store(store, value);
+        }
+        for (place, value) in d
+            .operands
+            .out_regs
+            .iter()
+            .chain(&d.operands.out_flags)
+            .enumerate()
+        {
+            let Some(id) = value.id else { continue };
+            let is_target = place == 0 && RegId::of(instruction.op0_register()) == Some(id);
+            let result = match followed {
+                Some(value) if is_target => value,
+                _ => self.symbols.result(n, output, &inputs),
+            };
+            output = output.saturating_add(1).min(254);
+            self.set(id, result);
+        }
+        self.inputs = inputs;
+        let moved = instruction.stack_pointer_increment();
+        if moved != 0 && !d.operands.out_regs.iter().any(|v| v.id == Some(RegId::RSP)) {
+            let mut rsp = self.value(RegId::RSP);
+            rsp.offset = rsp.offset.wrapping_add(i64::from(moved));
+            self.set(RegId::RSP, rsp);
+        }
+    }
+
+    /// The value that a plain store stores.
+    fn stored(&mut self, instruction: &Instruction, store: &Access) -> Option<Value> {
+        use iced_x86::{Mnemonic, OpKind};
+        let source = match instruction.mnemonic() {
+            Mnemonic::Mov => 1,
+            Mnemonic::Push => 0,
+            _ => return None,
+        };
+        let bits = store.size * 8;
+        match instruction.op_kind(source) {
+            OpKind::Register => {
+                let register = instruction.op_register(source);
+                if !register.is_gpr() || crate::isa::regs::is_high8(register) {
+                    return None;
+                }
+                let value = self.value(RegId::of(register)?);
+                match value.known() {
+                    Some(number) => Some(Value::number(zero_extend(number, bits))),
+                    None if bits >= 32 => Some(value),
+                    None => None,
+                }
+            }
+            OpKind::Memory => None,
+            _ => Some(Value::number(zero_extend(
+                instruction.immediate(source) as i64,
+                bits,
+            ))),
+        }
+    }
+}
+
+impl Reader for Exact {
+    fn register(&mut self, id: RegId) -> Value {
+        self.value(id)
+    }
+
+    fn loaded(&mut self) -> Option<Value> {
+        self.loaded
+    }
+}

@@ -1,0 +1,36 @@
+//! Additions of immediates at rename: a register is another one plus a sum that rename keeps.
+
+use super::Backend;
+use crate::isa::program::{Instr, Program, Uop};
+use crate::isa::regs::RegId;
+
+impl Backend {
+    /// Adds an immediate without executing anything, as long as the sum for the register is small.
+    #[inline]
+    pub(super) fn add_at_rename(&mut self, program: &Program, instr: &Instr, uop: &Uop) -> bool {
+        let (from, to) = (usize::from(instr.move_from.0), usize::from(instr.move_to.0));
+        let range = self.rename.add_immediate_range;
+        let (Some(&before), Some(&ready)) = (self.added.get(from), self.ready.get(from)) else {
+            return false;
+        };
+        let sum = before.saturating_add(instr.step);
+        if range == 0 || sum < -range || sum >= range {
+            return false;
+        }
+        if let Some(added) = self.added.get_mut(to) {
+            *added = sum;
+        }
+        self.ready[to] = ready;
+        self.chase[to] = 0;
+        self.moves.overwrite(instr.move_to);
+        for output in program.outputs_of(uop) {
+            let place = usize::from(output.reg.0) & (RegId::COUNT - 1);
+            if place != to {
+                // Who needs the flags waits for the addition.
+                self.ready[place] = ready.max(self.cycle) + 1;
+                self.chase[place] = 0;
+            }
+        }
+        true
+    }
+}
