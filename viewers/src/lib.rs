@@ -4,8 +4,11 @@
 //! add one, write its file and name it in [`views`].
 
 pub mod block;
+pub mod collapsed;
 pub mod diff;
 pub mod escape;
+pub mod firefox;
+pub mod html;
 pub mod json;
 pub mod layout;
 #[cfg(test)]
@@ -59,7 +62,13 @@ pub trait View: Sync {
 /// All views, the default first.
 #[must_use]
 pub fn views() -> &'static [&'static dyn View] {
-    &[&text::Text, &json::Json]
+    &[
+        &text::Text,
+        &json::Json,
+        &html::Html,
+        &firefox::Firefox,
+        &collapsed::Collapsed,
+    ]
 }
 
 /// The view of a name.

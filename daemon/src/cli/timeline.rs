@@ -26,7 +26,7 @@ pub(super) struct TimelineArgs {
         requires = "timeline"
     )]
     window: WindowSpec,
-    /// Most instructions to record, about 20 bytes each
+    /// Most instructions to record, some 5 to 20 bytes each
     #[arg(
         long,
         value_name = "N",

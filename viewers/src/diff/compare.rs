@@ -137,6 +137,23 @@ fn warnings(versions: &[Version], common: &[&CpuReport]) -> Vec<String> {
                 first.label, a.program.end, version.label, b.program.end
             ));
         }
+        if let (Some(cpu), Some(other)) =
+            (common.first(), common.first().and_then(|c| same_cpu(b, c)))
+        {
+            let only = |of: &CpuReport, other: &CpuReport, label: &str| {
+                let missing = |r: &&RegionReport| other.regions.iter().all(|o| o.name != r.name);
+                let note = |r: &RegionReport| {
+                    format!("region '{}' is only in {label} and not compared", r.name)
+                };
+                of.regions
+                    .iter()
+                    .filter(missing)
+                    .map(note)
+                    .collect::<Vec<_>>()
+            };
+            warnings.extend(only(cpu, other, &first.label));
+            warnings.extend(only(other, cpu, &version.label));
+        }
         for cpu in common {
             if same_cpu(b, cpu).is_some_and(|other| other.parameters != cpu.parameters) {
                 warnings.push(format!(
@@ -215,24 +232,17 @@ fn slots(before: &TopDown, after: &TopDown) -> Vec<SlotDelta> {
     .collect()
 }
 
-/// Regions by name; one that only one version has is compared with nothing.
+/// Regions that both versions were asked for, by name.
 fn regions(before: &[RegionReport], after: &[RegionReport]) -> Vec<RegionDelta> {
-    let added = after
-        .iter()
-        .filter(|b| before.iter().all(|a| a.name != b.name))
-        .map(|b| (None, Some(b)));
     before
         .iter()
-        .map(|a| (Some(a), after.iter().find(|b| b.name == a.name)))
-        .chain(added)
+        .filter_map(|a| Some((a, after.iter().find(|b| b.name == a.name)?)))
         .filter(|(a, b)| a != b)
         .map(|(a, b)| {
-            let of = |count: fn(&RegionReport) -> u64| {
-                Delta::new(a.map_or(0, count), b.map_or(0, count))
-            };
+            let of = |count: fn(&RegionReport) -> u64| Delta::new(count(a), count(b));
             let cycles = of(|r| r.cycles);
             RegionDelta {
-                name: a.or(b).map_or_else(String::new, |r| r.name.clone()),
+                name: a.name.clone(),
                 count: of(|r| r.count),
                 instructions: of(|r| r.instructions),
                 min: of(|r| r.min),

@@ -181,9 +181,19 @@ fn what_does_not_compare_is_told() {
     let mut other = after();
     other.report.program.complete = false;
     other.report.tool.version = "9.9.9".into();
+    other.report.cpus[0].regions = vec![RegionReport {
+        name: "lonely".into(),
+        count: 1,
+        cycles: 9,
+        instructions: 9,
+        min: 9,
+        median: 9,
+        max: 9,
+    }];
     other.report.cpus[0].parameters = serde_json::json!({"ports": 99});
     let diff = compare(&[before(), other]).unwrap();
-    for part in ["incomplete", "9.9.9", "parameters"] {
+    assert!(diff.overall.cpus[0].regions.is_empty());
+    for part in ["incomplete", "9.9.9", "parameters", "region 'lonely'"] {
         assert!(diff.warnings.iter().any(|w| w.contains(part)), "{part}");
     }
 }

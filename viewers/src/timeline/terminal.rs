@@ -23,7 +23,10 @@ const TEXT: usize = 34;
 const LEGEND: [(char, &str); 8] = [
     ('.', "waiting for the front end"),
     ('#', "in the queue: issue width or a full buffer behind it"),
-    ('=', "waiting for an input (dependency)"),
+    (
+        '=',
+        "waiting for an input (dependency), or in the scheduler's own delay",
+    ),
     ('p', "inputs there, waiting for its port"),
     ('e', "executing"),
     ('E', "last cycle of execution"),
