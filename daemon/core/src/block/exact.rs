@@ -1,8 +1,10 @@
-//! Which addresses a repeated block accesses when values at the start are known.
+//! Which addresses a repeated block accesses, from values: when those at the start are known, and
+//! where the place of an access in its line matters.
 //!
 //! Addresses are computed from [`super::values`]: numbers where they are known, else symbols with
 //! offsets. Different symbols are taken to point to different memory, aligned to cache lines.
-//! What a load returns is the value last stored there, else what memory was filled with.
+//! What a load returns is the value last stored there, else what memory was filled with, or a
+//! symbol for what lies there.
 //!
 //! For recurrence each iteration gets a signature: which stores its loads take from, which lines
 //! its stores share, and where in a line everything lies.
@@ -16,6 +18,7 @@ use super::values::{Reader, Symbols, Value, result_of, zero_extend};
 use crate::isa::build::Described;
 use crate::isa::operands::MemoryRef;
 use crate::isa::regs::RegId;
+use crate::machine::params::Core;
 use crate::pipeline::inst::{Access, Inst};
 use crate::pipeline::state::Fingerprint;
 
@@ -97,6 +100,13 @@ pub struct Exact {
 }
 
 impl Exact {
+    /// What follows values for `init` on a core, if that is worth it: when values are known at the
+    /// start, or when it matters where in its line an access lies.
+    #[must_use]
+    pub fn wanted(core: &Core, init: Init) -> Option<Self> {
+        (init != Init::Distinct || core.execute.loads_per_bank > 0).then(|| Self::new(init))
+    }
+
     /// Values at the start.
     #[must_use]
     pub fn new(init: Init) -> Self {
@@ -307,13 +317,24 @@ impl Exact {
         match found {
             Some(s) if s.address == start && s.size == access.size => Some(s.value),
             Some(_) => None,
-            None if access.size <= 8 && (start & 7) + u64::from(access.size) <= 8 => {
+            None if self.init != Init::Distinct
+                && access.size <= 8
+                && (start & 7) + u64::from(access.size) <= 8 =>
+            {
                 let shifted = (FILL as u64) >> (8 * (start & 7));
                 let number = zero_extend(shifted as i64, access.size * 8);
                 Some(Value::number(number))
             }
             None => None,
         }
+    }
+
+    /// Whether no store so far wrote to what is loaded.
+    fn is_unwritten(&self, access: &Access) -> bool {
+        granules(access).all(|g| {
+            let stored = self.memory.get(&g);
+            stored.is_none_or(|s| !s.overlaps(access))
+        })
     }
 
     fn store(&mut self, access: &Access, value: Value) {
@@ -361,7 +382,16 @@ impl Exact {
         for load in loads {
             let value = match self.load(load) {
                 Some(value) => value,
-                None => self.symbols.fresh(),
+                None => {
+                    let place = [
+                        Value::number(load.address as i64),
+                        Value::number(i64::from(load.size)),
+                    ];
+                    match self.is_unwritten(load) {
+                        true => self.symbols.result(u32::MAX, 0, &place),
+                        false => self.symbols.fresh(),
+                    }
+                }
             };
             inputs.push(value);
         }

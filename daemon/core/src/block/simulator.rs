@@ -166,10 +166,12 @@ impl Simulator {
         let feeding = Feeding::new(block, mode);
         let plan = Plan::new(&block.described);
         let with_memory = plan.matters(self.paired_stores, self.banks);
+        self.exact = Exact::wanted(&block.model.core, options.init);
+        let exact = self.exact.is_some();
         let pattern = if with_memory {
-            match options.init {
-                Init::Distinct => plan.pattern(options.init),
-                _ => Pattern::Unknown,
+            match exact {
+                false => plan.pattern(options.init),
+                true => Pattern::Unknown,
             }
         } else {
             Pattern::Settles(0)
@@ -178,7 +180,7 @@ impl Simulator {
         let comparable = match pattern {
             Pattern::Settles(round) => Some(SETTLED.max(round)),
             // Lines that stores share are not followed there.
-            Pattern::Unknown if self.paired_stores && options.init == Init::Distinct => None,
+            Pattern::Unknown if self.paired_stores && !exact => None,
             Pattern::Unknown => Some(SETTLED),
         };
         if let Some(round) = comparable.filter(|_| self.recurrence) {
@@ -188,7 +190,6 @@ impl Simulator {
         let old = std::mem::replace(&mut self.pipeline.observer, Rounds::new(0, 0, 0, 0));
         self.pipeline.reset(feeding.looped, rounds.recycling(old));
         self.aliases.reset(options.init);
-        self.exact = (options.init != Init::Distinct).then(|| Exact::new(options.init));
 
         let mut round = 0u32;
         while !self.pipeline.observer.done() {

@@ -1,6 +1,6 @@
 //! One simulation of a block with all stamps kept, for explanations.
 
-use super::alias::{Aliases, Init, Plan};
+use super::alias::{Aliases, Plan};
 use super::exact::Exact;
 use super::rounds::Rounds;
 use super::simulator::{Feeding, Memory};
@@ -42,7 +42,7 @@ impl Trace {
         let mut pipeline = Pipeline::new(&block.model, feeding.looped, trace);
         let plan = Plan::new(&block.described);
         let mut aliases = Aliases::new(options.init);
-        let mut exact = (options.init != Init::Distinct).then(|| Exact::new(options.init));
+        let mut exact = Exact::wanted(&block.model.core, options.init);
         let mut accesses = Vec::new();
         let mut round = 0;
         while !pipeline.observer.rounds.done() {
