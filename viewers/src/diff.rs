@@ -241,6 +241,8 @@ pub enum MatchedBy {
     Name,
     /// Same name but for the suffix of a compiler's clone (`.constprop.0`, `.llvm.123`).
     Clone,
+    /// No name, but the same place in a module that did not change.
+    Place,
     /// No name, but similar code.
     Code,
     /// Not found again.

@@ -6,10 +6,11 @@
 
 use std::io::{self, Write};
 
-use mcad_core::report::{BlockReport, CpuReport, Report, TopDown};
+use mcad_core::report::{BlockBound, BlockReport, CpuReport, Report, TopDown};
 
 use crate::escape::html as esc;
 use crate::layout::{grouped, percent};
+use crate::text::hot;
 use crate::{Style, View, ViewError};
 
 /// The `html` view.
@@ -231,11 +232,23 @@ fn code(block: &BlockReport) -> String {
     };
     let lines: Vec<String> = block.code.iter().map(|line| esc(line)).collect();
     format!(
-        "<details><summary>{}</summary><pre>{}</pre><span class=\"dim\">{} {}</span></details>",
+        "<details><summary>{}</summary><pre>{}</pre>{}<span class=\"dim\">{} {}</span></details>",
         esc(name),
         lines.join("\n"),
+        block.bound.as_ref().map_or_else(String::new, bound),
         esc(&block.address),
         esc(&block.module),
+    )
+}
+
+/// What bounds a block, as a paragraph.
+fn bound(bound: &BlockBound) -> String {
+    format!(
+        "<p>{:.2} cycles as a loop by itself, bound by {} ({}); the next bound is {:.2}.</p>",
+        bound.cycles,
+        esc(&hot::parts(bound)),
+        esc(&bound.evidence.join("; ")),
+        bound.next,
     )
 }
 

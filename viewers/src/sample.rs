@@ -1,8 +1,8 @@
 //! A report made by hand, for the tests of all views.
 
 use mcad_core::report::{
-    BlockReport, CpuReport, FunctionReport, PortUse, Program, RegionReport, Report, RunInfo,
-    ThreadReport, Tool, TopDown, TraceStats, Unknown, UnknownForm,
+    BlockBound, BlockReport, CpuReport, FunctionReport, PortUse, Program, RegionReport, Report,
+    RunInfo, ThreadReport, Tool, TopDown, TraceStats, Unknown, UnknownForm,
 };
 
 fn cpu(name: &str, cycles: u64) -> CpuReport {
@@ -64,6 +64,14 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
             instructions: 2,
             cycles: cycles / 2,
             code: vec!["add rax, rbx".into(), "jne short 0000004000001000h".into()],
+            bound: Some(BlockBound {
+                cycles: 1.0,
+                parts: vec!["dependencies".into()],
+                explained: true,
+                evidence: vec!["chain of 1 cycle".into()],
+                instructions: vec![0],
+                next: 0.5,
+            }),
         }],
         regions: vec![RegionReport {
             name: "longest_match".into(),

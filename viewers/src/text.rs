@@ -4,7 +4,7 @@
 //! regions, unknown instructions, notes. Sections without content are left out. Everything that
 //! comes from the traced program is escaped.
 
-mod hot;
+pub(crate) mod hot;
 mod slots;
 
 use std::io::{self, Write};

@@ -217,6 +217,28 @@ pub struct BlockReport {
     pub cycles: u64,
     /// Its instructions, Intel syntax, one per line.
     pub code: Vec<String>,
+    /// What bounds it, for the very hottest ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<BlockBound>,
+}
+
+/// What bounds a block that runs again and again by itself, as `mcad block` finds it. A block that
+/// takes much longer in the program waits for something outside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockBound {
+    /// Cycles per execution then.
+    pub cycles: f64,
+    /// Parts of the core whose own bound is that: `ports`, `dependencies`, …
+    pub parts: Vec<String>,
+    /// Whether their bounds explain the cycles; otherwise the nearest part is named, and several
+    /// get into each other's way.
+    pub explained: bool,
+    /// Where the bound comes from, one text per part.
+    pub evidence: Vec<String>,
+    /// Instructions of the block, from 0, that make the bound up; empty when it is all of them.
+    pub instructions: Vec<u32>,
+    /// The next bound: cycles per execution at least if these parts were no limit.
+    pub next: f64,
 }
 
 /// Aggregated occurrences of one region.

@@ -1,4 +1,8 @@
 //! Source lines across two versions, as far as the reports' listed blocks tell them.
+//!
+//! A report lists its hottest blocks. A line that only one version lists may just have dropped off
+//! the other's list, so it counts only with more cycles than the least block of that list: had it
+//! kept them, it would be there.
 
 use std::collections::BTreeMap;
 
@@ -34,9 +38,19 @@ pub(super) fn deltas(before: &[BlockReport], after: &[BlockReport]) -> Vec<LineD
             cycles: Delta::new(found.cycles[0], found.cycles[1]),
         })
         .filter(|delta| delta.cycles.changed())
+        .filter(|delta| match (delta.cycles.before, delta.cycles.after) {
+            (0, cycles) => cycles > least(before),
+            (cycles, 0) => cycles > least(after),
+            _ => true,
+        })
         .collect();
     deltas.sort_by_key(|delta| std::cmp::Reverse(delta.cycles.delta.abs()));
     deltas
+}
+
+/// Cycles of the least listed block.
+fn least(blocks: &[BlockReport]) -> u64 {
+    blocks.iter().map(|block| block.cycles).min().unwrap_or(0)
 }
 
 /// `function` of `function+0x12`.

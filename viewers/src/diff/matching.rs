@@ -2,9 +2,10 @@
 //!
 //! In this order, each function once: the same name and module; the same name in a module of the
 //! same family (`libLLVM-14.so.1` and `libLLVM.so.19.1`); the same name anywhere; the same name
-//! but for the suffix of a compiler's clone; and for functions without a name, whose places differ
-//! in every build, similar code: the pair that shares the largest part of its hottest blocks'
-//! hashes. What is left was added or removed.
+//! but for the suffix of a compiler's clone. Functions without a name are only known by their
+//! place, which says something as long as the module is the same build: it is, when nearly all
+//! functions at the same place share code. Otherwise similar code decides: the pair that shares the
+//! largest part of its hottest blocks' hashes. What is left was added or removed.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,6 +22,9 @@ pub(super) struct Pair<'r> {
 
 /// Least share of common blocks that makes code similar.
 const SIMILAR: f64 = 0.5;
+
+/// Tenths of the functions at the same place that share code in the same build of a module.
+const SAME_BUILD: usize = 8;
 
 /// A hash that so many functions have says nothing and would make the search quadratic.
 const TOO_COMMON: usize = 64;
@@ -42,6 +46,7 @@ pub(super) fn pairs<'r>(
     m.by_key(MatchedBy::Clone, |name, _| {
         (without_clone_suffix(&name).to_owned(), String::new())
     });
+    m.by_place();
     m.by_code();
     m.finish()
 }
@@ -84,6 +89,43 @@ impl<'r> Matching<'r> {
             {
                 *partner = Some((place, by));
                 self.taken[place] = true;
+            }
+        }
+    }
+
+    /// Pairs functions without names at the same place of modules that did not change.
+    fn by_place(&mut self) {
+        let unnamed = |f: &&FunctionReport| f.is_unnamed();
+        let places: HashMap<(&str, &str), usize> = self
+            .after
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| f.is_unnamed())
+            .map(|(n, f)| ((f.name.as_str(), f.module.as_str()), n))
+            .collect();
+        let there = |f: &FunctionReport| places.get(&(f.name.as_str(), f.module.as_str())).copied();
+        // By module: functions at the same place, and those of them that share code.
+        let mut evidence: HashMap<&str, (usize, usize)> = HashMap::new();
+        for f in self.before.iter().filter(unnamed) {
+            if let Some(other) = there(f).and_then(|place| self.after.get(place)) {
+                let (all, alike) = evidence.entry(&f.module).or_default();
+                *all += 1;
+                let shared = |hash| other.fingerprint.contains(hash);
+                *alike += usize::from(f.fingerprint.iter().any(shared));
+            }
+        }
+        for (f, partner) in self.before.iter().zip(&mut self.partner) {
+            let unchanged = evidence
+                .get(f.module.as_str())
+                .is_some_and(|(all, alike)| alike * 10 >= all * SAME_BUILD);
+            if unchanged
+                && partner.is_none()
+                && f.is_unnamed()
+                && let Some(place) = there(f)
+                && let Some(taken) = self.taken.get_mut(place).filter(|taken| !**taken)
+            {
+                *taken = true;
+                *partner = Some((place, MatchedBy::Place));
             }
         }
     }

@@ -102,6 +102,36 @@ fn functions_are_found_again_and_deltas_add_up() {
 }
 
 #[test]
+fn places_say_something_within_one_build() {
+    let functions = |cycles: u64, hot: &'static str| {
+        let mut functions: Vec<FunctionReport> = ["a", "b", "c", "d", "e"]
+            .iter()
+            .enumerate()
+            .map(|(n, hash)| function(&format!("prog+0x1{n}00"), "prog", 50, &[hash]))
+            .collect();
+        functions.push(function("prog+0x9000", "prog", cycles, &[hot]));
+        functions
+    };
+    let versions = [
+        version("fast", functions(100, "x"), 0),
+        version("slow", functions(900, "y"), 0),
+    ];
+    let diff = compare(&versions).unwrap();
+    let changed = &diff.overall.cpus[0].functions;
+    assert_eq!(changed.len(), 1, "{changed:?}");
+    assert_eq!(changed[0].matched_by, MatchedBy::Place);
+    // The same places with other code are another build.
+    let mut other = versions[1].clone();
+    for f in &mut other.report.cpus[0].functions {
+        f.fingerprint = vec![format!("other {}", f.name)];
+    }
+    let diff = compare(&[versions[0].clone(), other]).unwrap();
+    let changed = &diff.overall.cpus[0].functions;
+    assert!(changed.iter().all(|f| f.status != Status::Changed));
+    check_sum(&diff.overall.cpus[0]);
+}
+
+#[test]
 fn equal_versions_have_no_difference() {
     let mut other = before();
     other.report.run.seconds = 99.0;
@@ -209,9 +239,12 @@ fn lines_are_compared_where_they_are_known() {
         instructions: 1,
         cycles,
         code: Vec::new(),
+        bound: None,
     };
     let (mut a, mut b) = (before(), after());
     a.report.cpus[0].blocks = vec![block("p.c:1", 10), block("p.c:1", 5), block("p.c:2", 9)];
+    // Less than the least block of the other list: nothing can be said.
+    a.report.cpus[0].blocks.push(block("p.c:3", 8));
     b.report.cpus[0].blocks = vec![block("p.c:1", 40), block("p.c:2", 9)];
     let diff = compare(&[a, b]).unwrap();
     let lines = &diff.overall.cpus[0].lines;

@@ -256,7 +256,7 @@ pub(super) fn status(f: &FunctionDelta) -> &'static str {
         (Status::Removed, _) => "removed",
         (Status::Changed, MatchedBy::Code) => "by code",
         (Status::Changed, MatchedBy::Clone) => "by clone",
-        (Status::Changed, MatchedBy::Name | MatchedBy::Nothing) => "",
+        (Status::Changed, MatchedBy::Name | MatchedBy::Place | MatchedBy::Nothing) => "",
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::io::{self, Write};
 
-use mcad_core::report::{BlockReport, CpuReport, Report};
+use mcad_core::report::{BlockBound, BlockReport, CpuReport, Report};
 
 use super::{heading, label};
 use crate::Style;
@@ -140,7 +140,47 @@ pub(super) fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::
             writeln!(out, "    … {hidden} more")?;
         }
     }
-    Ok(())
+    bounds(first, style, out)
+}
+
+/// What bounds the hottest blocks, against what they take in the program.
+fn bounds(cpu: &CpuReport, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let bounded = |block: &BlockReport| block.bound.is_some() && block.executions > 0;
+    if !cpu.blocks.iter().take(BLOCKS).any(bounded) {
+        return Ok(());
+    }
+    let title = format!("What bounds them on {}, cycles per execution", cpu.cpu);
+    heading(style, out, &escape(&title))?;
+    let mut table = Table::new([
+        ("here", Align::Right),
+        ("as a loop", Align::Right),
+        ("next bound", Align::Right),
+        ("bound by", Align::Left),
+        ("block", Align::Left),
+    ]);
+    for block in cpu.blocks.iter().take(BLOCKS) {
+        let Some(bound) = block.bound.as_ref().filter(|_| block.executions > 0) else {
+            continue;
+        };
+        table.row(vec![
+            format!("{:.2}", block.cycles as f64 / block.executions as f64),
+            format!("{:.2}", bound.cycles),
+            format!("{:.2}", bound.next),
+            escape(&parts(bound)).into_owned(),
+            place(block),
+        ]);
+    }
+    table.write(style, out)
+}
+
+/// `ports, issue`; parts that do not explain the cycles on their own are only the nearest.
+pub(crate) fn parts(bound: &BlockBound) -> String {
+    let parts = bound.parts.join(", ").replace('_', " ");
+    if bound.explained {
+        parts
+    } else {
+        format!("several (nearest: {parts})")
+    }
 }
 
 /// `main+0x12 (file.c:3)`, or module and address where there is no symbol.

@@ -6,6 +6,7 @@ use iced_x86::{Formatter, IntelFormatter};
 use mcad_proto::event::{Arch, EndReason};
 use mcad_proto::word::BlockId;
 
+use super::bound;
 use super::core::Core;
 use super::dictionary::Block;
 use super::fingerprint::Fingerprints;
@@ -19,6 +20,8 @@ use crate::report::{
 
 /// Hottest blocks that a report lists.
 const BLOCKS: usize = 100;
+/// Those of them for which it says what bounds them.
+const BOUNDS: usize = 16;
 /// Forms without figures that a report lists.
 const FORMS: usize = 50;
 
@@ -200,7 +203,7 @@ fn pipeline_report(
             .collect(),
         threads,
         functions: functions(s, names, &cycles_of, &uops_of),
-        blocks: blocks(s, names, symbols, &cycles_of),
+        blocks: blocks(s, names, symbols, &core.model, &cycles_of),
         regions: s
             .regions
             .iter()
@@ -272,7 +275,7 @@ fn block_report(
         ports: Vec::new(),
         threads: Vec::new(),
         functions: functions(s, names, &|id| of(&cycles, id), &|id| of(&uops, id)),
-        blocks: blocks(s, names, symbols, &|id| of(&cycles, id)),
+        blocks: blocks(s, names, symbols, model, &|id| of(&cycles, id)),
         regions: Vec::new(),
         unknown_instructions: unknown,
         parameters: parameters(model),
@@ -334,6 +337,7 @@ fn blocks(
     s: &Simulation,
     names: &Names,
     symbols: &dyn Symbolizer,
+    model: &std::sync::Arc<CpuModel>,
     cycles: &dyn Fn(BlockId) -> u64,
 ) -> Vec<BlockReport> {
     let mut hottest: Vec<(u64, BlockId)> = names.keys().map(|id| (cycles(*id), *id)).collect();
@@ -341,7 +345,8 @@ fn blocks(
     hottest.truncate(BLOCKS);
     hottest
         .into_iter()
-        .filter_map(|(cycles, id)| {
+        .enumerate()
+        .filter_map(|(rank, (cycles, id))| {
             let block = s.dictionary.get(id)?;
             let named = names.get(&id)?;
             Some(BlockReport {
@@ -353,6 +358,9 @@ fn blocks(
                 instructions: block.len() as u32,
                 cycles,
                 code: code(block),
+                bound: (rank < BOUNDS && cycles > 0)
+                    .then(|| bound::of(model, &block.bytes))
+                    .flatten(),
             })
         })
         .collect()

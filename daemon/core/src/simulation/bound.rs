@@ -1,0 +1,90 @@
+//! What bounds the hottest blocks of a run, by the analysis of single blocks.
+
+use std::sync::Arc;
+
+use crate::block::bottleneck::{Limit, Part};
+use crate::block::{Block, Mode, Options};
+use crate::machine::CpuModel;
+use crate::report::BlockBound;
+
+/// Longer blocks are not looked at: their bounds take time and say little.
+const MAX_BYTES: usize = 1024;
+
+/// The bound of a block as a loop by itself; `None` when it cannot be predicted alone, for lack of
+/// figures.
+pub(super) fn of(model: &Arc<CpuModel>, bytes: &[u8]) -> Option<BlockBound> {
+    if bytes.len() > MAX_BYTES {
+        return None;
+    }
+    let block = Block::new(model, bytes).ok()?;
+    let options = Options {
+        mode: Mode::Loop,
+        ..Options::default()
+    };
+    let detail = block.explain(options, 0, &|_| String::new());
+    let limits = || detail.limits.iter().filter(|limit| limit.used);
+    let bounding = |limit: &&Limit| detail.bottlenecks.contains(&limit.part);
+    let mut instructions: Vec<u32> = limits()
+        .filter(bounding)
+        .flat_map(|limit| limit.instructions.iter().copied())
+        .collect();
+    instructions.sort_unstable();
+    instructions.dedup();
+    Some(BlockBound {
+        cycles: detail.cycles,
+        parts: detail
+            .bottlenecks
+            .iter()
+            .map(|part| name(*part).to_owned())
+            .collect(),
+        explained: detail.explained,
+        evidence: limits()
+            .filter(bounding)
+            .map(|limit| limit.evidence.clone())
+            .collect(),
+        instructions,
+        next: limits()
+            .filter(|limit| !bounding(limit))
+            .map(|limit| limit.cycles)
+            .fold(0.0, f64::max),
+    })
+}
+
+/// As the JSON of `mcad block` spells it.
+fn name(part: Part) -> &'static str {
+    match part {
+        Part::Predecoder => "predecoder",
+        Part::Decoders => "decoders",
+        Part::UopCache => "uop_cache",
+        Part::LoopStream => "loop_stream",
+        Part::Issue => "issue",
+        Part::Ports => "ports",
+        Part::Divider => "divider",
+        Part::Dependencies => "dependencies",
+        Part::Retirement => "retirement",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine;
+
+    #[test]
+    fn a_chain_of_multiplications_bounds_its_loop() {
+        let model = machine::cpu("skl").unwrap();
+        // imul rax,rax; imul rax,rax; nop; dec rcx; jne
+        let code = [
+            0x48, 0x0f, 0xaf, 0xc0, 0x48, 0x0f, 0xaf, 0xc0, 0x90, 0x48, 0xff, 0xc9, 0x75, 0xf2,
+        ];
+        let bound = of(&model, &code).unwrap();
+        assert!((bound.cycles - 6.0).abs() < 0.1, "{bound:?}");
+        assert_eq!(bound.parts, ["dependencies"]);
+        assert!(bound.explained);
+        assert_eq!(bound.instructions, [0, 1]);
+        // Two multiplications on their only port.
+        assert!((1.9..3.0).contains(&bound.next), "{bound:?}");
+        assert_eq!(of(&model, &[0x90; MAX_BYTES + 1]), None);
+        assert_eq!(of(&model, &[0x06]), None);
+    }
+}
