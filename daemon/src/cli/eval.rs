@@ -1,5 +1,7 @@
 //! `mcad eval`: how good predictions are against labels.
 
+mod ablations;
+
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -56,6 +58,9 @@ pub(super) struct Args {
     /// Draw predicted over measured cycles
     #[arg(long, value_name = "FILE.svg")]
     heatmap: Option<PathBuf>,
+    /// Leave out one part of the model after the other
+    #[arg(long, requires = "predict", conflicts_with_all = ["categories", "instructions", "worst", "heatmap"])]
+    ablations: bool,
     /// Write JSON to stdout instead of tables
     #[arg(long)]
     json: bool,
@@ -93,6 +98,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if labels.is_empty() {
         bail!("no block is left to evaluate");
     }
+    if args.ablations {
+        return leave_out(args, &labels);
+    }
     let (predictions, title) = match (predictions, &args.predict) {
         (Some(path), _) => {
             let name = path.display().to_string();
@@ -127,6 +135,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             instructions: args.instructions,
         };
         text::write(&evaluation, parts, style_of(&io::stdout()), &mut stdout)?;
+    }
+    stdout.flush().context("cannot write to stdout")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Evaluates the ablations.
+fn leave_out(args: &Args, labels: &[Row]) -> anyhow::Result<ExitCode> {
+    let model = machine::cpu(args.predict.as_deref().unwrap_or_default())?;
+    let all = ablations::evaluate(&model, labels, &|model| predict(model, args, labels));
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    if args.json {
+        serde_json::to_writer_pretty(&mut stdout, &all)?;
+        writeln!(stdout)?;
+    } else {
+        ablations::write(&all, &mut stdout)?;
     }
     stdout.flush().context("cannot write to stdout")?;
     Ok(ExitCode::SUCCESS)
