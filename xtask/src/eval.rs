@@ -95,6 +95,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         tests: true,
         build_qemu: false,
     })?;
+    setup::install_newest_llvm()?;
     let built = build::release()?;
     let work = build::target_dir().join("eval");
     fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;

@@ -92,3 +92,19 @@ pub fn install(packages: &[&str]) -> Result<()> {
             .args(packages),
     )
 }
+
+/// Installs the newest llvm-mca that the distribution has: what comparisons are made with.
+pub fn install_newest_llvm() -> Result<()> {
+    let mut search = command("apt-cache");
+    search.args(["search", "--names-only", "^llvm-[0-9]+$"]);
+    let found = output(&mut search).unwrap_or_default();
+    let newest = found
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter_map(|name| Some((name.strip_prefix("llvm-")?.parse::<u32>().ok()?, name)))
+        .max();
+    match newest {
+        Some((version, package)) if !exists(&format!("llvm-mca-{version}")) => install(&[package]),
+        _ => Ok(()),
+    }
+}
