@@ -1,6 +1,7 @@
 //! Figures of a real program: memory, rates, sizes, cost of capturing, unknown instructions.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -114,7 +115,8 @@ fn run(
         run.arg("--record").arg(trace);
     }
     run.arg("--").args(program);
-    execute(run.stdin(std::process::Stdio::null()))?;
+    // Figures are what is to be read here, not the program's output.
+    execute(run.stdin(Stdio::null()).stdout(Stdio::null()))?;
     read(&json)
 }
 
