@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::command::{cargo, execute, root};
+use crate::command::{cargo, execute_aside, root};
 
 /// Packages that make programs or brokers.
 pub const PACKAGES: [&str; 4] = [
@@ -32,7 +32,7 @@ pub fn release() -> Result<PathBuf> {
     for package in PACKAGES {
         build.args(["--package", package]);
     }
-    execute(&mut build)?;
+    execute_aside(&mut build)?;
     Ok(target_dir().join("release"))
 }
 

@@ -59,6 +59,12 @@ pub fn execute(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Like [`execute`], for set-up: what the command prints goes to stderr, since stdout belongs to the
+/// program that is run afterwards.
+pub fn execute_aside(command: &mut Command) -> Result<()> {
+    execute(command.stdout(std::io::stderr()))
+}
+
 /// Runs a command quietly and gives what it prints on stdout; `None` when it fails.
 pub fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok()?;

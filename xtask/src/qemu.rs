@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use mcad_broker_qemu::qemu as finder;
 
-use crate::command::{as_root, command, execute, exists, output};
+use crate::command::{as_root, command, execute_aside, exists, output};
 use crate::setup::install;
 
 /// What building a user-mode QEMU takes.
@@ -59,7 +59,7 @@ fn package_loads_plugins() -> bool {
     let mut text = show();
     if text.as_deref().is_none_or(|text| text.trim().is_empty()) && exists("apt-get") {
         let updated =
-            as_root("apt-get").and_then(|mut apt| execute(apt.args(["update", "--quiet"])));
+            as_root("apt-get").and_then(|mut apt| execute_aside(apt.args(["update", "--quiet"])));
         if updated.is_ok() {
             text = show();
         }
@@ -106,12 +106,12 @@ fn fetch(work: &Path) -> Result<PathBuf> {
         format!("-oDir::Cache={}", cache.display()),
         "-oAPT::Sandbox::User=".to_owned(),
     ];
-    execute(
+    execute_aside(
         command("apt-get")
             .args(&options)
             .args(["update", "--quiet"]),
     )?;
-    execute(
+    execute_aside(
         command("apt-get")
             .args(&options)
             .args(["source", "--quiet", "--only-source", "qemu"])
@@ -197,7 +197,7 @@ fn one_line(line: &str) -> Option<String> {
 fn configure_and_build(source: &Path, prefix: &Path) -> Result<()> {
     let build = source.join("build-mcad");
     fs::create_dir_all(&build)?;
-    execute(
+    execute_aside(
         command(source.join("configure"))
             .arg(format!("--prefix={}", prefix.display()))
             .args(["--target-list=x86_64-linux-user", "--enable-plugins"])
@@ -212,7 +212,7 @@ fn configure_and_build(source: &Path, prefix: &Path) -> Result<()> {
             .current_dir(&build),
     )?;
     let jobs = std::thread::available_parallelism().map_or(2, usize::from);
-    execute(
+    execute_aside(
         command("ninja")
             .arg(format!("-j{jobs}"))
             .arg(finder::NAME)

@@ -6,7 +6,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::command::{as_root, command, execute, exists, output};
+use crate::command::{as_root, command, execute_aside, exists, output};
 use crate::qemu;
 
 /// Options of `cargo xtask setup`.
@@ -77,10 +77,10 @@ pub fn install(packages: &[&str]) -> Result<()> {
     let simulate = ["install", "--simulate", "--no-install-recommends"];
     if output(command("apt-get").args(simulate).args(packages)).is_none() {
         // No package lists yet, as in a fresh container.
-        execute(as_root("apt-get")?.args(["update", "--quiet"]))?;
+        execute_aside(as_root("apt-get")?.args(["update", "--quiet"]))?;
     }
     // Through env, since sudo drops the environment.
-    execute(
+    execute_aside(
         as_root("env")?
             .args([
                 "DEBIAN_FRONTEND=noninteractive",
