@@ -44,17 +44,17 @@ async fn one(
     decoder: &mut FrameDecoder,
 ) -> Result<bool, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let answered = loop {
+    loop {
         if let Some(frame) = decoder.next_frame().map_err(|e| text(&e))? {
             let opened = frame.open().map_err(|e| text(&e))?;
-            let answer = match opened.message().map_err(|e| text(&e))? {
-                Message::StatusRequest => Message::Status(shared.registry.status()),
+            let (answer, ending) = match opened.message().map_err(|e| text(&e))? {
+                Message::StatusRequest => (Message::Status(shared.registry.status()), Ending::No),
                 Message::Shutdown { now } => {
                     let running = shared.registry.running();
-                    shared.end(if now { Ending::Now } else { Ending::Gently });
-                    Message::ShutdownReply {
+                    let reply = Message::ShutdownReply {
                         running: u32::try_from(running).unwrap_or(u32::MAX),
-                    }
+                    };
+                    (reply, if now { Ending::Now } else { Ending::Gently })
                 }
                 other => {
                     let problem = Problem::Unexpected {
@@ -64,7 +64,12 @@ async fn one(
                     return Err(opened.error(problem).to_string());
                 }
             };
-            break send(wire, answer);
+            let sent = send(wire, answer);
+            drop(opened);
+            // The answer goes first: an idle daemon ends as soon as it is asked to.
+            let sent = sent.await;
+            shared.end(ending);
+            return sent.map(|()| true).map_err(|e| text(&e));
         }
         match wire.read(decoder.space()).await {
             Ok(0) => {
@@ -74,7 +79,5 @@ async fn one(
             Ok(n) => decoder.filled(n),
             Err(error) => return Err(error.to_string()),
         }
-    };
-    answered.await.map_err(|e| text(&e))?;
-    Ok(true)
+    }
 }
