@@ -16,6 +16,8 @@ mod input;
 mod launch;
 mod man;
 mod output;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod profile;
 mod progress;
 mod record;
 mod replay;
@@ -64,6 +66,9 @@ enum Command {
     Block(block::Args),
     /// Compare predictions of blocks with measurements
     Eval(eval::Args),
+    /// Measure on the CPU at hand
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    Profile(profile::Args),
     /// List the CPU models
     Cpus(cpus::Args),
     /// Check what mcad needs and say how to get what is missing
@@ -113,6 +118,8 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Stop(args) => status::stop(&args),
         Command::Block(args) => block::run(&args),
         Command::Eval(args) => eval::run(&args),
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        Command::Profile(args) => profile::run(&args),
         Command::Cpus(args) => cpus::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Completions(args) => completions::run(&args),
