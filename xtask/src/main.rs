@@ -29,6 +29,8 @@ enum Command {
     Install(install::Args),
     /// Measure what is promised for whole programs and print it beside the limits
     EvalMain(eval::Args),
+    /// Measure what is promised of timelines, exports and pages and print it beside the limits
+    EvalViews(eval::views::Args),
     /// Make the embedded instruction tables from published rows
     Tables(tables::Args),
     /// Say which instructions of blocks and programs the tables lack
@@ -44,6 +46,7 @@ fn main() -> Result<ExitCode> {
         Command::Test(args) => return test::run(&args),
         Command::Install(args) => install::run(&args)?,
         Command::EvalMain(args) => return eval::run(&args),
+        Command::EvalViews(args) => return eval::views::run(&args),
         Command::Tables(args) => tables::run(&args)?,
         Command::TablesCoverage(args) => tables::coverage::run(&args)?,
         Command::TablesFind(args) => tables::lookup::run(&args)?,

@@ -21,13 +21,14 @@ pub struct Args {
 }
 
 /// A package, known by a file or program that it brings.
-struct Package {
+pub struct Package {
     name: &'static str,
     /// A program in `PATH` that shows that it is there.
     program: &'static str,
 }
 
-const fn package(name: &'static str, program: &'static str) -> Package {
+/// A package and a program that shows that it is there.
+pub const fn package(name: &'static str, program: &'static str) -> Package {
     Package { name, program }
 }
 
@@ -49,16 +50,21 @@ const TESTS: &[Package] = &[
 
 /// Installs what is missing.
 pub fn run(args: &Args) -> Result<()> {
-    let wanted = BASE.iter().chain(if args.tests { TESTS } else { &[] });
-    let missing: Vec<&str> = wanted
-        .filter(|package| !exists(package.program))
-        .map(|package| package.name)
-        .collect();
-    install(&missing)?;
+    ensure(BASE)?;
+    if args.tests {
+        ensure(TESTS)?;
+    }
     if args.build_qemu {
         return qemu::build();
     }
     qemu::ensure()
+}
+
+/// Installs those packages whose programs are missing.
+pub fn ensure(packages: &[Package]) -> Result<()> {
+    let missing = packages.iter().filter(|package| !exists(package.program));
+    let names: Vec<&str> = missing.map(|package| package.name).collect();
+    install(&names)
 }
 
 /// Installs packages with apt; other systems get their names.
