@@ -2,20 +2,25 @@
 //!
 //! A block that was not predicted counts as 100 % error, as zero cycles in the rank correlation,
 //! and never as within a bound. [`table`] reads the files, [`stats`] has the measures, [`class`]
-//! the categories, [`forms`] the instructions that carry the error, [`heatmap`] the picture,
-//! [`text`] the tables.
+//! the categories by rule, [`topics`] those by port use with [`lda`] behind them, [`applications`]
+//! where blocks come from, [`forms`] the instructions that carry the error, [`heatmap`] the
+//! picture, [`text`] the tables.
 
+pub mod applications;
 pub mod class;
 pub mod forms;
 pub mod heatmap;
+pub mod lda;
 pub mod select;
 pub mod stats;
 pub mod table;
 pub mod text;
+pub mod topics;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use serde::Serialize;
 
+use applications::{Applications, Weighted};
 pub use stats::Measures;
 use table::Row;
 
@@ -40,6 +45,15 @@ impl Pair {
             Some(p) => (p - self.label).abs() / self.label,
             None => 1.0,
         }
+    }
+
+    /// Whether the prediction is there and off by at most a share of the label, or by
+    /// [`stats::ROUNDING`].
+    #[must_use]
+    pub fn is_within(&self, bound: f64) -> bool {
+        let rounding = |c: f64| (c - self.label).abs() <= stats::ROUNDING + 1e-9;
+        self.prediction
+            .is_some_and(|c| self.error() <= bound || rounding(c))
     }
 
     /// The block's instructions as far as they decode.
@@ -69,12 +83,48 @@ pub struct Evaluation {
     pub without_label: usize,
     /// Reasons of the blocks without a prediction, most frequent first.
     pub reasons: Vec<(String, usize)>,
+    /// All blocks, weighted, when it is known which applications have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weighted: Option<Weighted>,
     /// Blocks by category.
-    pub categories: Vec<(&'static str, Measures)>,
+    pub categories: Vec<Group>,
+    /// The topics that the categories stand for, when they are [`topics`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub topics: Vec<topics::Topic>,
+    /// Blocks by application.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub applications: Vec<Group>,
     /// Instruction forms by the error that they carry.
     pub forms: Vec<forms::FormError>,
     /// Blocks with the largest errors.
     pub worst: Vec<Worst>,
+}
+
+/// A part of the blocks.
+#[derive(Clone, Debug, Serialize)]
+pub struct Group {
+    /// Name of the category or application.
+    pub name: String,
+    /// Each block counted once.
+    #[serde(flatten)]
+    pub measures: Measures,
+    /// Each as often as it is executed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weighted: Option<Weighted>,
+}
+
+/// What to evaluate beside the figures over all blocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// How many of the blocks with the largest errors.
+    pub worst: usize,
+    /// How many of the forms that carry the error.
+    pub forms: usize,
+    /// Names of the categories, and the category of each block in the order of the pairs;
+    /// the rules of [`class`] when there are none.
+    pub categories: Option<(&'a [String], &'a [usize])>,
+    /// Where the blocks come from.
+    pub applications: Option<&'a Applications>,
 }
 
 /// A block with a large error.
@@ -127,13 +177,12 @@ pub fn join(labels: Vec<Row>, predictions: Vec<Row>) -> (Vec<Pair>, usize) {
     (pairs, unused)
 }
 
-/// Evaluates pairs; `worst` and `forms` bound the lists.
+/// Evaluates pairs.
 #[must_use]
 pub fn evaluate(
     pairs: &[Pair],
     without_label: usize,
-    worst: usize,
-    forms: usize,
+    wanted: Wanted<'_>,
     disassemble: &dyn Fn(&Instruction) -> String,
 ) -> Evaluation {
     let mut reasons: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
@@ -152,15 +201,28 @@ pub fn evaluate(
             .total_cmp(&a.error())
             .then_with(|| a.hex.cmp(&b.hex))
     });
+    let categories = match wanted.categories {
+        Some((names, of)) => groups(pairs, names, of, wanted.applications),
+        None => {
+            let names: Vec<String> = class::CATEGORIES.iter().map(|c| c.0.to_owned()).collect();
+            groups(pairs, &names, &class::of(pairs), wanted.applications)
+        }
+    };
+    let weighted = |a: &Applications| Weighted::of(pairs.iter().map(|p| (p, a.weight(&p.hex))));
     Evaluation {
         all: Measures::of(pairs.iter()),
         without_label,
         reasons,
-        categories: class::measures(pairs),
-        forms: forms::carriers(pairs, forms),
+        weighted: wanted.applications.map(weighted),
+        categories,
+        topics: Vec::new(),
+        applications: wanted
+            .applications
+            .map_or(Vec::new(), |a| a.measures(pairs)),
+        forms: forms::carriers(pairs, wanted.forms),
         worst: order
             .into_iter()
-            .take(worst)
+            .take(wanted.worst)
             .map(|p| Worst {
                 hex: p.hex.clone(),
                 label: p.label,
@@ -171,4 +233,28 @@ pub fn evaluate(
             })
             .collect(),
     }
+}
+
+/// The measures of each category that has blocks.
+fn groups(
+    pairs: &[Pair],
+    names: &[String],
+    of: &[usize],
+    applications: Option<&Applications>,
+) -> Vec<Group> {
+    let mut groups = Vec::new();
+    for (n, name) in names.iter().enumerate() {
+        let members = || pairs.iter().zip(of).filter(|(_, c)| **c == n);
+        let measures = Measures::of(members().map(|(pair, _)| pair));
+        let weighted =
+            |a: &Applications| Weighted::of(members().map(|(pair, _)| (pair, a.weight(&pair.hex))));
+        if measures.blocks > 0 {
+            groups.push(Group {
+                name: name.clone(),
+                measures,
+                weighted: applications.map(weighted),
+            });
+        }
+    }
+    groups
 }

@@ -18,7 +18,7 @@ mod values;
 use std::sync::Arc;
 
 use crate::isa::build::{Builder, Decoded, Described, decode};
-use crate::isa::program::{Program, flag};
+use crate::isa::program::{Program, Uop, flag};
 use crate::machine::CpuModel;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::loop_stream::copies;
@@ -156,6 +156,15 @@ impl Block {
     #[must_use]
     pub fn fused_uops(&self) -> u64 {
         self.program.instrs.iter().map(|i| u64::from(i.fused)).sum()
+    }
+
+    /// The µops that need a port, each with the place of its instruction in [`Block::decoded`].
+    pub fn port_uops(&self) -> impl Iterator<Item = (usize, &Uop)> {
+        let instrs = self.program.instrs.iter().enumerate();
+        instrs.flat_map(|(n, instr)| {
+            let uops = dependencies::uops_of(self, instr).iter();
+            uops.filter(|u| u.ports != 0).map(move |u| (n, u))
+        })
     }
 
     /// The notion that [`Mode::Auto`] stands for.

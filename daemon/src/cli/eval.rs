@@ -1,6 +1,7 @@
 //! `mcad eval`: how good predictions are against labels.
 
 mod ablations;
+mod topics;
 
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
@@ -15,9 +16,10 @@ use mcad_core::machine::{self, CpuModel};
 
 use super::block::{NotionArgs, Syntax, hex};
 use super::output::style_of;
+use crate::eval::applications::Applications;
 use crate::eval::select::{Half, select};
 use crate::eval::table::{self, Row};
-use crate::eval::{evaluate, heatmap, join, text};
+use crate::eval::{Wanted, evaluate, heatmap, join, text};
 
 /// Forms listed with --instructions.
 const FORMS: usize = 25;
@@ -43,9 +45,13 @@ pub(super) struct Args {
     /// Only blocks whose hash is even or odd
     #[arg(long, value_enum, default_value_t = HoldOut::All)]
     hold_out: HoldOut,
-    /// Figures by category
-    #[arg(long)]
-    categories: bool,
+    /// Figures by category: by rule, or by port use as BHive has them
+    #[arg(long, value_enum, value_name = "KIND", num_args = 0..=1, require_equals = true,
+          default_missing_value = "rules")]
+    categories: Option<Categories>,
+    /// Figures by application, and weighted: a file of application,hex,weight lines
+    #[arg(long, value_name = "FILE")]
+    applications: Option<PathBuf>,
     /// Instructions that carry the error
     #[arg(long)]
     instructions: bool,
@@ -59,7 +65,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE.svg")]
     heatmap: Option<PathBuf>,
     /// Leave out one part of the model after the other
-    #[arg(long, requires = "predict", conflicts_with_all = ["categories", "instructions", "worst", "heatmap"])]
+    #[arg(long, requires = "predict", conflicts_with_all = ["categories", "applications", "instructions", "worst", "heatmap"])]
     ablations: bool,
     /// Write JSON to stdout instead of tables
     #[arg(long)]
@@ -77,6 +83,14 @@ enum HoldOut {
     Even,
     /// Those with an odd hash
     Odd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Categories {
+    /// By what most instructions do
+    Rules,
+    /// By latent Dirichlet allocation over the ports of their µops
+    Lda,
 }
 
 /// Evaluates.
@@ -119,8 +133,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         0
     };
-    let disassemble = args.syntax.printer();
-    let evaluation = evaluate(&pairs, unused, args.worst, FORMS, &disassemble);
+    let applications = args.applications.as_deref().map(read_applications);
+    let applications = applications.transpose()?;
+    let topics = match args.categories {
+        Some(Categories::Lda) => Some(topics::find(&pairs, applications.as_ref())?),
+        _ => None,
+    };
+    let wanted = Wanted {
+        worst: args.worst,
+        forms: FORMS,
+        categories: topics.as_ref().map(|t| (&*t.names, &*t.of)),
+        applications: applications.as_ref(),
+    };
+    let mut evaluation = evaluate(&pairs, unused, wanted, &args.syntax.printer());
+    evaluation.topics = topics.map_or(Vec::new(), |t| t.topics);
     if let Some(path) = &args.heatmap {
         write_file(path, &heatmap::svg(&pairs, &title))?;
     }
@@ -131,7 +157,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         writeln!(stdout)?;
     } else {
         let parts = text::Parts {
-            categories: args.categories,
+            categories: args.categories.is_some(),
             instructions: args.instructions,
         };
         text::write(&evaluation, parts, style_of(&io::stdout()), &mut stdout)?;
@@ -153,6 +179,18 @@ fn leave_out(args: &Args, labels: &[Row]) -> anyhow::Result<ExitCode> {
     }
     stdout.flush().context("cannot write to stdout")?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn read_applications(path: &Path) -> anyhow::Result<Applications> {
+    let name = path.display().to_string();
+    let applications = Applications::read(super::input::open(path)?, &name)?;
+    if applications.empty > 0 {
+        eprintln!(
+            "mcad: {name}: {} lines have no bytes; their weight stays in the sums",
+            applications.empty
+        );
+    }
+    Ok(applications)
 }
 
 fn write_file(path: &Path, content: &str) -> anyhow::Result<()> {

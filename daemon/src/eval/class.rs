@@ -1,11 +1,11 @@
 //! Categories of blocks, by what most of their instructions do.
 //!
-//! In the spirit of BHive's (Chen et al. 2019), which clusters port use; here by rule, so that
-//! everybody gets the same: the first of the rules in [`CATEGORIES`] that applies.
+//! The first of the rules in [`CATEGORIES`] that applies. BHive's categories, which cluster port
+//! use, are in [`super::topics`].
 
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess};
 
-use super::{Measures, Pair};
+use super::Pair;
 
 /// Names of the categories with their rules, in the order in which they are tried.
 pub const CATEGORIES: &[(&str, &str)] = &[
@@ -74,22 +74,13 @@ pub fn category(block: &[Instruction], factory: &mut InstructionInfoFactory) -> 
     }
 }
 
-/// The measures of each category that has blocks.
+/// The category of each block, a place in [`CATEGORIES`].
 #[must_use]
-pub fn measures(pairs: &[Pair]) -> Vec<(&'static str, Measures)> {
+pub fn of(pairs: &[Pair]) -> Vec<usize> {
     let mut factory = InstructionInfoFactory::new();
-    let of: Vec<usize> = pairs
+    pairs
         .iter()
         .map(|p| category(&p.instructions(), &mut factory))
-        .collect();
-    CATEGORIES
-        .iter()
-        .enumerate()
-        .filter_map(|(n, (name, _))| {
-            let of_category = pairs.iter().zip(&of).filter(|(_, c)| **c == n);
-            let measures = Measures::of(of_category.map(|(p, _)| p));
-            (measures.blocks > 0).then_some((*name, measures))
-        })
         .collect()
 }
 

@@ -38,13 +38,7 @@ impl Measures {
         let n = blocks as f64;
         let mut errors: Vec<f64> = pairs.iter().map(|p| p.error()).collect();
         let mape = errors.iter().sum::<f64>() / n;
-        let within = |bound: f64| {
-            let inside = |p: &&&Pair| {
-                p.prediction
-                    .is_some_and(|c| p.error() <= bound || (c - p.label).abs() <= ROUNDING + 1e-9)
-            };
-            pairs.iter().filter(inside).count() as f64 / n
-        };
+        let within = |bound: f64| pairs.iter().filter(|p| p.is_within(bound)).count() as f64 / n;
         let (one, five) = (within(0.01), within(0.05));
         errors.sort_by(f64::total_cmp);
         let median = (errors[(blocks - 1) / 2] + errors[blocks / 2]) / 2.0;
