@@ -1,7 +1,16 @@
 //! The profiler: measures on the CPU at hand what the models predict.
 //!
-//! `clock` says how long a core cycle is, with or without performance counters. x86-64 Linux only.
+//! `clock` says how long a core cycle is, with or without performance counters. `screen` decides
+//! what code may run, `cell` is the process in which it runs, `program` the code that is generated
+//! around it, and `block` the method. x86-64 Linux only. docs/PROFILE.md has the whole of it.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
+mod accesses;
+pub mod block;
+pub mod cell;
 pub mod clock;
+pub mod init;
+mod program;
+pub mod reject;
+pub mod screen;

@@ -1,6 +1,6 @@
 //! `mcad block`: the throughput of basic blocks.
 
-mod batch;
+pub(super) mod batch;
 pub(super) mod hex;
 
 use std::io::{self, BufWriter, Read, Write};
@@ -93,8 +93,9 @@ enum Mode {
     Loop,
 }
 
+/// Register values at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Init {
+pub(super) enum Init {
     /// All different
     Distinct,
     /// All equal
@@ -177,20 +178,34 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         return run_batch(args, model, options, path);
     }
-    show(args, &models, options, &regions(args)?)
+    let regions = regions(
+        args.file.as_deref(),
+        args.hex.as_deref(),
+        args.symbol.as_deref(),
+        args.syntax,
+    )?;
+    show(args, &models, options, &regions)
 }
 
-/// The blocks that are asked for.
-fn regions(args: &Args) -> anyhow::Result<Vec<Region>> {
+/// The blocks that are asked for: of a file, or written in hexadecimal.
+///
+/// # Errors
+/// When there are none, or they cannot be read or assembled.
+pub(super) fn regions(
+    file: Option<&Path>,
+    hex: Option<&str>,
+    symbol: Option<&str>,
+    syntax: Option<Syntax>,
+) -> anyhow::Result<Vec<Region>> {
     let mut options = mcad_assemble::Options {
-        symbol: args.symbol.clone(),
-        syntax: match args.syntax {
+        symbol: symbol.map(str::to_owned),
+        syntax: match syntax {
             Some(Syntax::Intel) => mcad_assemble::Syntax::Intel,
             Some(Syntax::Att) | None => mcad_assemble::Syntax::Att,
         },
         ..mcad_assemble::Options::default()
     };
-    match (&args.file, &args.hex) {
+    match (file, hex) {
         (Some(path), _) if path.as_os_str() == "-" => {
             let mut input = Vec::new();
             let limit = mcad_assemble::MAX_INPUT_BYTES;

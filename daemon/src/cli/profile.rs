@@ -1,5 +1,6 @@
 //! `mcad profile`: measurements on the CPU at hand, one file a subcommand.
 
+mod block;
 mod clock;
 
 use std::process::ExitCode;
@@ -15,6 +16,8 @@ pub(super) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Measure the throughput of basic blocks
+    Block(block::Args),
     /// Say how cycles are measured on this CPU, and how steady its clock is
     Clock(clock::Args),
 }
@@ -22,6 +25,7 @@ enum Command {
 /// Runs the subcommand.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
+        Command::Block(args) => block::run(args),
         Command::Clock(args) => clock::run(args),
     }
 }

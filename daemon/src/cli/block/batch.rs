@@ -24,7 +24,7 @@ use super::hex;
 /// Lines handed to a worker at once, at most.
 const CHUNK: usize = 256;
 /// Longest line that is looked at, in bytes: more than the longest block needs.
-const MAX_LINE: usize = 1 << 20;
+pub(in crate::cli) const MAX_LINE: usize = 1 << 20;
 /// Bytes read at once.
 const READ: usize = 1 << 16;
 /// Longest part of a line that is echoed when it is no block.
@@ -40,7 +40,7 @@ pub(super) struct Counts {
 }
 
 /// One line of input; `None` when it was too long to keep.
-type Line = Option<Vec<u8>>;
+pub(in crate::cli) type Line = Option<Vec<u8>>;
 
 /// Runs a batch from `input` to `output` with `jobs` threads.
 ///
@@ -129,7 +129,7 @@ fn in_parallel(
 }
 
 /// Cuts the input into chunks of lines.
-struct Chunks {
+pub(in crate::cli) struct Chunks {
     input: Box<dyn Read + Send>,
     /// Read and not yet handed out.
     buffer: Vec<u8>,
@@ -138,7 +138,7 @@ struct Chunks {
     /// The rest of a line that was too long is still to come.
     skipping: bool,
     ended: bool,
-    failed: Option<io::Error>,
+    pub(in crate::cli) failed: Option<io::Error>,
 }
 
 impl Iterator for Chunks {
@@ -162,7 +162,7 @@ impl Iterator for Chunks {
 }
 
 impl Chunks {
-    fn new(input: Box<dyn Read + Send>) -> Self {
+    pub(in crate::cli) fn new(input: Box<dyn Read + Send>) -> Self {
         Self {
             input,
             buffer: Vec::new(),
@@ -298,13 +298,14 @@ fn quiet_panics() {
     }));
 }
 
-fn first_field(line: &[u8]) -> &[u8] {
+/// The block of a line.
+pub(in crate::cli) fn first_field(line: &[u8]) -> &[u8] {
     let end = line.iter().position(|b| *b == b',').unwrap_or(line.len());
     line[..end].trim_ascii()
 }
 
 /// The block as it was written; what could break the result's format is replaced.
-fn echo(field: &[u8], out: &mut Vec<u8>) {
+pub(in crate::cli) fn echo(field: &[u8], out: &mut Vec<u8>) {
     let shown = match hex::decode(field) {
         Ok(_) => field,
         Err(_) => &field[..field.len().min(ECHOED)],
@@ -319,7 +320,7 @@ fn echo(field: &[u8], out: &mut Vec<u8>) {
 }
 
 /// A reason without what separates fields and lines.
-pub(super) fn one_field(reason: &str) -> String {
+pub(in crate::cli) fn one_field(reason: &str) -> String {
     reason
         .chars()
         .map(|c| match c {

@@ -1,0 +1,464 @@
+//! Throughput of a block on this CPU, in the two notions of Abel and Reineke (uiCA, ICS 2022,
+//! section 6.1): *unrolled*, from r and 2r copies end to end, and *loop*, from 10 000 and 20 000
+//! iterations; the difference is free of what surrounds the block.
+//!
+//! A round is one uninterrupted program: calibrating chains, runs of the shorter and of the longer
+//! code, the chains again. Rounds during which the core clock drifted are repeated. The result is
+//! the median over rounds, with their interquartile range.
+
+use crate::accesses::Watch;
+use crate::cell::{Cell, CellError, RunError, Sandbox, layout::control};
+use crate::clock::{Quartiles, Source};
+use crate::init::{Init, REGISTERS};
+use crate::program::{Body, CHAIN_CYCLES, Loop, Program, Section, Timer, TooLarge};
+use crate::reject::Reject;
+use crate::screen::{Refusal, Screened};
+
+/// Which notion of throughput.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Notion {
+    /// Copies end to end in memory.
+    Unrolled,
+    /// A loop.
+    Loop,
+}
+
+/// How to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Registers and memory at the start.
+    pub init: Init,
+    /// What to do without seccomp.
+    pub sandbox: Sandbox,
+    /// Keep blocks that cross cache lines, and those that may alias.
+    pub unfiltered: bool,
+}
+
+/// A figure.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Measured {
+    /// Core cycles per block.
+    pub cycles: f64,
+    /// Interquartile range over rounds, in cycles per block.
+    pub spread: f64,
+    /// Rounds that the figure rests on.
+    pub rounds: usize,
+    /// Rounds that were thrown away because the core clock drifted.
+    pub drifted: usize,
+}
+
+/// MXCSR with flush-to-zero and denormals-are-zero, all exceptions masked.
+const MXCSR: u32 = 0x9fc0;
+/// Instructions of the shorter unrolled code: at least, and where it fits.
+const LEAST_INSTRUCTIONS: u32 = 500;
+const WANTED_INSTRUCTIONS: u32 = 4000;
+/// Bytes of the shorter unrolled code; both stay in a first-level instruction cache of 32 KiB.
+const WANTED_BYTES: u32 = 10_000;
+/// Iterations of the shorter loop.
+const ITERATIONS: u32 = 10_000;
+/// Instructions that are run one at a time to see their addresses, but at least three copies.
+const WATCHED: u32 = 48;
+/// Rounds at least and at most.
+const ROUNDS: usize = 5;
+const MAX_ROUNDS: usize = 21;
+/// Times that an unsteady block is measured again from the beginning.
+const RETRIES: u32 = 2;
+/// Rounds in which the clock drifted, at most.
+const MAX_DRIFTED: usize = 40;
+/// Drift of the core clock within a round that spoils it.
+const DRIFT: f64 = 0.004;
+/// Interquartile range over the median up to which a figure is taken at once, and at all.
+const STEADY: f64 = 0.005;
+const UNSTEADY: f64 = 0.03;
+/// Ticks for the runs of one round.
+const BUDGET: u64 = 400_000;
+/// Runs of one code in a round.
+const MIN_RUNS: u64 = 3;
+const MAX_RUNS: u64 = 300;
+/// Runs of a calibrating chain, before and after.
+const CHAINS: u32 = 3;
+/// How many times as long the longer calibrating chain is.
+const LONGER: u32 = 3;
+
+/// A cell, kept for as long as measured code leaves it whole.
+#[derive(Debug)]
+pub struct Profiler {
+    settings: Settings,
+    cell: Option<Cell>,
+    timer: Timer,
+    filtered: bool,
+}
+
+/// How to lay out a block.
+struct Plan<'a> {
+    block: &'a Screened,
+    registers: [u64; 16],
+    notion: Notion,
+    copies: u32,
+    counter: u8,
+}
+
+impl Plan<'_> {
+    /// The shorter (1) or the longer (2) code.
+    fn body(&self, times: u32) -> Body<'_> {
+        let (copies, counted) = match self.notion {
+            Notion::Unrolled => (self.copies * times, None),
+            Notion::Loop => {
+                let counted = Loop {
+                    register: self.counter,
+                    iterations: ITERATIONS * times,
+                };
+                (1, Some(counted))
+            }
+        };
+        Body {
+            block: &self.block.bytes,
+            copies,
+            counted,
+            registers: &self.registers,
+        }
+    }
+
+    /// Blocks by which the two codes differ.
+    fn difference(&self) -> f64 {
+        f64::from(match self.notion {
+            Notion::Unrolled => self.copies,
+            Notion::Loop => ITERATIONS,
+        })
+    }
+}
+
+/// Either the block's fault or the system's.
+enum Failure {
+    Reject(Reject),
+    System(CellError),
+}
+
+impl From<Reject> for Failure {
+    fn from(reject: Reject) -> Self {
+        Self::Reject(reject)
+    }
+}
+
+impl From<CellError> for Failure {
+    fn from(error: CellError) -> Self {
+        Self::System(error)
+    }
+}
+
+impl From<TooLarge> for Failure {
+    fn from(_: TooLarge) -> Self {
+        Self::Reject(Reject::Refused(Refusal::TooLong(crate::screen::MAX_BYTES)))
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Stop(stop) => Self::Reject(Reject::of_stop(stop, |_| None)),
+            RunError::System(source) => Self::System(lost(source)),
+        }
+    }
+}
+
+fn lost(source: std::io::Error) -> CellError {
+    CellError::System {
+        what: "trace the measuring process",
+        source,
+        hint: "",
+    }
+}
+
+impl Profiler {
+    /// Starts the measuring process and finds out where cycles come from. The calling thread is to
+    /// be the one that measures.
+    ///
+    /// # Errors
+    /// When the system does not allow it.
+    pub fn new(settings: Settings) -> Result<Self, CellError> {
+        let mut cell = Cell::start(settings.sandbox)?;
+        let mut timer = Timer::TimeStamp;
+        if cell.counter && counter_agrees(&mut cell).map_err(lost)? {
+            timer = Timer::Counter;
+        }
+        Ok(Self {
+            settings,
+            timer,
+            filtered: cell.filtered,
+            cell: Some(cell),
+        })
+    }
+
+    /// Where cycles come from.
+    #[must_use]
+    pub fn source(&self) -> Source {
+        match self.timer {
+            Timer::Counter => Source::Counter,
+            Timer::TimeStamp => Source::TimeStamp,
+        }
+    }
+
+    /// Whether seccomp keeps measured code from system calls.
+    #[must_use]
+    pub fn filtered(&self) -> bool {
+        self.filtered
+    }
+
+    /// Measures a block.
+    ///
+    /// # Errors
+    /// The outer error is the system's and ends a batch; the inner one is the block's reason.
+    pub fn measure(
+        &mut self,
+        bytes: &[u8],
+        notion: Notion,
+    ) -> Result<Result<Measured, Reject>, CellError> {
+        let block = match Screened::new(bytes) {
+            Ok(block) => block,
+            Err(refusal) => return Ok(Err(Reject::Refused(refusal))),
+        };
+        self.measure_from(&block, notion, self.settings.init.registers())
+    }
+
+    /// Measures a block that starts with these register values.
+    pub(crate) fn measure_from(
+        &mut self,
+        block: &Screened,
+        notion: Notion,
+        registers: [u64; 16],
+    ) -> Result<Result<Measured, Reject>, CellError> {
+        let counter = match block.counter.or_else(|| block.free_register()) {
+            Some(register) => REGISTERS.iter().position(|r| *r == register).unwrap_or(15) as u8,
+            None if notion == Notion::Loop => return Ok(Err(Reject::NoCounter)),
+            None => 0,
+        };
+        let instructions = (block.instructions.len() as u32).max(1);
+        let bytes = (block.bytes.len() as u32).max(1);
+        let least = LEAST_INSTRUCTIONS.div_ceil(instructions);
+        let wanted = WANTED_INSTRUCTIONS.div_ceil(instructions);
+        let plan = Plan {
+            block,
+            registers,
+            notion,
+            copies: wanted.min(WANTED_BYTES / bytes).max(least),
+            counter,
+        };
+        let mut cell = match self.cell.take() {
+            Some(cell) => cell,
+            None => Cell::start(self.settings.sandbox)?,
+        };
+        match self.measure_in(&mut cell, &plan) {
+            Ok(measured) => {
+                self.cell = Some(cell);
+                Ok(Ok(measured))
+            }
+            // Whatever the code has done to the cell goes with it.
+            Err(Failure::Reject(reject)) => Ok(Err(reject)),
+            Err(Failure::System(error)) => Err(error),
+        }
+    }
+
+    fn measure_in(&self, cell: &mut Cell, plan: &Plan<'_>) -> Result<Measured, Failure> {
+        let init = self.settings.init;
+        cell.set_patterns(&init.memory(), &init.stack())
+            .map_err(lost)?;
+        cell.set_control(control::MXCSR, &MXCSR.to_le_bytes())
+            .map_err(lost)?;
+        self.watch(cell, plan)?;
+        let runs = self.warm(cell, plan)?;
+        let mut program = Program::new(self.timer);
+        let before = chains(&mut program)?;
+        let short = program.measure(plan.body(1), runs)?;
+        let long = program.measure(plan.body(2), runs)?;
+        let after = chains(&mut program)?;
+        let end = program.finish()?;
+        cell.load(program.bytes()).map_err(lost)?;
+        let mut figures: Vec<f64> = Vec::with_capacity(MAX_ROUNDS);
+        let mut drifted = 0;
+        let mut retries = RETRIES;
+        loop {
+            cell.run(crate::cell::layout::CODE, end)?;
+            let (first, last) = (rate(cell, before), rate(cell, after));
+            if (last / first - 1.0).abs() > DRIFT {
+                drifted += 1;
+                if drifted > MAX_DRIFTED {
+                    return Err(Reject::Clock.into());
+                }
+                continue;
+            }
+            let rate = match self.timer {
+                Timer::TimeStamp => (first + last) / 2.0,
+                Timer::Counter => 1.0,
+            };
+            let ticks = steady(cell, long) - steady(cell, short);
+            figures.push(ticks * rate / plan.difference());
+            if figures.len() < ROUNDS {
+                continue;
+            }
+            let quartiles = Quartiles::of(&mut figures);
+            let spread = quartiles.relative().abs();
+            if spread > STEADY && figures.len() < MAX_ROUNDS {
+                continue;
+            }
+            if spread > UNSTEADY && retries > 0 {
+                // Others may have been busy for a moment.
+                retries -= 1;
+                figures.clear();
+                continue;
+            }
+            if spread > UNSTEADY || quartiles.median <= 0.0 {
+                return Err(Reject::Unsteady { spread }.into());
+            }
+            cell.forget_pages().map_err(lost)?;
+            return Ok(Measured {
+                cycles: quartiles.median,
+                spread: quartiles.high - quartiles.low,
+                rounds: figures.len(),
+                drifted,
+            });
+        }
+    }
+
+    /// Runs some copies one instruction at a time and judges the addresses.
+    fn watch(&self, cell: &mut Cell, plan: &Plan<'_>) -> Result<(), Failure> {
+        let instructions = plan.block.instructions.len() as u32;
+        let copies = (WATCHED / instructions.max(1)).max(3);
+        let mut program = Program::new(self.timer);
+        let body = Body {
+            copies,
+            counted: None,
+            ..plan.body(1)
+        };
+        let observed = program.observe(body)?;
+        cell.load(program.bytes()).map_err(lost)?;
+        cell.run(observed.entry, observed.ready)?;
+        let mut registers = cell.fresh_registers(observed.begin);
+        set_registers(&mut registers, &plan.registers);
+        let length = plan.block.bytes.len() as u64;
+        let mut watch = Watch::new(&plan.block.instructions, observed.begin, length);
+        // Repeated string instructions stop at each repetition.
+        let mut left = (copies + 1) * instructions + WATCHED;
+        let result = cell.step(&registers, observed.end, |registers| {
+            left = left.saturating_sub(1);
+            left > 0 && watch.see(registers)
+        });
+        match result {
+            Ok(()) => {}
+            Err(RunError::Stop(stop)) => {
+                return Err(Reject::of_stop(stop, |at| watch.offset(at)).into());
+            }
+            Err(RunError::System(error)) => return Err(lost(error).into()),
+        }
+        match watch.found() {
+            Some(Reject::SplitLine { .. } | Reject::MayAlias { .. })
+                if self.settings.unfiltered =>
+            {
+                Ok(())
+            }
+            Some(reject) => Err(reject.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs the longer code so that all its pages are mapped; says how often to run it in a round.
+    fn warm(&self, cell: &mut Cell, plan: &Plan<'_>) -> Result<u32, Failure> {
+        let mut program = Program::new(self.timer);
+        let section = program.measure(plan.body(2), 2)?;
+        let end = program.finish()?;
+        cell.load(program.bytes()).map_err(lost)?;
+        cell.run(crate::cell::layout::CODE, end)?;
+        let ticks = section.results().map(|n| cell.result(n)).min().unwrap_or(0);
+        // The shorter code and the setting of the state take about as long again.
+        let runs = BUDGET / (2 * ticks).max(1);
+        Ok(runs.clamp(MIN_RUNS, MAX_RUNS) as u32)
+    }
+}
+
+fn chains(program: &mut Program) -> Result<[Section; 2], TooLarge> {
+    Ok([
+        program.calibrate(1, CHAINS)?,
+        program.calibrate(LONGER, CHAINS)?,
+    ])
+}
+
+/// Core cycles per tick as two chains give it.
+fn rate(cell: &Cell, [short, long]: [Section; 2]) -> f64 {
+    let ticks = steady(cell, long) - steady(cell, short);
+    CHAIN_CYCLES * f64::from(LONGER - 1) / ticks.max(1.0)
+}
+
+/// Ticks around the median of which runs count: the grain of a time-stamp counter, both ways, and
+/// a share.
+const GRAIN: f64 = 60.0;
+const SHARE: f64 = 0.01;
+
+/// The mean of the runs that were not disturbed: those near the median. A time-stamp counter
+/// moves in steps of some ten ticks, so the median alone would be one of them.
+fn steady(cell: &Cell, section: Section) -> f64 {
+    let mut ticks: Vec<f64> = section.results().map(|n| cell.result(n) as f64).collect();
+    undisturbed(&mut ticks)
+}
+
+fn undisturbed(ticks: &mut [f64]) -> f64 {
+    let median = Quartiles::of(ticks).median;
+    let near = |t: &&f64| (**t - median).abs() <= GRAIN + SHARE * median;
+    let (count, sum) = ticks
+        .iter()
+        .filter(near)
+        .fold((0.0, 0.0), |(count, sum), t| (count + 1.0, sum + t));
+    if count == 0.0 { median } else { sum / count }
+}
+
+/// Largest deviation of a usable counter from the chain's known length.
+const COUNTER_TOLERANCE: f64 = 0.02;
+
+/// Whether the counter gives what a chain of known length takes.
+fn counter_agrees(cell: &mut Cell) -> std::io::Result<bool> {
+    let mut program = Program::new(Timer::Counter);
+    let built = chains(&mut program).and_then(|chains| Ok((chains, program.finish()?)));
+    let Ok((chains, end)) = built else {
+        return Ok(false);
+    };
+    cell.load(program.bytes())?;
+    match cell.run(crate::cell::layout::CODE, end) {
+        Ok(()) => Ok((rate(cell, chains) - 1.0).abs() < COUNTER_TOLERANCE),
+        Err(RunError::Stop(_)) => Ok(false),
+        Err(RunError::System(error)) => Err(error),
+    }
+}
+
+fn set_registers(registers: &mut crate::cell::Registers, values: &[u64; 16]) {
+    [
+        registers.rax,
+        registers.rcx,
+        registers.rdx,
+        registers.rbx,
+        registers.rsp,
+        registers.rbp,
+        registers.rsi,
+        registers.rdi,
+        registers.r8,
+        registers.r9,
+        registers.r10,
+        registers.r11,
+        registers.r12,
+        registers.r13,
+        registers.r14,
+        registers.r15,
+    ] = *values;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disturbed_runs_do_not_count_and_steps_of_the_counter_average_out() {
+        let mut ticks = vec![1000.0, 1026.0, 1026.0, 1026.0];
+        assert_eq!(undisturbed(&mut ticks.clone()), 1019.5);
+        ticks.extend([9000.0, 50_000.0]);
+        assert_eq!(undisturbed(&mut ticks), 1019.5);
+        assert_eq!(undisturbed(&mut []), 0.0);
+    }
+}

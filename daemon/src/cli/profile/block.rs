@@ -1,0 +1,280 @@
+//! `mcad profile block`: the throughput of blocks, measured.
+
+mod batch;
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use mcad_profile::block::{Measured, Notion, Profiler, Settings};
+use mcad_profile::cell::Sandbox;
+use mcad_profile::clock::{Cpu, Source, pin};
+use mcad_profile::init;
+use mcad_profile::reject::Reject;
+use mcad_viewers::escape::escape;
+use serde::Serialize;
+
+use super::super::block::{Init, Syntax, regions};
+use super::super::exit::{NEGATIVE, exit_code};
+
+/// Options of `mcad profile block`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Assembly text, or an ELF object, with markers around the blocks if not everything is meant;
+    /// - is stdin
+    #[arg(value_name = "FILE", conflicts_with_all = ["hex", "batch"])]
+    file: Option<PathBuf>,
+    /// The block's bytes in hexadecimal
+    #[arg(long, value_name = "HEX", conflicts_with = "batch")]
+    hex: Option<String>,
+    /// Only this function of FILE
+    #[arg(long, value_name = "NAME", requires = "file")]
+    symbol: Option<String>,
+    /// Assembly syntax of FILE [default: att]
+    #[arg(long, value_enum)]
+    syntax: Option<Syntax>,
+    /// Notion of throughput; auto: loop if the block ends in `dec r; jnz`, else unrolled
+    /// [default: both, auto with --batch]
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+    /// One block a line, in hexadecimal up to the first comma; writes hex,cycles,spread or
+    /// hex,ERR,reason for each; - is stdin
+    #[arg(long, value_name = "FILE.csv")]
+    batch: Option<PathBuf>,
+    /// Write the results of --batch to OUT instead of stdout
+    #[arg(short, long, value_name = "OUT", requires = "batch")]
+    output: Option<PathBuf>,
+    /// Go on behind the lines that OUT has already
+    #[arg(long, requires = "output")]
+    resume: bool,
+    /// No progress and no summary after --batch
+    #[arg(short, long, requires = "batch")]
+    quiet: bool,
+    /// Write JSON to stdout instead of text
+    #[arg(long, conflicts_with = "batch")]
+    json: bool,
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// How to measure.
+#[derive(Debug, clap::Args)]
+pub(super) struct MachineArgs {
+    /// Registers and memory at the start
+    #[arg(long, value_enum, default_value_t = Init::Distinct)]
+    init: Init,
+    /// The CPU to measure on [default: the last one allowed]
+    #[arg(long, value_name = "N")]
+    pin: Option<u32>,
+    /// Measure blocks, too, that cross cache lines or may alias
+    #[arg(long)]
+    unfiltered: bool,
+    /// Go on where the kernel refuses a seccomp filter; for code that is trusted
+    #[arg(long)]
+    no_seccomp: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Loop if the block ends in `dec r; jnz` to its start, else unrolled
+    Auto,
+    /// The block end to end in memory
+    Unrolled,
+    /// A loop in its steady state
+    Loop,
+    /// Unrolled and as a loop
+    Both,
+}
+
+impl MachineArgs {
+    /// Pins the thread and starts the measuring process; what is missing is told.
+    ///
+    /// # Errors
+    /// When nothing can be measured.
+    pub(super) fn profiler(&self) -> anyhow::Result<Profiler> {
+        if let Err(error) = pin(self.pin.map(Cpu)) {
+            if self.pin.is_some() {
+                return Err(error.into());
+            }
+            eprintln!("mcad: {error}; measuring unpinned");
+        }
+        let settings = Settings {
+            init: match self.init {
+                Init::Distinct => init::Init::Distinct,
+                Init::Equal => init::Init::Equal,
+                Init::Stack => init::Init::Stack,
+                Init::Filled => init::Init::Filled,
+            },
+            sandbox: if self.no_seccomp {
+                Sandbox::IfPossible
+            } else {
+                Sandbox::Required
+            },
+            unfiltered: self.unfiltered,
+        };
+        let profiler = Profiler::new(settings)?;
+        if !profiler.filtered() {
+            eprintln!(
+                "mcad: without a seccomp filter: only decoding keeps the code from the kernel"
+            );
+        }
+        Ok(profiler)
+    }
+}
+
+/// Whether the block brings its own counted loop.
+fn natural(bytes: &[u8]) -> Notion {
+    match mcad_profile::screen::Screened::new(bytes) {
+        Ok(block) if block.counter.is_some() => Notion::Loop,
+        _ => Notion::Unrolled,
+    }
+}
+
+impl Mode {
+    fn notions(self, bytes: &[u8]) -> Vec<Notion> {
+        match self {
+            Self::Auto => vec![natural(bytes)],
+            Self::Unrolled => vec![Notion::Unrolled],
+            Self::Loop => vec![Notion::Loop],
+            Self::Both => vec![Notion::Unrolled, Notion::Loop],
+        }
+    }
+}
+
+/// Measures one block or many.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &args.batch {
+        let mode = args.mode.unwrap_or(Mode::Auto);
+        if mode == Mode::Both {
+            bail!("--batch has one figure a line; run it once per --mode");
+        }
+        let place = batch::Place {
+            input: path,
+            output: args.output.as_deref(),
+            resume: args.resume,
+            quiet: args.quiet,
+        };
+        return batch::run(&place, &args.machine, |bytes| {
+            mode.notions(bytes)
+                .first()
+                .copied()
+                .unwrap_or(Notion::Unrolled)
+        });
+    }
+    let regions = regions(
+        args.file.as_deref(),
+        args.hex.as_deref(),
+        args.symbol.as_deref(),
+        args.syntax,
+    )?;
+    let mut profiler = args.machine.profiler()?;
+    let mut blocks = Vec::new();
+    for region in regions {
+        let mut results = Vec::new();
+        for notion in args.mode.unwrap_or(Mode::Both).notions(&region.bytes) {
+            let outcome = Outcome::of(profiler.measure(&region.bytes, notion)?);
+            results.push(Figure { notion, outcome });
+        }
+        blocks.push(Block {
+            name: region.name.clone(),
+            bytes: region.bytes.iter().map(|b| format!("{b:02x}")).collect(),
+            results,
+        });
+    }
+    let results = Results {
+        schema_version: SCHEMA_VERSION,
+        version: env!("CARGO_PKG_VERSION"),
+        source: profiler.source(),
+        blocks,
+    };
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    if args.json {
+        serde_json::to_writer_pretty(&mut stdout, &results)?;
+        writeln!(stdout)?;
+    } else {
+        results.write(&mut stdout)?;
+    }
+    stdout.flush().context("cannot write to stdout")?;
+    Ok(exit_code(if results.complete() { 0 } else { NEGATIVE }))
+}
+
+/// Version of the JSON that --json writes.
+const SCHEMA_VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Results {
+    schema_version: u32,
+    version: &'static str,
+    source: Source,
+    blocks: Vec<Block>,
+}
+
+#[derive(Serialize)]
+struct Block {
+    /// Name of the marker or function; empty for bytes without one.
+    name: String,
+    /// In hexadecimal.
+    bytes: String,
+    results: Vec<Figure>,
+}
+
+#[derive(Serialize)]
+struct Figure {
+    notion: Notion,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Outcome {
+    Measured(Measured),
+    Rejected { class: &'static str, reason: String },
+}
+
+impl Outcome {
+    fn of(result: Result<Measured, Reject>) -> Self {
+        match result {
+            Ok(measured) => Self::Measured(measured),
+            Err(reject) => Self::Rejected {
+                class: reject.class(),
+                reason: reject.to_string(),
+            },
+        }
+    }
+}
+
+impl Results {
+    fn complete(&self) -> bool {
+        let mut figures = self.blocks.iter().flat_map(|block| &block.results);
+        figures.all(|figure| matches!(figure.outcome, Outcome::Measured(_)))
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "cycles by {}", self.source)?;
+        for block in &self.blocks {
+            if !block.name.is_empty() {
+                writeln!(out, "{}", escape(&block.name))?;
+            }
+            for figure in &block.results {
+                let notion = match figure.notion {
+                    Notion::Unrolled => "unrolled",
+                    Notion::Loop => "loop",
+                };
+                match &figure.outcome {
+                    Outcome::Measured(m) => writeln!(
+                        out,
+                        "  {notion:<9} {:>10.3} cycles  (interquartile range {:.3} over {} rounds, {} repeated for drift)",
+                        m.cycles, m.spread, m.rounds, m.drifted
+                    )?,
+                    Outcome::Rejected { reason, .. } => {
+                        writeln!(out, "  {notion:<9} {}", escape(reason))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
