@@ -31,6 +31,8 @@ enum Command {
     EvalMain(eval::Args),
     /// Measure what is promised of timelines, exports and pages and print it beside the limits
     EvalViews(eval::views::Args),
+    /// Measure what is promised of `mcad profile block` and print it beside the limits
+    EvalProfile(eval::profile::Args),
     /// Make the embedded instruction tables from published rows
     Tables(tables::Args),
     /// Say which instructions of blocks and programs the tables lack
@@ -47,6 +49,7 @@ fn main() -> Result<ExitCode> {
         Command::Install(args) => install::run(&args)?,
         Command::EvalMain(args) => return eval::run(&args),
         Command::EvalViews(args) => return eval::views::run(&args),
+        Command::EvalProfile(args) => return eval::profile::run(&args),
         Command::Tables(args) => tables::run(&args)?,
         Command::TablesCoverage(args) => tables::coverage::run(&args)?,
         Command::TablesFind(args) => tables::lookup::run(&args)?,
