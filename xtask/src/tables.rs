@@ -13,7 +13,6 @@ mod cpus;
 mod draft;
 mod estimate;
 mod evex;
-mod example;
 mod explicit;
 mod figures;
 mod fill;

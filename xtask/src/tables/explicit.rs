@@ -5,9 +5,9 @@ use iced_x86::{
 };
 use mcad_core::machine::table::{Binding, FlagGroups, Operand, OperandName, Selector, Traits};
 
-use super::example;
 use super::mapping::{Fit, Target};
 use super::spec::Spec;
+use mcad_core::machine::table::example;
 
 /// Names XED's operands in order.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use mcad_core::machine::table::FormTable;
 
 use super::draft::Draft;
-use super::example;
+use mcad_core::machine::table::example;
 
 /// Looks an example of every own candidate up in the finished table.
 pub fn find_again(draft: &mut Draft, table: &FormTable) {

@@ -9,6 +9,7 @@
 //! `lookup` selects the form, `load` holds the embedded files, `wire` is their format.
 //! docs/TABLES.md has the rules by which the tables are made.
 
+pub mod example;
 mod load;
 mod lookup;
 #[cfg(test)]

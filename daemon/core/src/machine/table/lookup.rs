@@ -5,7 +5,7 @@
 //! applies wins, as the rows of uops.info are meant to be read (a row applies when all its XED
 //! attributes match). Measured forms stand before approximated ones.
 
-use iced_x86::{Instruction, OpKind, Register};
+use iced_x86::{Code, Instruction, OpKind, Register};
 
 use super::Form;
 
@@ -195,6 +195,23 @@ impl FormTable {
         let traits = Traits::of(instruction);
         let found = candidates.iter().find(|c| c.selector.accepts(traits))?;
         self.forms.get(usize::from(found.form))
+    }
+
+    /// All codes with what else selects a form, and the form, in order of preference within a code.
+    pub fn candidates(&self) -> impl Iterator<Item = (Code, Selector, &Form)> {
+        let mut start = 0;
+        let ranges = self.ends.iter().map(move |end| {
+            let range = start..*end as usize;
+            start = *end as usize;
+            range
+        });
+        Code::values().zip(ranges).flat_map(move |(code, range)| {
+            let candidates = self.candidates.get(range).unwrap_or(&[]);
+            candidates.iter().filter_map(move |c| {
+                let form = self.forms.get(usize::from(c.form))?;
+                Some((code, c.selector, form))
+            })
+        })
     }
 
     /// All forms, measured ones before approximated ones.

@@ -1,11 +1,12 @@
-//! An example instruction for a code and the traits that a row requires: for iced's access
-//! information, and to check that a finished table finds the row again.
+//! An example instruction for a code and the traits that a form requires: to see what it reads and
+//! writes, to check that a finished table finds the form again, and to measure it.
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, Encoder, Instruction, OpCodeOperandKind as Kind, OpKind,
     Register, RoundingControl,
 };
-use mcad_core::machine::table::{Selector, Traits};
+
+use super::{Selector, Traits};
 
 const R8: [Register; 4] = [Register::BL, Register::CL, Register::DL, Register::AL];
 const R8_UPPER: [Register; 4] = [Register::BPL, Register::SPL, Register::SIL, Register::DIL];
@@ -16,6 +17,7 @@ fn numbered(first: Register, position: u32) -> Register {
 }
 
 /// Builds the example; it need not be encodable.
+#[must_use]
 pub fn build(code: Code, selector: Selector) -> Instruction {
     let info = code.op_code();
     let wants = |bit: u32| selector.value & bit != 0;
@@ -44,6 +46,7 @@ pub fn build(code: Code, selector: Selector) -> Instruction {
 }
 
 /// Encodes and decodes an example; `None` if that does not give the code back.
+#[must_use]
 pub fn round_trip(example: &Instruction) -> Option<Instruction> {
     let mut encoder = Encoder::new(64);
     encoder.encode(example, 0x1000).ok()?;
