@@ -161,6 +161,7 @@ impl Symbols {
             return Some(unnamed(module, virtual_address));
         };
         Some(Symbol {
+            near: function.near.map(demangle::demangle),
             name: match function.name {
                 Some(name) => demangle::demangle(name),
                 None => format!("{module}+{:#x}", function.range.start),
@@ -177,6 +178,7 @@ fn unnamed(module: String, offset: u64) -> Symbol {
         name: format!("[{module}]"),
         offset,
         module,
+        near: None,
     }
 }
 

@@ -241,10 +241,14 @@ pub enum MatchedBy {
     Name,
     /// Same name but for the suffix of a compiler's clone (`.constprop.0`, `.llvm.123`).
     Clone,
+    /// Same name but for the parameters of a C++ function.
+    Overload,
     /// No name, but the same place in a module that did not change.
     Place,
     /// No name, but similar code.
     Code,
+    /// No name, but the only one left after the same named function.
+    Neighbour,
     /// Not found again.
     Nothing,
 }
@@ -259,6 +263,9 @@ pub struct FunctionDelta {
     /// Name in the earlier version, where it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_name: Option<String>,
+    /// For a function without a name: the nearest one before it that has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub near: Option<String>,
     /// What became of it.
     pub status: Status,
     /// How it was found again.

@@ -44,6 +44,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
                 cycles: cycles / 2,
                 instructions: 1_000_000,
                 uops: 1_100_000,
+                near: None,
                 fingerprint: Vec::new(),
             },
             FunctionReport {
@@ -52,6 +53,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
                 cycles: cycles / 4,
                 instructions: 400_000,
                 uops: 500_000,
+                near: None,
                 fingerprint: Vec::new(),
             },
         ],

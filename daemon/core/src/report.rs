@@ -175,6 +175,10 @@ pub struct FunctionReport {
     pub instructions: u64,
     /// Fused µops issued in its own blocks.
     pub uops: u64,
+    /// For a function without a name: the nearest function before it in its module that has one,
+    /// as an exported one often has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near: Option<String>,
     /// What the code of a function without a name looks like, so that it is found again in
     /// another version: hashes of its most executed blocks, ascending. Addresses, registers and
     /// constants do not enter. Empty for functions that have a name.

@@ -78,6 +78,8 @@ pub struct Symbol {
     pub offset: u64,
     /// File name of the module.
     pub module: String,
+    /// For a function without a name: the nearest function before it in its module that has one.
+    pub near: Option<String>,
 }
 
 /// Turns code addresses into names; implemented outside the core, which does no I/O.

@@ -33,6 +33,18 @@ struct Segment {
 struct Entry {
     range: Range<u64>,
     name: Option<Box<str>>,
+    /// Where there is no name: place of the nearest function before it that has one.
+    near: Option<usize>,
+}
+
+impl Entry {
+    fn new(range: Range<u64>, name: Option<&str>) -> Self {
+        Self {
+            range,
+            name: name.map(Into::into),
+            near: None,
+        }
+    }
 }
 
 /// A function at an address.
@@ -42,6 +54,8 @@ pub(super) struct Function<'a> {
     pub range: Range<u64>,
     /// Linker name.
     pub name: Option<&'a str>,
+    /// Where there is no name: the linker name of the nearest function before it that has one.
+    pub near: Option<&'a str>,
 }
 
 /// The functions of one ELF file, sorted and without overlap of starts.
@@ -82,7 +96,7 @@ impl ElfSymbols {
         functions.extend(
             unwind::ranges(&file)
                 .into_iter()
-                .map(|range| Entry { range, name: None }),
+                .map(|range| Entry::new(range, None)),
         );
         Ok(Self {
             segments,
@@ -128,6 +142,9 @@ impl ElfSymbols {
         (address < entry.range.end).then(|| Function {
             range: entry.range.clone(),
             name: entry.name.as_deref(),
+            near: entry
+                .near
+                .and_then(|near| self.functions.get(near)?.name.as_deref()),
         })
     }
 
@@ -169,10 +186,7 @@ fn code_sections<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<Entry> {
     let code = sections.filter(|section| section.kind() == SectionKind::Text);
     code.filter_map(|section| {
         let end = section.address().checked_add(section.size())?;
-        Some(Entry {
-            range: section.address()..end,
-            name: section.name().ok().map(Into::into),
-        })
+        Some(Entry::new(section.address()..end, section.name().ok()))
     })
     .collect()
 }
@@ -187,10 +201,7 @@ fn named<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, functions: &mut Vec<Ent
             continue;
         };
         if !name.is_empty() {
-            functions.push(Entry {
-                range: symbol.address()..end,
-                name: Some(name.into()),
-            });
+            functions.push(Entry::new(symbol.address()..end, Some(name)));
         }
     }
 }
@@ -211,8 +222,9 @@ fn spelling(entry: &Entry) -> (usize, usize, &str) {
     (name.len() - bare.len(), name.len(), name)
 }
 
-/// Sorts, keeps one entry per start (named before unnamed, then the largest, then by `spelling`), gives symbols without size an end, drops unwind
-/// ranges inside named functions, and adds the rest of code sections that nothing covers.
+/// Sorts, keeps one entry per start (named before unnamed, then the largest, then by `spelling`),
+/// gives symbols without size an end, drops unwind ranges inside named functions, adds the rest of
+/// code sections that nothing covers, and finds the neighbours of what has no name.
 fn tidy(mut functions: Vec<Entry>, sections: &[Entry]) -> Vec<Entry> {
     functions.sort_by(|a, b| {
         let key = |entry: &Entry| (entry.range.start, entry.name.is_none());
@@ -256,11 +268,16 @@ fn tidy(mut functions: Vec<Entry>, sections: &[Entry]) -> Vec<Entry> {
         if empty {
             functions.insert(
                 after,
-                Entry {
-                    range: section.range.clone(),
-                    name: section.name.clone(),
-                },
+                Entry::new(section.range.clone(), section.name.as_deref()),
             );
+        }
+    }
+    let mut near = None;
+    for (place, entry) in functions.iter_mut().enumerate() {
+        match &entry.name {
+            None => entry.near = near,
+            // A section is no function, and what follows is of another one.
+            Some(name) => near = (!name.starts_with('.')).then_some(place),
         }
     }
     functions
@@ -271,10 +288,7 @@ mod tests {
     use super::*;
 
     fn entry(start: u64, end: u64, name: Option<&str>) -> Entry {
-        Entry {
-            range: start..end,
-            name: name.map(Into::into),
-        }
+        Entry::new(start..end, name)
     }
 
     #[test]
@@ -289,21 +303,25 @@ mod tests {
                 entry(0x1000, 0x1100, Some("longer")),
                 entry(0x1080, 0x1090, None),
                 entry(0x1100, 0x1200, None),
+                entry(0x1200, 0x1300, None),
+                entry(0xf00, 0x1000, None),
                 entry(0x1f00, 0x1f00, Some("assembly")),
             ],
             &[text, plt],
         );
         let found: Vec<_> = functions
             .iter()
-            .map(|e| (e.range.start, e.range.end, e.name.as_deref()))
+            .map(|e| (e.range.start, e.range.end, e.name.as_deref(), e.near))
             .collect();
         assert_eq!(
             found,
             [
-                (0x800, 0x900, Some(".plt")),
-                (0x1000, 0x1100, Some("main")),
-                (0x1100, 0x1200, None),
-                (0x1f00, 0x2000, Some("assembly")),
+                (0x800, 0x900, Some(".plt"), None),
+                (0xf00, 0x1000, None, None),
+                (0x1000, 0x1100, Some("main"), None),
+                (0x1100, 0x1200, None, Some(2)),
+                (0x1200, 0x1300, None, Some(2)),
+                (0x1f00, 0x2000, Some("assembly"), None),
             ]
         );
     }

@@ -72,6 +72,7 @@ fn delta(pair: &Pair<'_>, total: &Delta) -> Option<FunctionDelta> {
             .before
             .filter(|before| before.name != named.name)
             .map(|before| before.name.clone()),
+        near: named.near.clone(),
         status,
         matched_by: if status == Status::Changed {
             pair.by

@@ -2,15 +2,21 @@
 //!
 //! In this order, each function once: the same name and module; the same name in a module of the
 //! same family (`libLLVM-14.so.1` and `libLLVM.so.19.1`); the same name anywhere; the same name
-//! but for the suffix of a compiler's clone. Functions without a name are only known by their
-//! place, which says something as long as the module is the same build: it is, when nearly all
-//! functions at the same place share code. Otherwise similar code decides: the pair that shares the
-//! largest part of its hottest blocks' hashes. What is left was added or removed.
+//! but for the suffix of a compiler's clone; the same name in the same family but for the
+//! parameters of a C++ function. Functions without a name are only known by their place, which says
+//! something as long as the module is the same build: it is, when nearly all functions at the same
+//! place share code. Otherwise similar code decides: the pair that shares the largest part of its
+//! hottest blocks' hashes, any part being enough for functions that follow the same named one. Of
+//! those that then follow the same named one, the only one left in both versions is the same. What
+//! is left was added or removed.
+
+mod names;
 
 use std::collections::{BTreeMap, HashMap};
 
 use mcad_core::report::FunctionReport;
 
+use self::names::{family, without_clone_suffix, without_parameters};
 use super::MatchedBy;
 
 /// A function in one version or both.
@@ -25,6 +31,9 @@ const SIMILAR: f64 = 0.5;
 
 /// Tenths of the functions at the same place that share code in the same build of a module.
 const SAME_BUILD: usize = 8;
+
+/// What following the same named function adds to the similarity.
+const NEAR: f64 = 0.5;
 
 /// A hash that so many functions have says nothing and would make the search quadratic.
 const TOO_COMMON: usize = 64;
@@ -46,8 +55,12 @@ pub(super) fn pairs<'r>(
     m.by_key(MatchedBy::Clone, |name, _| {
         (without_clone_suffix(&name).to_owned(), String::new())
     });
+    m.by_key(MatchedBy::Overload, |name, module| {
+        (without_parameters(&name).to_owned(), family(module))
+    });
     m.by_place();
     m.by_code();
+    m.by_neighbour();
     m.finish()
 }
 
@@ -68,6 +81,12 @@ fn name(f: &FunctionReport) -> Option<String> {
         Some(module) if module == f.module => Some(format!("[{}]", family(module))),
         _ => Some(f.name.clone()),
     }
+}
+
+/// The named function before one without a name, as far as it is the same from version to version.
+fn near(f: &FunctionReport) -> Option<(&str, String)> {
+    let near = f.near.as_deref().filter(|_| f.is_unnamed())?;
+    Some((without_parameters(near), family(&f.module)))
 }
 
 impl<'r> Matching<'r> {
@@ -153,9 +172,13 @@ impl<'r> Matching<'r> {
                     }
                 }
             }
+            let beside = near(function);
             for (to, shared) in shared {
                 let all = function.fingerprint.len() + self.after[to].fingerprint.len() - shared;
-                let similar = shared as f64 / all.max(1) as f64;
+                let mut similar = shared as f64 / all.max(1) as f64;
+                if beside.is_some() && beside == near(&self.after[to]) {
+                    similar += NEAR;
+                }
                 if similar >= SIMILAR {
                     let apart = function.cycles.abs_diff(self.after[to].cycles);
                     candidates.push((similar, shared, apart, from, to));
@@ -172,6 +195,36 @@ impl<'r> Matching<'r> {
             if self.partner[from].is_none() && !self.taken[to] {
                 self.partner[from] = Some((to, MatchedBy::Code));
                 self.taken[to] = true;
+            }
+        }
+    }
+
+    /// Pairs what is the only one left after the same named function in both versions.
+    fn by_neighbour(&mut self) {
+        #[derive(Default)]
+        struct Left {
+            before: Vec<usize>,
+            after: Vec<usize>,
+        }
+        let mut left: BTreeMap<(&str, String), Left> = BTreeMap::new();
+        for (place, function) in self.before.iter().enumerate() {
+            if self.partner[place].is_none()
+                && let Some(near) = near(function)
+            {
+                left.entry(near).or_default().before.push(place);
+            }
+        }
+        for (place, function) in self.after.iter().enumerate() {
+            if !self.taken[place]
+                && let Some(near) = near(function)
+            {
+                left.entry(near).or_default().after.push(place);
+            }
+        }
+        for left in left.values() {
+            if let ([from], [to]) = (left.before.as_slice(), left.after.as_slice()) {
+                self.partner[*from] = Some((*to, MatchedBy::Neighbour));
+                self.taken[*to] = true;
             }
         }
     }
@@ -197,64 +250,5 @@ impl<'r> Matching<'r> {
             })
             .chain(added)
             .collect()
-    }
-}
-
-/// A module's file name without its version: `libLLVM` of `libLLVM-14.so.1`.
-fn family(module: &str) -> String {
-    let name = module.split(".so").next().unwrap_or(module);
-    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-_".contains(c));
-    if name.is_empty() { module } else { name }.to_owned()
-}
-
-/// The name without what compilers append to clones and parts of a function.
-fn without_clone_suffix(name: &str) -> &str {
-    const SUFFIXES: &[&str] = &[
-        ".constprop",
-        ".isra",
-        ".part",
-        ".cold",
-        ".lto_priv",
-        ".llvm",
-        ".localalias",
-        ".warm",
-        " [clone ",
-    ];
-    let cut = SUFFIXES.iter().filter_map(|suffix| name.find(suffix)).min();
-    match cut {
-        Some(cut) if cut > 0 => &name[..cut],
-        _ => name,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modules_of_two_versions_are_one_family() {
-        for (a, b) in [
-            ("libLLVM-14.so.1", "libLLVM.so.19.1"),
-            ("libstdc++.so.6.0.30", "libstdc++.so.6"),
-            ("clang-14", "clang-19"),
-        ] {
-            assert_eq!(family(a), family(b));
-        }
-        assert_ne!(family("libc.so.6"), family("libm.so.6"));
-        assert_eq!(family("7z"), "7z");
-        assert_eq!(family("123"), "123");
-    }
-
-    #[test]
-    fn clones_lose_their_suffix() {
-        for name in [
-            "f.constprop.0",
-            "f.part.3.cold",
-            "f [clone .isra.0]",
-            "f.llvm.123",
-        ] {
-            assert_eq!(without_clone_suffix(name), "f");
-        }
-        assert_eq!(without_clone_suffix("a::b<c>"), "a::b<c>");
     }
 }

@@ -13,6 +13,7 @@ fn function(name: &str, module: &str, cycles: u64, fingerprint: &[&str]) -> Func
         cycles,
         instructions: cycles * 2,
         uops: cycles * 2,
+        near: None,
         fingerprint: fingerprint.iter().map(|hash| (*hash).to_owned()).collect(),
     }
 }
@@ -99,6 +100,65 @@ fn functions_are_found_again_and_deltas_add_up() {
     let ratio = cpu.differential_throughput.unwrap();
     assert!((ratio - 1027.0 / 1118.0).abs() < 1e-12);
     insta::assert_snapshot!(text(&diff));
+}
+
+#[test]
+fn neighbours_and_overloads_are_found_again() {
+    let near = |name: &str, module: &str, cycles, fingerprint: &[&str], near: &str| {
+        let mut function = function(name, module, cycles, fingerprint);
+        function.near = Some(near.to_owned());
+        function
+    };
+    let (old, new) = ("liba.so.14", "liba.so.19.1");
+    let versions = [
+        version(
+            "14",
+            vec![
+                function("a::find(a::key)", old, 900, &[]),
+                // Little in common, but after the same exported function.
+                near(
+                    "liba.so.14+0x10",
+                    old,
+                    100,
+                    &["1", "2", "3", "4"],
+                    "a::f(int)",
+                ),
+                // Nothing in common, and the only one left there.
+                near("liba.so.14+0x20", old, 50, &["5"], "a::f(int)"),
+                // As little in common as the first, after another function.
+                near("liba.so.14+0x30", old, 30, &["11", "12", "13"], "a::g()"),
+            ],
+            0,
+        ),
+        version(
+            "19",
+            vec![
+                function("a::find(a::key, unsigned)", new, 800, &[]),
+                near(
+                    "liba.so.19.1+0x99",
+                    new,
+                    120,
+                    &["1", "6", "7", "8"],
+                    "a::f(long)",
+                ),
+                near("liba.so.19.1+0xaa", new, 60, &["9"], "a::f(long)"),
+                near("liba.so.19.1+0xbb", new, 20, &["11", "14", "15"], "a::h()"),
+            ],
+            0,
+        ),
+    ];
+    let diff = compare(&versions).unwrap();
+    let cpu = &diff.overall.cpus[0];
+    check_sum(cpu);
+    let by = |name: &str| {
+        let f = cpu.functions.iter().find(|f| f.name == name).unwrap();
+        (f.matched_by, f.cycles.before)
+    };
+    assert_eq!(by("a::find(a::key, unsigned)"), (MatchedBy::Overload, 900));
+    assert_eq!(by("liba.so.19.1+0x99"), (MatchedBy::Code, 100));
+    assert_eq!(by("liba.so.19.1+0xaa"), (MatchedBy::Neighbour, 50));
+    assert_eq!(by("liba.so.19.1+0xbb"), (MatchedBy::Nothing, 0));
+    assert!(text(&diff).contains("liba.so.19.1+0xbb after a::h()"));
 }
 
 #[test]

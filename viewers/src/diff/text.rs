@@ -256,6 +256,8 @@ pub(super) fn status(f: &FunctionDelta) -> &'static str {
         (Status::Removed, _) => "removed",
         (Status::Changed, MatchedBy::Code) => "by code",
         (Status::Changed, MatchedBy::Clone) => "by clone",
+        (Status::Changed, MatchedBy::Overload) => "by overload",
+        (Status::Changed, MatchedBy::Neighbour) => "by neighbour",
         (Status::Changed, MatchedBy::Name | MatchedBy::Place | MatchedBy::Nothing) => "",
     }
 }
@@ -266,6 +268,9 @@ fn function(f: &FunctionDelta) -> String {
         Some(previous) => format!("{name} (was {})", escape(previous)),
         None => name.into_owned(),
     };
+    if let Some(near) = &f.near {
+        text.push_str(&format!(" after {}", escape(near)));
+    }
     if !f.module.is_empty() && !f.name.contains(&f.module) {
         text.push_str(&format!("  [{}]", escape(&f.module)));
     }

@@ -29,6 +29,7 @@ struct Named {
     function: String,
     module: String,
     symbol: String,
+    near: Option<String>,
 }
 
 /// Names of all executed blocks.
@@ -48,11 +49,13 @@ fn names(s: &Simulation, symbols: &dyn Symbolizer) -> Names {
                     },
                     function: symbol.name,
                     module: symbol.module,
+                    near: symbol.near,
                 },
                 None => Named {
                     function: "[unknown]".into(),
                     module: String::new(),
                     symbol: String::new(),
+                    near: None,
                 },
             };
             (id, named)
@@ -313,6 +316,7 @@ fn functions(
                 cycles: 0,
                 instructions: 0,
                 uops: 0,
+                near: named.near.clone(),
                 fingerprint: Vec::new(),
             });
         f.cycles += cycles(*id);
