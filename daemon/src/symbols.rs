@@ -1,11 +1,13 @@
 //! Names and source lines for code addresses, from the ELF files that the guest had mapped.
 //!
 //! The way of an address: mapping that holds it → offset in the file → ELF address by the program
-//! headers → function (symbol table, dynamic symbols, separate debug file by build id, and the
-//! ranges of `.eh_frame` where a stripped file has no name) and line (DWARF). Files are read once
+//! headers → function (symbol table, dynamic symbols, separate debug file by build id, the
+//! ranges of `.eh_frame` where a stripped file has no name, and what is called where it has not
+//! even these) and line (DWARF). Files are read once
 //! and lazily; one that is missing or broken costs its names, never the run. Only regular files
 //! are opened, since paths may come from a peer.
 
+mod calls;
 mod demangle;
 mod elf;
 mod lines;

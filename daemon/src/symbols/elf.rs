@@ -1,7 +1,7 @@
 //! What one ELF file says about its functions. All addresses here are the file's own (ELF virtual
 //! addresses), all offsets are offsets in the file.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,13 @@ use object::{
     SegmentFlags, SymbolKind,
 };
 
-use super::{demangle, unwind};
+use super::{calls, demangle, unwind};
 
 /// Loader granularity on x86-64: a segment is mapped from the page that holds its first byte.
 const PAGE: u64 = 4096;
+
+/// Least part of the code that the functions of a file which tells of them cover.
+const COVERED: f64 = 0.5;
 
 /// Where distributions put separate debug files, by build id.
 const DEBUG_ROOT: &str = "/usr/lib/debug/.build-id";
@@ -98,9 +101,14 @@ impl ElfSymbols {
                 .into_iter()
                 .map(|range| Entry::new(range, None)),
         );
+        let sections = code_sections(&file);
+        if covered(&functions) < COVERED * covered(&sections) {
+            let starts = calls::starts(&file).into_iter();
+            functions.extend(starts.map(|start| Entry::new(start..start, None)));
+        }
         Ok(Self {
             segments,
-            functions: tidy(functions, &code_sections(&file)),
+            functions: tidy(functions, &sections),
             debug_file,
         })
     }
@@ -212,6 +220,16 @@ fn debug_file<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Option<PathBuf>
     let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
     let path = PathBuf::from(format!("{DEBUG_ROOT}/{first:02x}/{rest}.debug"));
     path.is_file().then_some(path)
+}
+
+/// Bytes of code in these ranges; where several begin at the same place the longest counts.
+fn covered(entries: &[Entry]) -> f64 {
+    let mut lengths: HashMap<u64, u64> = HashMap::new();
+    for Entry { range, .. } in entries {
+        let length = lengths.entry(range.start).or_default();
+        *length = (*length).max(range.end.saturating_sub(range.start));
+    }
+    lengths.values().map(|length| *length as f64).sum()
 }
 
 /// Which of several names of one function is told: the one with fewest leading underscores
