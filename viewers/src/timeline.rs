@@ -11,10 +11,11 @@
 //!   and its six cycles. Cycles are written as zigzag differences to the cycle before.
 //! - `4` end: JSON of [`End`]; once, last. A file without it is cut off.
 //!
-//! Reading and exporting need the memory of what is in flight, not of the file.
+//! Numbers of codes need not be dense. Reading and exporting need the memory of what is in flight, not of the file.
 
 pub mod chrome;
 pub mod konata;
+mod labels;
 pub mod read;
 pub mod terminal;
 pub mod write;

@@ -1,5 +1,6 @@
 //! `mcad view`: shows a JSON report or a recorded timeline in one of the formats.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,9 @@ pub(super) struct Args {
     /// How to show it
     #[arg(long, default_value = "text", value_parser = formats())]
     format: String,
+    /// Show only this thread of a timeline, as text or konata; the first one otherwise as text
+    #[arg(long, value_name = "N")]
+    thread: Option<u32>,
     /// Most cycles that the text of a timeline shows
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max_cycles: u64,
@@ -71,6 +75,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if begin.starts_with(MAGIC) {
         return timeline(args, input);
     }
+    if args.thread.is_some() {
+        bail!("--thread is for timelines, and {name} is none");
+    }
     let report = report_file::read_from(input, &name.to_string())?;
     let Some(view) = mcad_viewers::view(&args.format) else {
         bail!(
@@ -98,14 +105,26 @@ fn open(path: &Path) -> anyhow::Result<BufReader<Box<dyn Read>>> {
 fn timeline(args: &Args, input: impl Read) -> anyhow::Result<ExitCode> {
     let name = args.file.display().to_string();
     let mut reader = Reader::new(input).with_context(|| name.clone())?;
-    let mut hidden = 0;
+    let mut left = Left::default();
     to_output(args, &mut |style, out| {
         match args.format.as_str() {
+            "chrome" if args.thread.is_some() => {
+                bail!("--thread is for text and konata; chrome has a process for each thread")
+            }
             "chrome" => {
                 chrome::write(&mut reader, out)?;
             }
-            "konata" => hidden = konata::write(&mut reader, out)?.other_threads,
-            "text" => hidden = terminal::write(&mut reader, style, args.max_cycles, out)?,
+            "konata" => left = konata(args, &mut reader, out)?,
+            "text" => {
+                let drawn = terminal::write(&mut reader, style, args.thread, args.max_cycles, out)?;
+                left = Left::of(
+                    args,
+                    drawn.thread,
+                    drawn.records + drawn.beyond,
+                    drawn.others,
+                )?;
+                left.beyond = drawn.beyond;
+            }
             other => bail!(
                 "{name} is a timeline, which is shown as text, chrome or konata; '{other}' needs \
                  a report"
@@ -114,13 +133,86 @@ fn timeline(args: &Args, input: impl Read) -> anyhow::Result<ExitCode> {
         Ok(())
     })
     .with_context(|| format!("cannot show {name}"))?;
-    if hidden > 0 {
-        eprintln!(
-            "mcad: {hidden} instructions are not shown: beyond --max-cycles, or of other threads \
-             than the first (--format chrome shows all)"
-        );
-    }
+    left.tell();
     Ok(ExitCode::SUCCESS)
+}
+
+/// All threads one after the other, or the one asked for. A stream can be read only once, so that
+/// of stdin there is only the first.
+fn konata(
+    args: &Args,
+    reader: &mut Reader<impl Read>,
+    out: &mut dyn Write,
+) -> anyhow::Result<Left> {
+    let mut log = konata::Log::new(out)?;
+    let first = log.thread(reader, args.thread)?;
+    if args.thread.is_some() || args.file.as_os_str() == "-" {
+        return Left::of(args, first.thread, first.records, first.others);
+    }
+    for thread in first.others {
+        log.thread(&mut Reader::new(open(&args.file)?)?, Some(thread))?;
+    }
+    Ok(Left::default())
+}
+
+/// What of a timeline is not shown.
+#[derive(Default)]
+struct Left {
+    /// The thread that is shown.
+    thread: u32,
+    others: BTreeSet<u32>,
+    beyond: u64,
+}
+
+impl Left {
+    /// Fails where the thread that was asked for is not there.
+    fn of(
+        args: &Args,
+        thread: Option<u32>,
+        records: u64,
+        others: BTreeSet<u32>,
+    ) -> anyhow::Result<Self> {
+        if let Some(wanted) = args.thread.filter(|_| records == 0) {
+            bail!("no thread {wanted}; it has {}", list(&others));
+        }
+        Ok(Self {
+            thread: thread.unwrap_or(0),
+            others: if args.thread.is_none() {
+                others
+            } else {
+                BTreeSet::new()
+            },
+            beyond: 0,
+        })
+    }
+
+    fn tell(&self) {
+        if !self.others.is_empty() {
+            eprintln!(
+                "mcad: thread {} is shown; --thread N shows another of {}",
+                self.thread,
+                list(&self.others)
+            );
+        }
+        if self.beyond > 0 {
+            eprintln!(
+                "mcad: {} instructions beyond --max-cycles are not shown",
+                self.beyond
+            );
+        }
+    }
+}
+
+/// The first threads of many.
+fn list(threads: &BTreeSet<u32>) -> String {
+    const SHOWN: usize = 16;
+    let mut names: Vec<String> = threads.iter().take(SHOWN).map(u32::to_string).collect();
+    match threads.len() {
+        0 => names.push("no instructions".to_owned()),
+        n if n > SHOWN => names.push(format!("… ({n} in all)")),
+        _ => {}
+    }
+    names.join(", ")
 }
 
 fn to_output(

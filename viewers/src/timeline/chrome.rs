@@ -12,8 +12,9 @@ use std::io::{self, Read, Write};
 
 use serde::Serialize;
 
+use super::labels::{Append, Labels};
 use super::read::Reader;
-use super::{Code, Instruction, NO_PORT, TimelineError, Uop};
+use super::{Code, Instruction, NO_PORT, TimelineError};
 
 /// Cycles between two values of a counter.
 const BUCKET: u64 = 32;
@@ -41,19 +42,12 @@ struct Slice<'a> {
     dur: u64,
     pid: u32,
     tid: u32,
-    args: Args<'a>,
+    args: First,
 }
 
 #[derive(Serialize)]
-struct Args<'a> {
+struct First {
     number: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<String>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    function: &'a str,
-    /// Port (-1: none), delivered, issued, ready, dispatched, executed, retired.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    uops: Vec<(i16, [u64; 6])>,
 }
 
 #[derive(Serialize)]
@@ -108,6 +102,7 @@ struct Thread {
 struct Events<'o> {
     out: &'o mut dyn Write,
     any: bool,
+    line: Vec<u8>,
 }
 
 impl Events<'_> {
@@ -115,6 +110,61 @@ impl Events<'_> {
         self.out.write_all(if self.any { b",\n" } else { b"\n" })?;
         self.any = true;
         serde_json::to_writer(&mut *self.out, event).map_err(Into::into)
+    }
+
+    /// Writes the slice of an instruction. By hand: these are nearly all of a file, and with
+    /// serde they take twice the time.
+    fn instruction(&mut self, i: &Instruction, lane: u32, label: &[u8]) -> io::Result<()> {
+        let (begin, end) = (i.begin(), i.retired[1].saturating_add(1));
+        let line = &mut self.line;
+        line.clear();
+        line.text(if self.any { ",\n" } else { "\n" });
+        self.any = true;
+        line.text("{\"name\":");
+        // The name, and after a zero byte what is the same among the arguments.
+        let mut texts = label.splitn(2, |byte| *byte == 0);
+        line.extend_from_slice(texts.next().unwrap_or(b"\"\""));
+        line.text(",\"cat\":\"instruction\",\"ph\":\"X\",\"ts\":");
+        line.number(begin).text(",\"dur\":").number(end - begin);
+        line.text(",\"pid\":").number(i.thread);
+        line.text(",\"tid\":").number(lane);
+        line.text(",\"args\":{\"number\":").number(i.number);
+        line.extend_from_slice(texts.next().unwrap_or(&[]));
+        line.text(",\"uops\":[");
+        for (n, uop) in i.uops.iter().enumerate() {
+            line.text(if n == 0 { "[" } else { ",[" });
+            match uop.port {
+                NO_PORT => line.text("-1"),
+                port => line.number(port),
+            };
+            for (n, cycle) in [
+                uop.delivered,
+                uop.issued,
+                uop.ready,
+                uop.dispatched,
+                uop.executed,
+                uop.retired,
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                line.text(if n == 0 { ",[" } else { "," }).number(cycle);
+            }
+            line.text("]]");
+        }
+        line.text("]}}");
+        self.out.write_all(line)
+    }
+}
+
+/// A code's name, and after a zero byte its address and function, all as JSON. Nothing of JSON is
+/// a zero byte.
+fn label(code: &Code, label: &mut Vec<u8>) {
+    let json = |text: &str| serde_json::Value::from(text).to_string();
+    label.text(&json(&code.text)).text("\0");
+    label.text(&format!(",\"address\":\"{:#x}\"", code.address));
+    if !code.function.is_empty() {
+        label.text(",\"function\":").text(&json(&code.function));
     }
 }
 
@@ -128,7 +178,12 @@ pub fn write<R: Read>(
 ) -> Result<Exported, TimelineError> {
     let header = serde_json::to_string(timeline.header()).map_err(io::Error::from)?;
     write!(out, "{{\"otherData\":{header},\"traceEvents\":[")?;
-    let mut events = Events { out, any: false };
+    let mut events = Events {
+        out,
+        any: false,
+        line: Vec::new(),
+    };
+    let mut labels = Labels::default();
     let mut exported = Exported::default();
     let mut threads: HashMap<u32, Thread> = HashMap::new();
     let mut i = Instruction::default();
@@ -161,26 +216,12 @@ pub fn write<R: Read>(
                 lane
             }
         };
-        let end = i.retired[1] + 1;
+        let end = i.retired[1].saturating_add(1);
         if let Some(free) = thread.lanes.get_mut(lane) {
             *free = end;
         }
         exported.instructions += 1;
-        events.write(&Slice {
-            name: &code.text,
-            cat: "instruction",
-            ph: "X",
-            ts: begin,
-            dur: end - begin,
-            pid: i.thread,
-            tid: lane as u32 + 1,
-            args: Args {
-                number: i.number,
-                address: Some(format!("{:#x}", code.address)),
-                function: &code.function,
-                uops: i.uops.iter().map(cycles).collect(),
-            },
-        })?;
+        events.instruction(&i, lane as u32 + 1, labels.get(i.code, Some(code), label))?;
     }
     let mut rest: Vec<(u32, Thread)> = threads.into_iter().collect();
     rest.sort_by_key(|(number, _)| *number);
@@ -190,23 +231,6 @@ pub fn write<R: Read>(
     }
     out.write_all(b"\n]}\n")?;
     Ok(exported)
-}
-
-fn cycles(uop: &Uop) -> (i16, [u64; 6]) {
-    let port = if uop.port == NO_PORT {
-        -1
-    } else {
-        i16::from(uop.port)
-    };
-    let cycles = [
-        uop.delivered,
-        uop.issued,
-        uop.ready,
-        uop.dispatched,
-        uop.executed,
-        uop.retired,
-    ];
-    (port, cycles)
 }
 
 fn name(
@@ -319,12 +343,7 @@ impl Thread {
             dur: span.end - span.begin,
             pid,
             tid: FUNCTIONS,
-            args: Args {
-                number: span.first,
-                address: None,
-                function: "",
-                uops: Vec::new(),
-            },
+            args: First { number: span.first },
         })?;
         Ok(1)
     }

@@ -3,142 +3,169 @@
 //! Stages in lane 0, each from its first cycle to the next one's: `Q` in the decode queue, `D`
 //! waiting for inputs, `P` waiting for its port, `X` executing, `C` done and waiting to retire. A
 //! µop without a port goes from `Q` to `C`. The format wants events in the order of cycles: they
-//! are kept until no earlier one can come, which is when the next µop is delivered. Konata knows
-//! one clock, so one guest thread is shown; the others are counted.
+//! are kept until no earlier one can come, which is when the next µop is delivered.
+//!
+//! Konata knows one clock, and the cycles of threads say nothing of each other: threads follow one
+//! another, each shifted by where the one before ended. A row's thread is the one of the guest.
 
-use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+mod pending;
 
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+
+use self::pending::Pending;
+use super::labels::{Append, Labels};
 use super::read::Reader;
 use super::{Code, Instruction, Kind, NO_PORT, TimelineError, Uop};
 use crate::escape::escape;
 
-/// What was exported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
-    /// Instruction records shown.
-    pub records: u64,
-    /// Records of other threads.
-    pub other_threads: u64,
-}
-
-/// Events by cycle that are not written yet.
-#[derive(Default)]
-struct Pending {
-    cycles: BTreeMap<u64, Vec<u8>>,
-    spare: Vec<Vec<u8>>,
-    now: Option<u64>,
-}
-
-impl Pending {
-    fn at(&mut self, cycle: u64) -> &mut Vec<u8> {
-        let spare = &mut self.spare;
-        self.cycles
-            .entry(cycle)
-            .or_insert_with(|| spare.pop().unwrap_or_default())
-    }
-
-    /// Writes what happens before `cycle`.
-    fn flush(&mut self, cycle: u64, out: &mut dyn Write) -> io::Result<()> {
-        while let Some(first) = self.cycles.first_entry() {
-            if *first.key() >= cycle {
-                break;
-            }
-            let (at, mut events) = first.remove_entry();
-            match self.now {
-                None => writeln!(out, "C=\t{at}")?,
-                Some(now) => writeln!(out, "C\t{}", at - now)?,
-            }
-            self.now = Some(at);
-            out.write_all(&events)?;
-            events.clear();
-            self.spare.push(events);
-        }
-        Ok(())
-    }
-}
-
-/// Writes the log of the first thread in the file.
-///
-/// # Errors
-/// [`TimelineError`] of the file or the output.
-pub fn write<R: Read>(
-    timeline: &mut Reader<R>,
-    out: &mut dyn Write,
-) -> Result<Exported, TimelineError> {
-    out.write_all(b"Kanata\t0004\n")?;
-    let mut pending = Pending::default();
-    let mut exported = Exported::default();
-    let mut thread = None;
-    let mut row = 0u64;
-    let mut i = Instruction::default();
-    while timeline.next(&mut i)? {
-        if *thread.get_or_insert(i.thread) != i.thread {
-            exported.other_threads += 1;
-            continue;
-        }
-        exported.records += 1;
-        pending.flush(i.begin(), out)?;
-        if let Some(code) = timeline.code(i.code) {
-            for (n, uop) in i.uops.iter().enumerate() {
-                add(&mut pending, row, &i, n, uop, code)?;
-                row += 1;
-            }
-        }
-    }
-    pending.flush(u64::MAX, out)?;
-    Ok(exported)
-}
-
-fn add(
-    pending: &mut Pending,
+/// A log being written, thread by thread.
+pub struct Log<'o> {
+    out: &'o mut dyn Write,
+    pending: Pending,
     row: u64,
-    i: &Instruction,
-    n: usize,
-    uop: &Uop,
-    code: &Code,
-) -> io::Result<()> {
-    let start = pending.at(uop.delivered);
-    writeln!(start, "I\t{row}\t{}\t{}", i.number, i.thread)?;
-    let text = escape(&code.text);
-    match (uop.kind, n) {
-        (Kind::StackSync, _) => writeln!(start, "L\t{row}\t0\t(rsp synchronisation for {text})")?,
-        (Kind::Merge, _) => writeln!(start, "L\t{row}\t0\t(register merge for {text})")?,
-        (Kind::Own, n) if n == i.first_own() => {
-            writeln!(start, "L\t{row}\t0\t{:x}: {text}", code.address)?
+    /// First cycle after the threads so far.
+    end: u64,
+    /// Cycles by which the thread is shifted.
+    shift: u64,
+}
+
+/// What a pass over a timeline came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// The thread that was written; none in an empty timeline.
+    pub thread: Option<u32>,
+    /// Its instruction records.
+    pub records: u64,
+    /// Cycles that were added to its own.
+    pub shift: u64,
+    /// Other threads in the file.
+    pub others: BTreeSet<u32>,
+}
+
+impl<'o> Log<'o> {
+    /// Begins a log.
+    ///
+    /// # Errors
+    /// What the output says.
+    pub fn new(out: &'o mut dyn Write) -> Result<Self, TimelineError> {
+        out.write_all(b"Kanata\t0004\n")?;
+        Ok(Self {
+            out,
+            pending: Pending::default(),
+            row: 0,
+            end: 0,
+            shift: 0,
+        })
+    }
+
+    /// Adds one thread of a timeline: this one, or the first in the file.
+    ///
+    /// # Errors
+    /// [`TimelineError`] of the file or the output.
+    pub fn thread<R: Read>(
+        &mut self,
+        timeline: &mut Reader<R>,
+        thread: Option<u32>,
+    ) -> Result<Exported, TimelineError> {
+        let mut labels = Labels::default();
+        let mut exported = Exported {
+            thread,
+            ..Exported::default()
+        };
+        let mut i = Instruction::default();
+        while timeline.next(&mut i)? {
+            if *exported.thread.get_or_insert(i.thread) != i.thread {
+                exported.others.insert(i.thread);
+                continue;
+            }
+            exported.records += 1;
+            let begin = i.begin();
+            if exported.records == 1 {
+                self.shift = self.end.saturating_sub(begin);
+            }
+            self.pending
+                .flush(begin.saturating_add(self.shift), self.out)?;
+            let label = labels.get(i.code, timeline.code(i.code), label);
+            for (n, uop) in i.uops.iter().enumerate() {
+                self.add(&i, n, uop, label);
+            }
         }
-        (Kind::Own, _) => writeln!(start, "L\t{row}\t0\t{:x}:   … {text}", code.address)?,
+        self.end = self.pending.finish(self.out)?;
+        exported.shift = self.shift;
+        Ok(exported)
     }
-    let function = escape(&code.function);
-    if uop.port == NO_PORT {
-        writeln!(start, "L\t{row}\t1\t{function}, no port")?;
-    } else {
-        writeln!(start, "L\t{row}\t1\t{function}, port {:X}", uop.port)?;
+
+    fn add(&mut self, i: &Instruction, n: usize, uop: &Uop, label: &[u8]) {
+        let Self {
+            pending,
+            row,
+            shift,
+            ..
+        } = self;
+        let shifted = |cycle: u64| cycle.saturating_add(*shift);
+        let start = pending.at(shifted(uop.delivered));
+        start.text("I\t").number(*row).text("\t").number(i.number);
+        start.text("\t").number(i.thread).text("\nL\t");
+        start.number(*row).text(match (uop.kind, n) {
+            (Kind::StackSync, _) => "\t0\t(rsp synchronisation) ",
+            (Kind::Merge, _) => "\t0\t(register merge) ",
+            (Kind::Own, n) if n == i.first_own() => "\t0\t",
+            (Kind::Own, _) => "\t0\t… ",
+        });
+        // Two texts, of which the second is shown when asked for.
+        let mut texts = label.splitn(2, |byte| *byte == 0);
+        start.extend_from_slice(texts.next().unwrap_or(&[]));
+        start.text("\nL\t").number(*row).text("\t1\t");
+        start.extend_from_slice(texts.next().unwrap_or(&[]));
+        if uop.port == NO_PORT {
+            start.text(", no port\n");
+        } else {
+            start.text(", port ");
+            start.text(PORTS.get(usize::from(uop.port)).unwrap_or(&"?"));
+            start.text("\n");
+        }
+        for (stage, from, to) in stages(uop) {
+            for (event, cycle) in [("S\t", from), ("E\t", to)] {
+                let events = pending.at(shifted(cycle));
+                events.text(event).number(*row).text(stage);
+            }
+        }
+        let end = pending.at(shifted(uop.retired));
+        end.text("R\t").number(*row).text("\t").number(*row);
+        end.text("\t0\n");
+        *row += 1;
     }
-    for (stage, from, to) in stages(uop) {
-        writeln!(pending.at(from), "S\t{row}\t0\t{stage}")?;
-        writeln!(pending.at(to), "E\t{row}\t0\t{stage}")?;
-    }
-    writeln!(pending.at(uop.retired), "R\t{row}\t{row}\t0")
+}
+
+/// Names of ports.
+const PORTS: [&str; 16] = [
+    "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "A", "B", "C", "D", "E", "F",
+];
+
+/// Address and text, and after a zero byte the function.
+fn label(code: &Code, label: &mut Vec<u8>) {
+    let (text, function) = (escape(&code.text), escape(&code.function));
+    label.text(&format!("{:x}: {text}\0{function}", code.address));
 }
 
 /// The stages of a µop that last at least a cycle, with their first cycle and the one after.
 fn stages(uop: &Uop) -> impl Iterator<Item = (&'static str, u64, u64)> {
     let all = if uop.port == NO_PORT {
         [
-            ("Q", uop.delivered, uop.issued),
-            ("C", uop.issued, uop.retired),
+            ("\t0\tQ\n", uop.delivered, uop.issued),
+            ("\t0\tC\n", uop.issued, uop.retired),
             ("", 0, 0),
             ("", 0, 0),
             ("", 0, 0),
         ]
     } else {
         [
-            ("Q", uop.delivered, uop.issued),
-            ("D", uop.issued, uop.ready),
-            ("P", uop.ready, uop.dispatched),
-            ("X", uop.dispatched, uop.executed),
-            ("C", uop.executed, uop.retired),
+            ("\t0\tQ\n", uop.delivered, uop.issued),
+            ("\t0\tD\n", uop.issued, uop.ready),
+            ("\t0\tP\n", uop.ready, uop.dispatched),
+            ("\t0\tX\n", uop.dispatched, uop.executed),
+            ("\t0\tC\n", uop.executed, uop.retired),
         ]
     };
     all.into_iter().filter(|(_, from, to)| from < to)

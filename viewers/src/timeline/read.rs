@@ -3,6 +3,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 
+use rustc_hash::FxHashMap;
+
 use super::{Code, End, Header, Instruction, Kind, MAGIC, Source, TimelineError, Uop, VERSION};
 
 /// Longest text.
@@ -18,7 +20,9 @@ const MAX_CYCLE: u64 = 1 << 56;
 pub struct Reader<R: Read> {
     input: BufReader<zstd::stream::read::Decoder<'static, BufReader<R>>>,
     header: Header,
-    codes: Vec<Option<Code>>,
+    codes: Vec<Code>,
+    /// Place in `codes` by the file's number.
+    places: FxHashMap<u64, u32>,
     end: Option<End>,
     last: u64,
     records: u64,
@@ -47,6 +51,7 @@ impl<R: Read> Reader<R> {
             input: BufReader::with_capacity(1 << 16, input),
             header: Header::default(),
             codes: Vec::new(),
+            places: FxHashMap::default(),
             end: None,
             last: 0,
             records: 0,
@@ -66,10 +71,11 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// The instruction at a place of the codes that were read so far.
+    /// The code of an instruction that was read. Codes count from 0 in the order of the file,
+    /// whose own numbers may have gaps, and never change.
     #[must_use]
     pub fn code(&self, number: u32) -> Option<&Code> {
-        self.codes.get(number as usize)?.as_ref()
+        self.codes.get(number as usize)
     }
 
     /// How the recording ended, once everything was read.
@@ -110,9 +116,13 @@ impl<R: Read> Reader<R> {
     }
 
     fn read_code(&mut self) -> Result<(), TimelineError> {
-        let number = self.number()? as usize;
-        if number >= MAX_CODES {
+        let number = self.number()?;
+        let place = self.codes.len();
+        if place >= MAX_CODES {
             return Err(self.damaged("too many codes"));
+        }
+        if self.places.insert(number, place as u32).is_some() {
+            return Err(self.damaged("a code is told twice"));
         }
         let code = Code {
             address: self.number()?,
@@ -120,23 +130,19 @@ impl<R: Read> Reader<R> {
             function: self.text()?,
             module: self.text()?,
         };
-        if self.codes.len() <= number {
-            self.codes.resize(number + 1, None);
-        }
-        if let Some(place) = self.codes.get_mut(number) {
-            *place = Some(code);
-        }
+        self.codes.push(code);
         Ok(())
     }
 
     fn read_instruction(&mut self, i: &mut Instruction) -> Result<(), TimelineError> {
         i.thread = self.number()? as u32;
         i.number = self.number()?;
-        i.code = self.number()? as u32;
+        let code = self.number()?;
         i.pair = self.number()? & 1 != 0;
-        if self.code(i.code).is_none() {
-            return Err(self.damaged("an instruction executes whose code was never told"));
-        }
+        i.code = match self.places.get(&code) {
+            Some(place) => *place,
+            None => return Err(self.damaged("an instruction executes whose code was never told")),
+        };
         i.retired = [self.cycle()?, self.cycle()?];
         let count = self.number()?;
         if count > MAX_UOPS {
@@ -195,7 +201,19 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    #[inline]
     fn number(&mut self) -> Result<u64, TimelineError> {
+        // Nearly all are short and whole in the buffer.
+        let (number, len) = match *self.input.buffer() {
+            [a, ..] if a < 0x80 => (u64::from(a), 1),
+            [a, b, ..] if b < 0x80 => (u64::from(a & 0x7f) | u64::from(b) << 7, 2),
+            _ => return self.long_number(),
+        };
+        self.input.consume(len);
+        Ok(number)
+    }
+
+    fn long_number(&mut self) -> Result<u64, TimelineError> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;

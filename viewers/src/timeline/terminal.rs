@@ -4,10 +4,13 @@
 //! that it kept from coming: from the delivery of the µop before it. Rows are grouped to sections
 //! that begin at the first cycle of their first row; what is beyond the right edge is marked.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 
+use super::labels::{Append, Labels};
 use super::read::Reader;
-use super::{Code, Instruction, Kind, NO_PORT, TimelineError, Uop};
+use super::{Instruction, Kind, NO_PORT, TimelineError, Uop};
 use crate::escape::escape;
 use crate::layout::cut;
 use crate::style::{Paint, Style};
@@ -34,17 +37,30 @@ const LEGEND: [(char, &str); 8] = [
     ('R', "retires"),
 ];
 
-/// Draws at most `max_cycles` cycles of the file's first thread. Returns the records that were
-/// left out.
+/// What was drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drawn {
+    /// The thread; none in an empty timeline.
+    pub thread: Option<u32>,
+    /// Its instruction records.
+    pub records: u64,
+    /// Its records beyond the last cycle.
+    pub beyond: u64,
+    /// Other threads in the file.
+    pub others: BTreeSet<u32>,
+}
+
+/// Draws at most `max_cycles` cycles of one thread: this one, or the first in the file.
 ///
 /// # Errors
 /// [`TimelineError`] of the file or the output.
 pub fn write<R: Read>(
     timeline: &mut Reader<R>,
     style: Style,
+    thread: Option<u32>,
     max_cycles: u64,
     out: &mut dyn Write,
-) -> Result<u64, TimelineError> {
+) -> Result<Drawn, TimelineError> {
     let header = timeline.header();
     let title = format!("{} ({}), {}", header.cpu, header.name, header.window);
     writeln!(out, "{}", style.paint(Paint::Heading, escape(&title)))?;
@@ -57,30 +73,43 @@ pub fn write<R: Read>(
     let mut base = 0;
     let mut first = None;
     let mut before = None;
-    let mut left_out = 0;
+    let mut drawn = Drawn {
+        thread,
+        ..Drawn::default()
+    };
+    let mut labels = Labels::default();
     let mut i = Instruction::default();
+    let mut line = Vec::new();
     while timeline.next(&mut i)? {
-        let begin = i.begin();
-        let (thread, start) = *first.get_or_insert((i.thread, begin));
-        if thread != i.thread || begin.saturating_sub(start) >= max_cycles {
-            left_out += 1;
+        if *drawn.thread.get_or_insert(i.thread) != i.thread {
+            drawn.others.insert(i.thread);
             continue;
         }
-        let Some(code) = timeline.code(i.code) else {
+        let begin = i.begin();
+        if begin.saturating_sub(*first.get_or_insert(begin)) >= max_cycles {
+            drawn.beyond += 1;
             continue;
-        };
+        }
+        drawn.records += 1;
+        let text = labels.get(i.code, timeline.code(i.code), |code, label| {
+            label.text(&escape(&code.text));
+        });
+        let text = std::str::from_utf8(text).unwrap_or_default();
         for (n, uop) in i.uops.iter().enumerate() {
             if rows % SECTION == 0 {
                 base = uop.delivered;
                 section(base, columns, style, out)?;
             }
             rows += 1;
-            label(&i, n, uop, code, out)?;
-            writeln!(out, "{}", row(uop, before, base, columns))?;
+            line.clear();
+            label(&i, n, uop, text, &mut line);
+            row(uop, before, base, columns, &mut line);
+            line.push(b'\n');
+            out.write_all(&line)?;
             before = Some(uop.delivered);
         }
     }
-    Ok(left_out)
+    Ok(drawn)
 }
 
 fn section(base: u64, columns: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -102,57 +131,73 @@ fn section(base: u64, columns: u64, style: Style, out: &mut dyn Write) -> io::Re
     writeln!(out, "{}", style.paint(Paint::Dim, line))
 }
 
-fn label(i: &Instruction, n: usize, uop: &Uop, code: &Code, out: &mut dyn Write) -> io::Result<()> {
-    let text = match (uop.kind, n) {
-        (Kind::StackSync, _) => "(rsp synchronisation)".to_owned(),
-        (Kind::Merge, _) => "(register merge)".to_owned(),
-        (Kind::Own, n) if n == i.first_own() && i.pair => format!("{} + jump", escape(&code.text)),
-        (Kind::Own, n) if n == i.first_own() => escape(&code.text).into_owned(),
-        (Kind::Own, _) => format!("… {}", escape(&code.text)),
+/// Number, port and text of a row.
+fn label(i: &Instruction, n: usize, uop: &Uop, text: &str, line: &mut Vec<u8>) {
+    let text: Cow<'_, str> = match (uop.kind, n) {
+        (Kind::StackSync, _) => "(rsp synchronisation)".into(),
+        (Kind::Merge, _) => "(register merge)".into(),
+        (Kind::Own, n) if n == i.first_own() && i.pair => format!("{text} + jump").into(),
+        (Kind::Own, n) if n == i.first_own() => text.into(),
+        (Kind::Own, _) => format!("… {text}").into(),
     };
-    let port = if uop.port == NO_PORT {
-        String::new()
-    } else {
-        format!("{:X}", uop.port)
+    let mut digits = itoa::Buffer::new();
+    right(digits.format(i.number), NUMBER, line);
+    let port = match uop.port {
+        NO_PORT => String::new(),
+        port => format!("{port:X}"),
     };
-    write!(
-        out,
-        "{:>NUMBER$} {port:>2} {:<TEXT$} ",
-        i.number,
-        cut(&text, TEXT)
-    )
+    right(&port, 3, line);
+    let text = cut(&text, TEXT);
+    line.push(b' ');
+    line.text(&text);
+    pad((TEXT + 1).saturating_sub(text.chars().count()), line);
 }
 
-/// The cycles of a µop from `base` on.
-fn row(uop: &Uop, before: Option<u64>, base: u64, columns: u64) -> String {
+fn right(text: &str, width: usize, line: &mut Vec<u8>) {
+    pad(width.saturating_sub(text.len()), line);
+    line.text(text);
+}
+
+fn pad(width: usize, line: &mut Vec<u8>) {
+    line.extend(std::iter::repeat_n(b' ', width));
+}
+
+/// The cycles of a µop from `base` on, each as what it does then.
+fn row(uop: &Uop, before: Option<u64>, base: u64, columns: u64, line: &mut Vec<u8>) {
     let first = before.map_or(uop.delivered, |before| (before + 1).min(uop.delivered));
-    let mut cells = String::new();
-    for cycle in base..base + columns {
-        if cycle > uop.retired {
-            break;
-        }
-        cells.push(glyph(uop, first, cycle));
+    // What needs no port neither waits nor executes once it is issued.
+    let [ready, dispatched, executed] = if uop.port == NO_PORT {
+        [uop.issued; 3]
+    } else {
+        [uop.ready, uop.dispatched, uop.executed]
+    };
+    // Each glyph with the cycle that it ends before.
+    let runs = [
+        (b' ', first),
+        (b'.', uop.delivered),
+        (b'#', uop.issued),
+        (b'=', ready),
+        (b'p', dispatched),
+        (b'e', executed.saturating_sub(1)),
+        (b'E', executed),
+        (b'-', uop.retired),
+        (b'R', uop.retired.saturating_add(1)),
+    ];
+    let edge = base.saturating_add(columns);
+    let mut at = base;
+    for (glyph, end) in runs {
+        // The last cycle is retirement, whatever a µop still seems to do then.
+        let end = if glyph == b'R' {
+            end
+        } else {
+            end.min(uop.retired)
+        };
+        let cycles = end.min(edge).saturating_sub(at);
+        line.extend(std::iter::repeat_n(glyph, cycles as usize));
+        at += cycles;
     }
-    if uop.retired >= base + columns {
-        cells.pop();
-        cells.push('>');
-    }
-    cells
-}
-
-/// What a µop does in a cycle.
-fn glyph(uop: &Uop, first: u64, cycle: u64) -> char {
-    let executes = uop.port != NO_PORT;
-    match cycle {
-        c if c < first => ' ',
-        c if c < uop.delivered => '.',
-        c if c == uop.retired => 'R',
-        c if c < uop.issued => '#',
-        _ if !executes => '-',
-        c if c < uop.ready => '=',
-        c if c < uop.dispatched => 'p',
-        c if c + 1 < uop.executed => 'e',
-        c if c < uop.executed => 'E',
-        _ => '-',
+    if uop.retired >= edge {
+        line.pop();
+        line.push(b'>');
     }
 }

@@ -137,20 +137,33 @@ proptest! {
 
     #[test]
     fn konata_logs_parse_back_to_the_same_cycles(seeds in seeds()) {
-        let program = program(&seeds, 1);
+        let program = program(&seeds, 3);
         let bytes = file(&program);
-        let mut log = Vec::new();
-        let exported = konata::write(&mut Reader::new(&bytes[..]).unwrap(), &mut log).unwrap();
-        prop_assert_eq!(exported.records, program.len() as u64);
-        let rows = parse_konata(&String::from_utf8(log).unwrap());
-        let uops: Vec<&Uop> = program.iter().flat_map(|i| &i.uops).collect();
+        let mut text = Vec::new();
+        let mut log = konata::Log::new(&mut text).unwrap();
+        let reader = || Reader::new(&bytes[..]).unwrap();
+        let first = log.thread(&mut reader(), None).unwrap();
+        prop_assert_eq!((first.thread, first.shift), (Some(0), 0));
+        let mut threads = vec![first.clone()];
+        for thread in first.others {
+            threads.push(log.thread(&mut reader(), Some(thread)).unwrap());
+        }
+        let records: u64 = threads.iter().map(|thread| thread.records).sum();
+        prop_assert_eq!(records, program.len() as u64);
+        let rows = parse_konata(&String::from_utf8(text).unwrap());
+        // Thread after thread, each from where the one before ended.
+        let uops: Vec<(u64, &Instruction, &Uop)> = threads.iter().flat_map(|exported| {
+            let own = program.iter().filter(|i| Some(i.thread) == exported.thread);
+            own.flat_map(move |i| i.uops.iter().map(move |uop| (exported.shift, i, uop)))
+        }).collect();
         prop_assert_eq!(rows.len(), uops.len());
-        for (row, uop) in rows.values().zip(uops) {
-            prop_assert_eq!((row.begin, row.end), (uop.delivered, uop.retired));
+        for (row, (shift, i, uop)) in rows.values().zip(uops) {
+            prop_assert_eq!((row.thread, row.number), (i.thread.into(), i.number));
+            prop_assert_eq!((row.begin, row.end), (uop.delivered + shift, uop.retired + shift));
             let mut expected = BTreeMap::new();
             let mut stage = |name: &str, from, to| {
                 if from < to {
-                    expected.insert(name.to_owned(), (from, to));
+                    expected.insert(name.to_owned(), (from + shift, to + shift));
                 }
             };
             stage("Q", uop.delivered, uop.issued);
@@ -209,6 +222,8 @@ proptest! {
 
 #[derive(Default)]
 struct Row {
+    number: u64,
+    thread: u64,
     begin: u64,
     end: u64,
     stages: BTreeMap<String, (u64, u64)>,
@@ -226,7 +241,10 @@ fn parse_konata(log: &str) -> BTreeMap<u64, Row> {
         match fields[0] {
             "C=" => now = number(1),
             "C" => now += number(1),
-            "I" => rows.entry(number(1)).or_default().begin = now,
+            "I" => {
+                let row = rows.entry(number(1)).or_default();
+                (row.begin, row.number, row.thread) = (now, number(2), number(3));
+            }
             "S" => {
                 let stages = &mut rows.get_mut(&number(1)).unwrap().stages;
                 assert!(stages.insert(fields[3].to_owned(), (now, 0)).is_none());
@@ -259,9 +277,9 @@ fn the_terminal_shows_what_each_uop_waits_for() {
     let bytes = file(&program(&seeds, 1));
     let mut out = Vec::new();
     let style = Style::plain();
-    let left =
-        terminal::write(&mut Reader::new(&bytes[..]).unwrap(), style, 100, &mut out).unwrap();
-    assert_eq!(left, 0);
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    let drawn = terminal::write(&mut reader, style, None, 100, &mut out).unwrap();
+    assert_eq!((drawn.thread, drawn.records, drawn.beyond), (Some(0), 5, 0));
     let text = String::from_utf8(out).unwrap();
     assert!(!text.contains('\x1b'));
     insta::assert_snapshot!(text);
