@@ -83,22 +83,43 @@ fn show(command: &Command) -> String {
     shown
 }
 
-/// Runs a command and gives the processor time that it took, in seconds over all its threads:
-/// unlike wall-clock time it does not depend on what else the machine does.
-pub fn cpu_seconds(command: &mut Command) -> Result<f64> {
-    let before = children_seconds();
-    execute(command)?;
-    Ok(children_seconds() - before)
+/// What a command took.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// Processor time over all its threads: unlike wall-clock time it does not depend on what else
+    /// the machine does.
+    pub seconds: f64,
+    /// Most memory that it had at a time.
+    pub peak_bytes: u64,
 }
 
-/// User and system seconds of all children that were waited for.
-fn children_seconds() -> f64 {
+/// Shows and runs a command and measures it; fails unless it succeeds.
+pub fn measured(command: &mut Command) -> Result<Usage> {
+    let shown = show(command);
+    eprintln!("$ {shown}");
+    let child = command
+        .spawn()
+        .with_context(|| format!("cannot run `{shown}`"))?;
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: plain data, all zeros until the call fills it in.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
-        usage.assume_init()
+    let mut status = 0;
+    // SAFETY: the child is not waited for elsewhere; the usage is plain data, all zeros until the
+    // call fills it in.
+    let (waited, usage) = unsafe {
+        let waited = libc::wait4(child.id() as i32, &raw mut status, 0, usage.as_mut_ptr());
+        (waited, usage.assume_init())
     };
+    if waited < 0 || status != 0 {
+        bail!("`{shown}` failed (wait status {status:#x})");
+    }
     let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+    Ok(Usage {
+        seconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),
+        // Linux counts kibibytes.
+        peak_bytes: usage.ru_maxrss as u64 * 1024,
+    })
+}
+
+/// The processor time of [`measured`].
+pub fn cpu_seconds(command: &mut Command) -> Result<f64> {
+    Ok(measured(command)?.seconds)
 }

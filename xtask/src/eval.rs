@@ -4,6 +4,7 @@
 //! as far as its cores share caches and hyper-threads. Each figure is printed with its limit; the exit status is 1 when one is
 //! missed.
 
+pub mod diff;
 pub mod profile;
 mod program;
 mod straight;

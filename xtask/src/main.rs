@@ -29,6 +29,8 @@ enum Command {
     Install(install::Args),
     /// Measure what is promised for whole programs and print it beside the limits
     EvalMain(eval::Args),
+    /// Measure what comparisons of versions tell and print it beside the limits
+    EvalDiff(eval::diff::Args),
     /// Measure what is promised of timelines, exports and pages and print it beside the limits
     EvalViews(eval::views::Args),
     /// Measure what is promised of `mcad profile block` and print it beside the limits
@@ -48,6 +50,7 @@ fn main() -> Result<ExitCode> {
         Command::Test(args) => return test::run(&args),
         Command::Install(args) => install::run(&args)?,
         Command::EvalMain(args) => return eval::run(&args),
+        Command::EvalDiff(args) => return eval::diff::run(&args),
         Command::EvalViews(args) => return eval::views::run(&args),
         Command::EvalProfile(args) => return eval::profile::run(&args),
         Command::Tables(args) => tables::run(&args)?,

@@ -1,6 +1,7 @@
 //! `cargo xtask eval-views`: the figures that the project promises for what people see, measured;
 //! one file per section.
 
+mod exports;
 mod perfetto;
 
 use std::fs;
@@ -24,11 +25,13 @@ pub struct Args {
 /// A part of the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Section {
+    /// Speed and memory of recording and exporting timelines
+    Exports,
     /// Chrome traces in Perfetto's trace processor
     Perfetto,
 }
 
-const ALL: [Section; 1] = [Section::Perfetto];
+const ALL: [Section; 2] = [Section::Exports, Section::Perfetto];
 
 /// Where programs and files are.
 struct Place {
@@ -54,6 +57,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for section in ALL {
         if args.only.is_empty() || args.only.contains(&section) {
             figures.extend(match section {
+                Section::Exports => exports::measure(&place)?,
                 Section::Perfetto => perfetto::measure(&place)?,
             });
         }
