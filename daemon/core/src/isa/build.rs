@@ -329,6 +329,7 @@ impl<'m> Builder<'m> {
         set(rep, flag::REP);
         set(rep && instruction.rflags_written() != 0, flag::REP_COMPARE);
         set(form.is_some_and(is_fp_add), flag::FP_ADD);
+        set(is_shift(mnemonic), flag::SHIFT);
         let step = step(instruction, &encoding).filter(|_| fused & flag::FUSED_NEXT == 0);
         set(step.is_some(), flag::ADD_IMMEDIATE);
         set(
@@ -497,6 +498,23 @@ fn is_fp_add(form: &Form) -> bool {
     matches!(operation, "ADD" | "SUB")
         && matches!(rest.get(..2), Some("SS" | "SD" | "PS" | "PD"))
         && form.name.contains("MM")
+}
+
+/// Shifts and rotates of general-purpose registers.
+fn is_shift(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::Shl
+            | Mnemonic::Sal
+            | Mnemonic::Shr
+            | Mnemonic::Sar
+            | Mnemonic::Rol
+            | Mnemonic::Ror
+            | Mnemonic::Shlx
+            | Mnemonic::Shrx
+            | Mnemonic::Sarx
+            | Mnemonic::Rorx
+    )
 }
 
 /// What an instruction adds to a 64-bit register to make another, or the same: rename can do that.

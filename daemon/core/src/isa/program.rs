@@ -62,6 +62,8 @@ pub mod flag {
     pub const RENAMED_LOAD: u32 = 1 << 24;
     /// Adds or subtracts floating-point numbers.
     pub const FP_ADD: u32 = 1 << 26;
+    /// Shifts or rotates a general-purpose register.
+    pub const SHIFT: u32 = 1 << 27;
     /// Loads can be renamed to its store's source.
     pub const RENAMED_STORE: u32 = 1 << 25;
 }

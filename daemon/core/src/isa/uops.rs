@@ -186,7 +186,8 @@ pub fn split(operands: &Operands, perf: &Perf) -> Vec<UopSpec> {
     uops
 }
 
-/// `shl r, cl` and its like: one µop for the register, one for the old flags, one to choose.
+/// `shl r, cl` and its like: one µop for the register and one that chooses between the old flags
+/// and the new, with a third for the old flags before Golden Cove.
 fn shift_by_count(
     operands: &Operands,
     computes: &[PortSet],
@@ -196,9 +197,6 @@ fn shift_by_count(
         from.iter()
             .all(|f| to.iter().all(|t| operands.latency(f, t) == Some(cycles)))
     };
-    let &[first, second, third] = computes else {
-        return None;
-    };
     let o = operands;
     let shape = o.addresses.is_empty()
         && !o.in_regs.is_empty()
@@ -207,23 +205,34 @@ fn shift_by_count(
         && !o.out_flags.is_empty()
         && all(&o.in_regs, &o.out_regs, 1)
         && all(&o.in_regs, &o.out_flags, 2)
-        && all(&o.in_flags, &o.out_regs, 0)
-        && all(&o.in_flags, &o.out_flags, 2);
+        && all(&o.in_flags, &o.out_regs, 0);
     if !shape {
         return None;
     }
-    let (result, flags) = (pseudo()?, pseudo()?);
     let mut outputs: Vec<_> = ids(&o.out_regs).into_iter().map(|r| (r, 1)).collect();
-    outputs.push((result, 1));
-    Some(vec![
-        UopSpec::compute(first, ids(&o.in_regs), outputs),
-        UopSpec::compute(second, ids(&o.in_flags), vec![(flags, 1)]),
-        UopSpec::compute(
-            third,
-            vec![result, flags],
-            ids(&o.out_flags).into_iter().map(|r| (r, 1)).collect(),
-        ),
-    ])
+    let flags_out = ids(&o.out_flags).into_iter().map(|r| (r, 1)).collect();
+    match *computes {
+        [first, second, third] if all(&o.in_flags, &o.out_flags, 2) => {
+            let (result, flags) = (pseudo()?, pseudo()?);
+            outputs.push((result, 1));
+            Some(vec![
+                UopSpec::compute(first, ids(&o.in_regs), outputs),
+                UopSpec::compute(second, ids(&o.in_flags), vec![(flags, 1)]),
+                UopSpec::compute(third, vec![result, flags], flags_out),
+            ])
+        }
+        [first, second] if all(&o.in_flags, &o.out_flags, 1) => {
+            let result = pseudo()?;
+            outputs.push((result, 1));
+            let mut inputs = ids(&o.in_flags);
+            inputs.push(result);
+            Some(vec![
+                UopSpec::compute(first, ids(&o.in_regs), outputs),
+                UopSpec::compute(second, inputs, flags_out),
+            ])
+        }
+        _ => None,
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -43,6 +43,10 @@ pub struct Frontend {
     pub lcp_stall: u32,
     /// Entries of the instruction queue between predecode and decode.
     pub instruction_queue: u32,
+    /// The predecoder's instructions enter the queue as soon as it has room for them; else it does
+    /// not begin before there is room for as many as it can handle.
+    #[serde(default)]
+    pub predecoder_fills_queue: bool,
     /// Decoders; the first handles complex instructions.
     pub decoders: u32,
     /// A macro-fusible instruction may be decoded by the last decoder.
@@ -138,8 +142,9 @@ pub struct Rename {
     pub move_elimination_pipeline: u32,
     /// A slot is freed only when all aliases are overwritten (else when one is left).
     pub move_elimination_all_aliases: bool,
-    /// Additions of immediates to 64-bit registers are done at rename while their running sum
-    /// stays within this distance; 0: they are all executed.
+    /// Additions of immediates to 64-bit registers, and of the stack engine's offset to rsp, are
+    /// done at rename while their running sum stays within this distance; 0: they are all
+    /// executed.
     #[serde(default)]
     pub add_immediate_range: i64,
 }
@@ -184,6 +189,9 @@ pub struct Execute {
     /// floating-point additions.
     #[serde(default)]
     pub fast_add_chains: bool,
+    /// Extra cycles of a shift or rotation with an operand that has a sum from rename.
+    #[serde(default)]
+    pub sum_to_shift: u64,
     /// Loads wait for older stores to the same bytes.
     #[serde(default = "yes")]
     pub dependencies_through_memory: bool,
@@ -204,13 +212,10 @@ pub struct Execute {
     #[serde(default)]
     pub memory_renaming_miss: u64,
     /// Entries of the store buffer, which writes stores to the first-level cache in program order,
-    /// those to one line in a row together, one line a cycle; 0: it is no limit, and stores to
+    /// those to one line in a row together, one line a cycle, those to two lines in two; 0: it is no limit, and stores to
     /// different lines cannot be dispatched together instead.
     #[serde(default)]
     pub store_buffer: u32,
-    /// Extra cycles of the store buffer for a store to two lines.
-    #[serde(default)]
-    pub split_store: u64,
     /// Loads of one cycle that may touch the same bank of the first-level cache, 1 or 2; 0: banks
     /// do not matter.
     #[serde(default)]

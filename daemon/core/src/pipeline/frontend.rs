@@ -230,8 +230,11 @@ impl FrontEnd {
         let Some(instr) = t.program.instrs.get(inst.instr as usize) else {
             return;
         };
-        if laminated == 0 && from != Delivery::Of(Source::LoopStream) && self.stack.pass(instr) {
-            t.back.stack_sync(&inst, self.clock, t.observer);
+        if laminated == 0
+            && from != Delivery::Of(Source::LoopStream)
+            && let Some(offset) = self.stack.pass(instr)
+        {
+            t.back.stack_sync(&inst, offset, self.clock, t.observer);
         }
         let delivered = Delivered {
             number: laminated,

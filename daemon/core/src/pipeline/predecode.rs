@@ -71,10 +71,13 @@ impl Predecoder {
         waiting: u64,
     ) {
         if self.stalled == 0 {
-            if self.ready == self.queued
-                && waiting + u64::from(p.predecode_width) <= u64::from(p.instruction_queue)
-            {
+            let room = u64::from(p.instruction_queue).saturating_sub(waiting);
+            let fills = p.predecoder_fills_queue;
+            if self.ready == self.queued && (fills || u64::from(p.predecode_width) <= room) {
                 self.take(program, p, feed);
+            }
+            if fills && self.ready - self.queued > room {
+                return;
             }
             if self.stalled == 0 {
                 for number in self.queued..self.ready {

@@ -231,14 +231,24 @@ impl Backend {
         }
     }
 
-    /// Issues a µop that the stack engine put into the queue.
-    pub fn stack_sync<O: Observer>(&mut self, inst: &Inst, delivered: u64, observer: &mut O) {
+    /// Takes over the stack engine's offset: by a µop, unless rename can add it.
+    pub fn stack_sync<O: Observer>(
+        &mut self,
+        inst: &Inst,
+        offset: i32,
+        delivered: u64,
+        observer: &mut O,
+    ) {
+        if self.add_stack_offset(offset) {
+            return;
+        }
         self.place(1, delivered, 0);
         self.idq.push_back(self.cycle);
         let input = self.ready[usize::from(RegId::RSP.0)];
         let (stamps, executed) = self.simple(self.alu_ports, input, UopStamps::SYNC, delivered);
         self.ready[usize::from(RegId::RSP.0)] = executed + 1;
         self.chase[usize::from(RegId::RSP.0)] = 0;
+        self.added[usize::from(RegId::RSP.0)] = 0;
         if O::UOPS {
             observer.uop(inst, stamps);
         }
@@ -476,7 +486,10 @@ impl Backend {
             let place = usize::from(input.0) & (RegId::COUNT - 1);
             let slow =
                 late && uop.kind == UopKind::Compute && self.chase[place] & chase::FP_ADD == 0;
-            inputs = inputs.max(self.ready[place] + u64::from(slow));
+            let summed =
+                instr.is(flag::SHIFT) && self.added.get(place).is_some_and(|sum| *sum != 0);
+            let add = if summed { self.execute.sum_to_shift } else { 0 };
+            inputs = inputs.max(self.ready[place] + u64::from(slow) + add);
         }
         if instr.high8_reads != 0
             && self.rename.high8_renamed

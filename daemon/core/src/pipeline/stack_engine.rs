@@ -19,21 +19,19 @@ impl StackEngine {
         self.offset
     }
 
-    /// An instruction passes; whether a synchronising µop goes before it.
+    /// An instruction passes; the offset that the back end must take over before it, if any.
     #[inline]
-    pub fn pass(&mut self, instr: &Instr) -> bool {
+    pub fn pass(&mut self, instr: &Instr) -> Option<i32> {
         if self.offset == 0 && instr.rsp_change == 0 {
-            return false;
+            return None;
         }
-        let mut sync = false;
+        let mut sync = None;
         if self.offset != 0 && instr.is(flag::READS_RSP) {
-            sync = true;
-            self.offset = 0;
+            sync = Some(std::mem::take(&mut self.offset));
         }
         self.offset += i32::from(instr.rsp_change);
         if self.offset > LIMIT {
-            sync = true;
-            self.offset = 0;
+            sync = Some(std::mem::take(&mut self.offset));
         }
         if instr.is(flag::WRITES_RSP) {
             self.offset = 0;

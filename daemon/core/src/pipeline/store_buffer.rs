@@ -13,7 +13,6 @@ const RING: u64 = 1 << 10;
 /// Cycles in which stores are written.
 pub struct StoreBuffer {
     entries: u64,
-    split: u64,
     ring: Box<[u64]>,
     count: u64,
     last: u64,
@@ -28,7 +27,6 @@ impl StoreBuffer {
     pub fn new(p: &Execute) -> Self {
         Self {
             entries: u64::from(p.store_buffer).min(RING / 2),
-            split: p.split_store,
             ring: vec![0; RING as usize].into(),
             count: 0,
             last: 0,
@@ -82,7 +80,9 @@ impl StoreBuffer {
         if let Some(access) = access
             && u32::from(access.in_line) + u32::from(access.size) > 64
         {
-            cycle += 1 + self.split;
+            // Written line by line.
+            cycle += 1;
+            self.paired = false;
             self.line.0 = self.line.0.wrapping_add(1);
         }
         self.last = cycle;

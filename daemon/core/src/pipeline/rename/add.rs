@@ -5,6 +5,20 @@ use crate::isa::program::{Instr, Program, Uop};
 use crate::isa::regs::RegId;
 
 impl Backend {
+    /// Adds the stack engine's offset to rsp, as long as the sum is small.
+    pub(super) fn add_stack_offset(&mut self, offset: i32) -> bool {
+        let range = self.rename.add_immediate_range;
+        let Some(added) = self.added.get_mut(usize::from(RegId::RSP.0)) else {
+            return false;
+        };
+        let sum = added.saturating_add(i64::from(offset));
+        let small = range != 0 && -range <= sum && sum < range;
+        if small {
+            *added = sum;
+        }
+        small
+    }
+
     /// Adds an immediate without executing anything, as long as the sum for the register is small.
     #[inline]
     pub(super) fn add_at_rename(&mut self, program: &Program, instr: &Instr, uop: &Uop) -> bool {
