@@ -192,6 +192,16 @@ proptest! {
         let mut lanes: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
         let mut cycles: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
         let mut slices = 0;
+        for event in events {
+            // The phases that are written, with what the importer wants of each.
+            prop_assert!(event["pid"].is_u64());
+            match event["ph"].as_str().unwrap() {
+                "X" => prop_assert!(event["ts"].is_u64() && event["tid"].is_u64()),
+                "C" => prop_assert!(event["ts"].is_u64() && event["args"]["value"].is_number()),
+                "M" => prop_assert!(event["args"]["name"].is_string()),
+                other => prop_assert!(false, "phase {other}"),
+            }
+        }
         for event in events.iter().filter(|event| event["ph"] == "X") {
             let (begin, length) = (of(event, "ts"), of(event, "dur"));
             prop_assert!(length > 0);
