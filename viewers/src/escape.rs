@@ -1,6 +1,8 @@
 //! Makes foreign text safe to print: symbol names and paths come from files that anyone may have
 //! written and must not drive the reader's terminal.
 
+pub mod json;
+
 use std::borrow::Cow;
 
 /// Replaces what a terminal would obey: control characters (C0, DEL, C1) and the Unicode

@@ -10,7 +10,7 @@ use std::io::Write;
 use mcad_core::report::{CpuReport, Report};
 use serde_json::{Value, json};
 
-use crate::escape::escape;
+use crate::escape::{self, escape};
 use crate::{Style, View, ViewError};
 
 /// The `firefox` view.
@@ -31,7 +31,7 @@ impl View for Firefox {
 
     fn write(&self, report: &Report, _: Style, out: &mut dyn Write) -> Result<(), ViewError> {
         let view = self.name();
-        serde_json::to_writer(&mut *out, &profile(report))
+        escape::json::compact(out, &profile(report))
             .map_err(|source| ViewError::Encode { view, source })?;
         out.write_all(b"\n")
             .map_err(|source| ViewError::Write { view, source })

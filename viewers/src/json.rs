@@ -4,6 +4,7 @@ use std::io::Write;
 
 use mcad_core::report::Report;
 
+use crate::escape::json;
 use crate::{Style, View, ViewError};
 
 /// The `json` view.
@@ -20,7 +21,7 @@ impl View for Json {
 
     fn write(&self, report: &Report, _: Style, out: &mut dyn Write) -> Result<(), ViewError> {
         let view = self.name();
-        serde_json::to_writer_pretty(&mut *out, report).map_err(|source| {
+        json::pretty(out, report).map_err(|source| {
             if source.is_io() {
                 ViewError::Write {
                     view,

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{Diff, Version};
+use crate::escape::json;
 
 #[derive(Serialize)]
 struct Entry {
@@ -43,6 +44,6 @@ pub fn write(diff: &Diff, versions: &[Version], out: &mut dyn Write) -> io::Resu
             });
         }
     }
-    serde_json::to_writer_pretty(&mut *out, &entries)?;
+    json::pretty(out, &entries)?;
     out.write_all(b"\n")
 }

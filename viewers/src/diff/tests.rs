@@ -1,9 +1,12 @@
 //! Comparisons of reports made by hand.
 
+use proptest::prelude::*;
+
 use mcad_core::report::{BlockReport, FunctionReport, RegionReport, Report};
 
 use super::*;
 use crate::Style;
+use crate::escape::escape;
 use crate::sample::report;
 
 fn function(name: &str, module: &str, cycles: u64, fingerprint: &[&str]) -> FunctionReport {
@@ -314,6 +317,97 @@ fn lines_are_compared_where_they_are_known() {
         ("p.c:1", 25)
     );
     assert_eq!(lines[0].function, "parse");
+}
+
+/// Names that anyone may have written, and counts that no run gives.
+fn hostile() -> impl Strategy<Value = Version> {
+    let name = prop_oneof![
+        "(?s).{0,12}",
+        Just("x\x1b[2J|<img src=x>`\n@team\u{9b}31m\u{202e}".to_owned()),
+        Just("same".to_owned()),
+        Just("m+0x10".to_owned()),
+    ];
+    let named = (name, any::<u64>(), any::<u64>());
+    (
+        prop::collection::vec(named, 1..8),
+        any::<u64>(),
+        any::<[u64; 4]>(),
+    )
+        .prop_map(|(names, total, counts)| {
+            let (label, ..) = names[0].clone();
+            let mut v = version(&label, Vec::new(), total);
+            let cpu = &mut v.report.cpus[0];
+            cpu.name = label.clone();
+            cpu.instructions = counts[0];
+            cpu.uops = counts[1];
+            for (name, cycles, instructions) in names {
+                cpu.functions.push(FunctionReport {
+                    instructions,
+                    near: Some(label.clone()),
+                    cycles,
+                    ..function(&name, "m", 0, &[&label])
+                });
+                cpu.regions.push(RegionReport {
+                    name: name.clone(),
+                    count: counts[2],
+                    cycles,
+                    instructions,
+                    min: counts[3],
+                    median: cycles,
+                    max: total,
+                });
+                cpu.blocks.push(BlockReport {
+                    address: name.clone(),
+                    symbol: name.clone(),
+                    module: label.clone(),
+                    line: Some(name),
+                    executions: 1,
+                    instructions: 1,
+                    cycles,
+                    code: Vec::new(),
+                    bound: None,
+                });
+            }
+            v.report.program.end = label;
+            v
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn hostile_reports_are_compared_and_stay_text_in_every_form(
+        versions in prop::collection::vec(hostile(), 2..4)
+    ) {
+        let diff = compare(&versions).unwrap();
+        for cpu in std::iter::once(&diff.overall).chain(&diff.steps).flat_map(|c| &c.cpus) {
+            let listed: i128 = cpu.functions.iter().map(|f| f.cycles.delta).sum();
+            prop_assert_eq!(listed + cpu.unattributed.delta, cpu.cycles.delta);
+        }
+        type Form<'a> = &'a dyn Fn(&mut Vec<u8>) -> std::io::Result<()>;
+        let forms: [Form<'_>; 5] = [
+            &|out| text::write(&diff, Style::plain(), out),
+            &|out| markdown::write(&diff, out),
+            &|out| svg::write(&diff, out),
+            &|out| json::write(&diff, out),
+            &|out| benchmark::write(&diff, &versions, out),
+        ];
+        for (n, form) in forms.iter().enumerate() {
+            let mut out = Vec::new();
+            form(&mut out).unwrap();
+            let out = String::from_utf8(out).unwrap();
+            for line in out.lines() {
+                prop_assert_eq!(escape(line), line, "form {}", n);
+            }
+            match n {
+                1 => prop_assert!(!out.contains("<img") && !out.contains("@team"), "{out}"),
+                2 => prop_assert!(!out.contains("<img"), "{out}"),
+                3 | 4 => drop(serde_json::from_str::<serde_json::Value>(&out).unwrap()),
+                _ => {}
+            }
+        }
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::labels::{Append, Labels};
 use super::read::Reader;
 use super::{Code, Instruction, NO_PORT, TimelineError};
+use crate::escape::json;
 
 /// Cycles between two values of a counter.
 const BUCKET: u64 = 32;
@@ -109,7 +110,7 @@ impl Events<'_> {
     fn write(&mut self, event: &impl Serialize) -> io::Result<()> {
         self.out.write_all(if self.any { b",\n" } else { b"\n" })?;
         self.any = true;
-        serde_json::to_writer(&mut *self.out, event).map_err(Into::into)
+        json::compact(self.out, event).map_err(Into::into)
     }
 
     /// Writes the slice of an instruction. By hand: these are nearly all of a file, and with
@@ -160,11 +161,13 @@ impl Events<'_> {
 /// A code's name, and after a zero byte its address and function, all as JSON. Nothing of JSON is
 /// a zero byte.
 fn label(code: &Code, label: &mut Vec<u8>) {
-    let json = |text: &str| serde_json::Value::from(text).to_string();
-    label.text(&json(&code.text)).text("\0");
-    label.text(&format!(",\"address\":\"{:#x}\"", code.address));
+    // Writing to memory does not fail.
+    let json = |text: &String, label: &mut Vec<u8>| drop(json::compact(label, text));
+    json(&code.text, label);
+    label.text(&format!("\0,\"address\":\"{:#x}\"", code.address));
     if !code.function.is_empty() {
-        label.text(",\"function\":").text(&json(&code.function));
+        label.text(",\"function\":");
+        json(&code.function, label);
     }
 }
 
