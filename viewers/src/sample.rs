@@ -1,8 +1,9 @@
 //! A report made by hand, for the tests of all views.
 
 use mcad_core::report::{
-    BlockBound, BlockReport, CpuReport, FunctionReport, PortUse, Program, RegionReport, Report,
-    RunInfo, ThreadReport, Tool, TopDown, TraceStats, Unknown, UnknownForm,
+    BlockBound, BlockReport, CpuReport, FunctionReport, InstructionReport, LineReport, PortUse,
+    Program, RegionReport, Report, RunInfo, SourceFile, ThreadReport, Tool, TopDown, TraceStats,
+    Unknown, UnknownForm,
 };
 
 fn cpu(name: &str, cycles: u64) -> CpuReport {
@@ -66,6 +67,24 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
             instructions: 2,
             cycles: cycles / 2,
             code: vec!["add rax, rbx".into(), "jne short 0000004000001000h".into()],
+            listing: vec![
+                InstructionReport {
+                    address: "0x4000001000".into(),
+                    line: Some("/src/deflate.c:42".into()),
+                    cycles: cycles / 3,
+                    uops: 1,
+                    ports: "1*p0156".into(),
+                    port_uops: vec![0.5, 0.5],
+                },
+                InstructionReport {
+                    address: "0x4000001003".into(),
+                    line: Some("/src/deflate.c:43".into()),
+                    cycles: cycles / 2 - cycles / 3,
+                    uops: 1,
+                    ports: "1*p6".into(),
+                    port_uops: vec![0.0, 1.0],
+                },
+            ],
             bound: Some(BlockBound {
                 cycles: 1.0,
                 parts: vec!["dependencies".into()],
@@ -74,6 +93,11 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
                 instructions: vec![0],
                 next: 0.5,
             }),
+        }],
+        lines: vec![LineReport {
+            line: "/src/deflate.c:42".into(),
+            function: "compress".into(),
+            cycles: cycles / 3,
         }],
         regions: vec![RegionReport {
             name: "longest_match".into(),
@@ -129,6 +153,10 @@ pub(crate) fn report() -> Report {
             instructions_per_second: 3e6,
             peak_memory_bytes: 64 << 20,
             source: "qemu".into(),
+            sources: vec![SourceFile {
+                path: "/src/deflate.c".into(),
+                lines: [(42, "    sum += *p++;".into())].into(),
+            }],
         },
     }
 }

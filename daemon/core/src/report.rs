@@ -4,6 +4,8 @@
 //! [`Report::run`] is a function of the trace and the options alone, byte for byte.
 //! Cycles are core clock cycles; µops are counted in the fused domain unless said otherwise.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON layout; raised on incompatible change.
@@ -28,6 +30,15 @@ pub struct Report {
     pub notes: Vec<String>,
     /// Values that differ from run to run.
     pub run: RunInfo,
+}
+
+/// Lines of one source file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFile {
+    /// Path, as in `file:line`.
+    pub path: String,
+    /// Lines by number, from 1.
+    pub lines: BTreeMap<u32, String>,
 }
 
 /// The tool that made a report.
@@ -116,6 +127,10 @@ pub struct CpuReport {
     pub functions: Vec<FunctionReport>,
     /// Hottest blocks by cycles, most first.
     pub blocks: Vec<BlockReport>,
+    /// Hottest source lines by cycles, most first, over all blocks; empty without debug
+    /// information.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LineReport>,
     /// Regions of interest, in the order asked for.
     pub regions: Vec<RegionReport>,
     /// Instructions that this model had no figures for.
@@ -221,9 +236,46 @@ pub struct BlockReport {
     pub cycles: u64,
     /// Its instructions, Intel syntax, one per line.
     pub code: Vec<String>,
+    /// What became of each of them, in the order of `code`; empty under analyses that do not
+    /// follow instructions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listing: Vec<InstructionReport>,
     /// What bounds it, for the very hottest ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<BlockBound>,
+}
+
+/// One instruction of a listed block.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InstructionReport {
+    /// Address in the guest, hexadecimal.
+    pub address: String,
+    /// `file:line` where debug information exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    /// Cycles from the retirement of the instruction before to its own, over all executions: what
+    /// it waits for is often what an instruction before it does. They add up to the block's.
+    pub cycles: u64,
+    /// Fused µops that an execution issues; 0 for the second half of a macro-fused pair, which
+    /// the first one speaks for.
+    pub uops: u16,
+    /// Where its unfused µops may execute, as uops.info writes it: `1*p06+1*p23`.
+    pub ports: String,
+    /// µops that an execution takes on each port when the block runs again and again by itself;
+    /// for blocks that have a [`BlockReport::bound`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub port_uops: Vec<f64>,
+}
+
+/// One source line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineReport {
+    /// `file:line`.
+    pub line: String,
+    /// Function in which most of its cycles fall.
+    pub function: String,
+    /// Cycles of its instructions, as in [`InstructionReport::cycles`].
+    pub cycles: u64,
 }
 
 /// What bounds a block that runs again and again by itself, as `mcad block` finds it. A block that
@@ -299,4 +351,8 @@ pub struct RunInfo {
     pub peak_memory_bytes: u64,
     /// Where the records came from: `qemu`, `replay FILE`, …
     pub source: String,
+    /// Text of the source lines that the report names and of their neighbours, as the files had
+    /// them when the report was made; what could not be read is missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceFile>,
 }

@@ -10,6 +10,7 @@ pub mod core;
 pub mod dictionary;
 pub mod execution;
 mod fingerprint;
+mod listing;
 pub mod region;
 pub mod timeline;
 
@@ -374,9 +375,4 @@ impl Simulation {
         }
         build::report(self, symbols)
     }
-}
-
-/// The block of an address range, for reports.
-fn block_cycles(core: &Core, id: BlockId) -> u64 {
-    core.cycles.get(id.0 as usize).copied().unwrap_or(0)
 }

@@ -44,6 +44,8 @@ const BLOCKS: &[(u64, u16, &[u8])] = &[
 struct Told {
     codes: Vec<(u64, String)>,
     instructions: Vec<(u64, bool, u64, Vec<UopStamps>)>,
+    /// Code of each instruction.
+    executed: Vec<u32>,
     end: Option<(u64, u64)>,
 }
 
@@ -58,7 +60,9 @@ impl TimelineSink for Sink {
 
     fn instruction(&mut self, t: &Timed<'_>) {
         let told = (t.number, t.pair, t.retired.last, t.uops.to_vec());
-        self.0.borrow_mut().instructions.push(told);
+        let mut all = self.0.borrow_mut();
+        all.instructions.push(told);
+        all.executed.push(t.code);
     }
 
     fn end(&mut self, cycles: u64, left_out: u64) {
@@ -214,4 +218,46 @@ fn a_stay_in_a_region_is_recorded_alone() {
             .instructions
             .is_empty()
     );
+}
+
+#[test]
+fn cycles_of_instructions_are_those_between_retirements() {
+    for cpu in ["ivb", "skl", "glc"] {
+        let (report, told) = run(cpu, Some((ALL, u64::MAX)));
+        let mut expected = vec![0; told.codes.len()];
+        let mut last = 0;
+        for (code, instruction) in told.executed.iter().zip(&told.instructions) {
+            expected[*code as usize] += instruction.2 - last;
+            last = instruction.2;
+        }
+        let result = &report.cpus[0];
+        let mut sum = 0;
+        for block in &result.blocks {
+            let all = || block.listing.iter();
+            assert_eq!(block.cycles, all().map(|i| i.cycles).sum::<u64>(), "{cpu}");
+            assert_eq!(block.listing.len(), block.code.len());
+            for instruction in all() {
+                let address = u64::from_str_radix(&instruction.address[2..], 16).unwrap();
+                let code = told.codes.iter().position(|code| code.0 == address);
+                assert_eq!(instruction.cycles, expected[code.unwrap()], "{cpu}");
+            }
+            sum += block.cycles;
+        }
+        assert_eq!(sum, result.cycles, "{cpu}");
+    }
+}
+
+#[test]
+fn listings_say_where_instructions_execute() {
+    let (report, _) = run("skl", None);
+    let blocks = &report.cpus[0].blocks;
+    let block = blocks.iter().find(|b| b.address == "0x1000").unwrap();
+    let ports: Vec<&str> = block.listing.iter().map(|i| i.ports.as_str()).collect();
+    assert_eq!(ports, ["1*p0156", "1*p1", "1*p6"]);
+    let uops: Vec<u16> = block.listing.iter().map(|i| i.uops).collect();
+    assert_eq!(uops, [1, 1, 1]);
+    let imul = &block.listing[1].port_uops;
+    assert!((imul[1] - 1.0).abs() < 1e-9, "{imul:?}");
+    let call = blocks.iter().find(|b| b.address == "0x1009").unwrap();
+    assert_eq!(call.listing[0].ports, "1*p4+1*p237");
 }

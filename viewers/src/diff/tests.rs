@@ -302,6 +302,7 @@ fn lines_are_compared_where_they_are_known() {
         instructions: 1,
         cycles,
         code: Vec::new(),
+        listing: Vec::new(),
         bound: None,
     };
     let (mut a, mut b) = (before(), after());

@@ -10,9 +10,12 @@ use crate::report::BlockBound;
 /// Longer blocks are not looked at: their bounds take time and say little.
 const MAX_BYTES: usize = 1024;
 
-/// The bound of a block as a loop by itself; `None` when it cannot be predicted alone, for lack of
-/// figures.
-pub(super) fn of(model: &Arc<CpuModel>, bytes: &[u8]) -> Option<BlockBound> {
+/// µops per execution on each port, by instruction.
+pub(super) type PortUops = Vec<Vec<f64>>;
+
+/// The bound of a block as a loop by itself, with the ports that its instructions take then;
+/// `None` when it cannot be predicted alone, for lack of figures.
+pub(super) fn of(model: &Arc<CpuModel>, bytes: &[u8]) -> Option<(BlockBound, PortUops)> {
     if bytes.len() > MAX_BYTES {
         return None;
     }
@@ -30,7 +33,7 @@ pub(super) fn of(model: &Arc<CpuModel>, bytes: &[u8]) -> Option<BlockBound> {
         .collect();
     instructions.sort_unstable();
     instructions.dedup();
-    Some(BlockBound {
+    let bound = BlockBound {
         cycles: detail.cycles,
         parts: detail
             .bottlenecks
@@ -47,7 +50,12 @@ pub(super) fn of(model: &Arc<CpuModel>, bytes: &[u8]) -> Option<BlockBound> {
             .filter(|limit| !bounding(limit))
             .map(|limit| limit.cycles)
             .fold(0.0, f64::max),
-    })
+    };
+    // More digits would be those of the summation.
+    let rounded = |uops: f64| (uops * 1e4).round() / 1e4;
+    let ports = detail.instructions.into_iter();
+    let ports = ports.map(|i| i.port_uops.into_iter().map(rounded).collect());
+    Some((bound, ports.collect()))
 }
 
 /// As the JSON of `mcad block` spells it.
@@ -77,13 +85,15 @@ mod tests {
         let code = [
             0x48, 0x0f, 0xaf, 0xc0, 0x48, 0x0f, 0xaf, 0xc0, 0x90, 0x48, 0xff, 0xc9, 0x75, 0xf2,
         ];
-        let bound = of(&model, &code).unwrap();
+        let (bound, ports) = of(&model, &code).unwrap();
         assert!((bound.cycles - 6.0).abs() < 0.1, "{bound:?}");
         assert_eq!(bound.parts, ["dependencies"]);
         assert!(bound.explained);
         assert_eq!(bound.instructions, [0, 1]);
         // Two multiplications on their only port.
         assert!((1.9..3.0).contains(&bound.next), "{bound:?}");
+        assert_eq!(ports.len(), 5);
+        assert!((ports[0][1] - 1.0).abs() < 1e-9, "{ports:?}");
         assert_eq!(of(&model, &[0x90; MAX_BYTES + 1]), None);
         assert_eq!(of(&model, &[0x06]), None);
     }

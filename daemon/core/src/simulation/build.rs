@@ -10,7 +10,8 @@ use super::bound;
 use super::core::Core;
 use super::dictionary::Block;
 use super::fingerprint::Fingerprints;
-use super::{AnalysisKind, Executed, Simulation, Symbolizer, block_cycles};
+use super::listing;
+use super::{AnalysisKind, Executed, Simulation, Symbolizer};
 use crate::block::{self, Mode};
 use crate::machine::CpuModel;
 use crate::report::{
@@ -157,7 +158,7 @@ fn pipeline_report(
     let ports = core.model.core.execute.ports as usize;
     let mut threads = core.finished.clone();
     threads.sort_by_key(|t| t.thread);
-    let cycles_of = |id: BlockId| block_cycles(core, id);
+    let cycles_of = |id: BlockId| core.cycles(id).iter().sum();
     let uops_of = |id: BlockId| core.fused_in(id) * executed(s, id).times;
     let mut unknown = Unknown::default();
     for (form, doubt) in &core.doubtful {
@@ -206,7 +207,14 @@ fn pipeline_report(
             .collect(),
         threads,
         functions: functions(s, names, &cycles_of, &uops_of),
-        blocks: blocks(s, names, symbols, &core.model, &cycles_of),
+        blocks: blocks(s, names, symbols, &core.model, Some(core), &cycles_of),
+        lines: listing::lines(
+            core,
+            names.iter().filter_map(|(id, named)| {
+                Some((*id, s.dictionary.get(*id)?, named.function.as_str()))
+            }),
+            symbols,
+        ),
         regions: s
             .regions
             .iter()
@@ -278,7 +286,8 @@ fn block_report(
         ports: Vec::new(),
         threads: Vec::new(),
         functions: functions(s, names, &|id| of(&cycles, id), &|id| of(&uops, id)),
-        blocks: blocks(s, names, symbols, model, &|id| of(&cycles, id)),
+        blocks: blocks(s, names, symbols, model, None, &|id| of(&cycles, id)),
+        lines: Vec::new(),
         regions: Vec::new(),
         unknown_instructions: unknown,
         parameters: parameters(model),
@@ -342,6 +351,7 @@ fn blocks(
     names: &Names,
     symbols: &dyn Symbolizer,
     model: &std::sync::Arc<CpuModel>,
+    core: Option<&Core>,
     cycles: &dyn Fn(BlockId) -> u64,
 ) -> Vec<BlockReport> {
     let mut hottest: Vec<(u64, BlockId)> = names.keys().map(|id| (cycles(*id), *id)).collect();
@@ -353,6 +363,10 @@ fn blocks(
         .filter_map(|(rank, (cycles, id))| {
             let block = s.dictionary.get(id)?;
             let named = names.get(&id)?;
+            let (bound, ports) = (rank < BOUNDS && cycles > 0)
+                .then(|| bound::of(model, &block.bytes))
+                .flatten()
+                .unzip();
             Some(BlockReport {
                 address: format!("{:#x}", block.address.0),
                 symbol: named.symbol.clone(),
@@ -362,9 +376,10 @@ fn blocks(
                 instructions: block.len() as u32,
                 cycles,
                 code: code(block),
-                bound: (rank < BOUNDS && cycles > 0)
-                    .then(|| bound::of(model, &block.bytes))
-                    .flatten(),
+                listing: core.map_or_else(Vec::new, |core| {
+                    listing::of(core, id, block, ports.unwrap_or_default(), symbols)
+                }),
+                bound,
             })
         })
         .collect()

@@ -1,5 +1,6 @@
 //! One CPU model's part of a simulation: its static program, and a pipeline per thread.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use mcad_proto::event::RegionDef;
@@ -10,7 +11,7 @@ use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
 use super::region::{Stays, Tracker};
 use crate::isa::build::{Builder, Decoded};
-use crate::isa::program::{Program, flag};
+use crate::isa::program::{Instr, Program, flag};
 use crate::machine::CpuModel;
 use crate::pipeline::Pipeline;
 use crate::pipeline::inst::{Access, Inst};
@@ -37,13 +38,16 @@ impl Watch for () {
     fn retired(&mut self, _: &Inst, _: Retired) {}
 }
 
-/// Cycles by block, as instructions retire.
+/// Cycles by instruction, as they retire.
 pub struct Attribution<W> {
     last: u64,
-    /// Cycles between the retirement of the block before and of this one, summed by block id.
-    pub cycles: Vec<u64>,
-    /// Blocks that retired, in order, when somebody asks for regions.
+    /// Cycles between the retirement of the instruction before and of this one, summed by place
+    /// in the program; a block's are those of its instructions.
+    cycles: Vec<u64>,
+    /// Blocks that retired, in order, each with its cycles, when somebody asks for regions.
     log: Option<Vec<(BlockId, u64)>>,
+    /// When the last block of the log retired.
+    logged: u64,
     watch: W,
 }
 
@@ -58,17 +62,15 @@ impl<W: Watch> Observer for Attribution<W> {
     #[inline]
     fn retired(&mut self, inst: &Inst, retired: Retired) {
         self.watch.retired(inst, retired);
-        if inst.tag == 0 {
-            return;
+        if let Some(cycles) = self.cycles.get_mut(inst.instr as usize) {
+            *cycles += retired.last - self.last;
         }
-        let spent = retired.last - self.last;
         self.last = retired.last;
-        let id = inst.tag - 1;
-        if let Some(cycles) = self.cycles.get_mut(id as usize) {
-            *cycles += spent;
-        }
-        if let Some(log) = &mut self.log {
-            log.push((BlockId(id), spent));
+        if let Some(log) = &mut self.log
+            && let Some(id) = inst.tag.checked_sub(1)
+        {
+            log.push((BlockId(id), retired.last - self.logged));
+            self.logged = retired.last;
         }
     }
 }
@@ -109,8 +111,8 @@ pub struct Core<W = ()> {
     threads: FxHashMap<StreamId, Thread<W>>,
     /// Threads that ended.
     pub finished: Vec<ThreadReport>,
-    /// Cycles by block over the threads that ended.
-    pub cycles: Vec<u64>,
+    /// Cycles by instruction of the program over the threads that ended.
+    cycles: Vec<u64>,
     /// Stays by region over the threads that ended.
     pub stays: Vec<Stays>,
     /// Slots over the threads that ended.
@@ -204,7 +206,7 @@ impl<W: Watch> Core<W> {
             return;
         };
         let model = &self.model;
-        let blocks = self.places.len();
+        let instructions = self.program.instrs.len();
         let thread = self.threads.entry(stream).or_insert_with(|| Thread {
             pipeline: Pipeline::new(
                 model,
@@ -213,6 +215,7 @@ impl<W: Watch> Core<W> {
                     last: 0,
                     cycles: Vec::new(),
                     log: None,
+                    logged: 0,
                     watch: W::default(),
                 },
             ),
@@ -220,8 +223,8 @@ impl<W: Watch> Core<W> {
             instructions: 0,
         });
         let observer = &mut thread.pipeline.observer;
-        if observer.cycles.len() < blocks {
-            observer.cycles.resize(blocks.next_power_of_two(), 0);
+        if observer.cycles.len() < instructions {
+            observer.cycles.resize(instructions.next_power_of_two(), 0);
         }
         if !regions.is_empty() && observer.log.is_none() {
             observer.log = Some(Vec::new());
@@ -366,20 +369,32 @@ impl<W: Watch> Core<W> {
         running
     }
 
+    /// Where the instructions of a block are in the program; empty for an unknown block.
+    #[must_use]
+    pub fn range(&self, id: BlockId) -> Range<usize> {
+        let place = self.places.get(id.0 as usize).copied().unwrap_or_default();
+        place.first as usize..(place.first + place.len) as usize
+    }
+
+    /// The instructions of a block.
+    #[must_use]
+    pub fn instructions(&self, id: BlockId) -> &[Instr] {
+        self.program.instrs.get(self.range(id)).unwrap_or(&[])
+    }
+
+    /// Cycles of each instruction of a block over the threads that ended; may end early.
+    #[must_use]
+    pub fn cycles(&self, id: BlockId) -> &[u64] {
+        let Range { start, end } = self.range(id);
+        let end = end.min(self.cycles.len());
+        self.cycles.get(start..end).unwrap_or(&[])
+    }
+
     /// Fused µops in one execution of a block.
     #[must_use]
     pub fn fused_in(&self, id: BlockId) -> u64 {
-        let Some(place) = self.places.get(id.0 as usize) else {
-            return 0;
-        };
-        let range = place.first as usize..(place.first + place.len) as usize;
-        self.program
-            .instrs
-            .get(range)
-            .unwrap_or(&[])
-            .iter()
-            .map(|i| u64::from(i.fused))
-            .sum()
+        let instructions = self.instructions(id).iter();
+        instructions.map(|i| u64::from(i.fused)).sum()
     }
 }
 
