@@ -14,6 +14,7 @@ mod queue;
 mod simulate;
 mod state;
 
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Instant;
@@ -81,8 +82,8 @@ pub struct Outcome {
     pub failure: Option<SessionError>,
     /// What became of the recording, if there was one.
     pub recording: Option<Result<(), RecordingError>>,
-    /// What became of the timeline, if there was one.
-    pub timeline: Option<Result<(), RecordingError>>,
+    /// What became of the timeline, if there was one: its file, written to the end.
+    pub timeline: Option<Result<File, RecordingError>>,
     /// How the source ended.
     pub end: EndReason,
     /// Notices of the source, when there is no report to carry them.

@@ -36,6 +36,12 @@ pub struct TimelinePlan {
     pub limit: u64,
 }
 
+/// Instructions of a window around the hottest block, unless the command line has another number.
+const HOTTEST: u64 = 2000;
+
+/// Most of them: they are kept in memory until the run is over.
+const MAX_HOTTEST: u64 = 20_000;
+
 /// A window as the command line has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowSpec {
@@ -44,10 +50,21 @@ pub struct WindowSpec {
     pub window: Window,
 }
 
+impl WindowSpec {
+    /// Around the hottest block.
+    pub(crate) fn hottest() -> Self {
+        Self {
+            text: "hottest".to_owned(),
+            window: Window::Hottest(HOTTEST),
+        }
+    }
+}
+
 /// A window that cannot be meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a window: use all, instructions:FIRST-END, cycles:FIRST-END or region:SYMBOL[:OCCURRENCE]"
+    "not a window: use all, instructions:FIRST-END, cycles:FIRST-END, region:SYMBOL[:OCCURRENCE] \
+     or hottest[:INSTRUCTIONS] with at most {MAX_HOTTEST} instructions"
 )]
 pub struct BadWindow;
 
@@ -63,6 +80,11 @@ impl FromStr for WindowSpec {
         };
         let window = match text.split_once(':') {
             None if text == "all" => Window::Instructions(0..u64::MAX),
+            None if text == "hottest" => return Ok(Self::hottest()),
+            Some(("hottest", rest)) => match rest.replace('_', "").parse() {
+                Ok(instructions @ 1..=MAX_HOTTEST) => Window::Hottest(instructions),
+                _ => return Err(BadWindow),
+            },
             Some(("instructions", rest)) => Window::Instructions(range(rest)?),
             Some(("cycles", rest)) => Window::Cycles(range(rest)?),
             Some(("region", rest)) if !rest.is_empty() => {
@@ -113,11 +135,12 @@ impl Recorded {
         })
     }
 
-    pub(crate) fn into_result(self, path: PathBuf) -> Result<(), RecordingError> {
+    /// The recorded file, if it is whole.
+    pub(crate) fn into_result(self, plan: TimelinePlan) -> Result<File, RecordingError> {
         match self.error {
-            None => Ok(()),
+            None => Ok(plan.file),
             Some(error) => Err(RecordingError {
-                path,
+                path: plan.path,
                 reason: error.to_string(),
             }),
         }
@@ -288,8 +311,13 @@ mod tests {
         assert_eq!(window("region:a::b"), region("a::b", 0));
         assert_eq!(window("region:a::b:3"), region("a::b", 3));
         assert_eq!(window("region:0x10-0x20:1"), region("0x10-0x20", 1));
+        assert_eq!(window("hottest"), Ok(Window::Hottest(HOTTEST)));
+        assert_eq!(window("hottest:1_000"), Ok(Window::Hottest(1000)));
         for wrong in [
             "",
+            "hottest:",
+            "hottest:0",
+            "hottest:20001",
             "cycles:5-5",
             "cycles:9",
             "instructions:a-b",

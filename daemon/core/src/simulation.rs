@@ -10,6 +10,7 @@ pub mod core;
 pub mod dictionary;
 pub mod execution;
 mod fingerprint;
+mod hottest;
 mod listing;
 pub mod region;
 pub mod timeline;

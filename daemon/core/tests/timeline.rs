@@ -261,3 +261,32 @@ fn listings_say_where_instructions_execute() {
     let call = blocks.iter().find(|b| b.address == "0x1009").unwrap();
     assert_eq!(call.listing[0].ports, "1*p4+1*p237");
 }
+
+#[test]
+fn the_hottest_window_is_a_part_of_the_whole_around_the_hottest_block() {
+    for cpu in ["snb", "skl", "glc"] {
+        let (_, all) = run(cpu, Some((ALL, u64::MAX)));
+        for length in [1, 20, 64, 1000] {
+            let window = Window::Hottest(length);
+            let (report, told) = run(cpu, Some((window, u64::MAX)));
+            let first = told.instructions[0].0;
+            let begin = all.instructions.iter().position(|i| i.0 == first).unwrap();
+            let end = begin + told.instructions.len();
+            assert_eq!(told.instructions[..], all.instructions[begin..end], "{cpu}");
+            let expected = length.max(2);
+            assert_eq!(told.instructions.len() as u64, expected, "{cpu}");
+            // The block is the report's first, and its execution ends in the middle.
+            let hottest = &report.cpus[0].blocks[0];
+            let ending = told.executed[told.executed.len() / 2 - 1];
+            let ends = hottest.listing.iter().rev();
+            let mut ends = ends.filter(|i| i.uops > 0).map(|i| &i.address);
+            let address = format!("{:#x}", told.codes[ending as usize].0);
+            assert_eq!(ends.next(), Some(&address), "{cpu}, {length}");
+            // Not the first round.
+            assert!(first > 1000, "{cpu}: {first}");
+            assert_eq!(told.end, all.end, "{cpu}");
+        }
+        let (_, cut) = run(cpu, Some((Window::Hottest(64), 10)));
+        assert_eq!(cut.instructions.len(), 10);
+    }
+}

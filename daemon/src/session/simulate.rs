@@ -1,6 +1,7 @@
 //! The simulation side of a session: takes batches, keeps the modules, finishes with a report.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::rc::Rc;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -31,7 +32,7 @@ pub(super) struct Simulated {
     /// Why it stopped before the end, if it did.
     pub failure: Option<SessionError>,
     /// What became of the timeline.
-    pub timeline: Option<Result<(), RecordingError>>,
+    pub timeline: Option<Result<File, RecordingError>>,
 }
 
 /// Runs until the feeder hangs up or the stream is broken. Used batches go back through `free`.
@@ -83,7 +84,7 @@ pub(super) fn simulate(
     let timeline = plan.timeline.map(|timeline| {
         let recorded = recorded.take();
         report.notes.extend(recorded.note());
-        recorded.into_result(timeline.path)
+        recorded.into_result(timeline)
     });
     Simulated {
         report,

@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use super::core::{Core, Watch};
 use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
+use super::hottest::Hottest;
 use super::region::Tracker;
 use crate::isa::build::Decoded;
 use crate::isa::program::{Program, flag};
@@ -37,6 +38,9 @@ pub enum Window {
         /// Which stay of a thread, from 0.
         occurrence: u64,
     },
+    /// About this many instructions, half of them before and half of them after the end of one
+    /// execution of the block that has the most cycles of all. They are told at the end.
+    Hottest(u64),
 }
 
 /// One executed instruction, or a macro-fused pair, with the stamps of its µops.
@@ -117,6 +121,7 @@ struct Progress {
 pub(super) struct Recording {
     core: Core<Stamps>,
     window: Window,
+    hottest: Option<Hottest>,
     /// Instructions that may still be told.
     budget: u64,
     left_out: u64,
@@ -134,6 +139,10 @@ impl Recording {
     ) -> Self {
         Self {
             core: Core::new(model),
+            hottest: match window {
+                Window::Hottest(instructions) => Some(Hottest::new(instructions.min(limit))),
+                _ => None,
+            },
             window,
             budget: limit,
             left_out: 0,
@@ -170,6 +179,7 @@ impl Recording {
             let teller = Teller {
                 stream,
                 window: &self.window,
+                hottest: self.hottest.as_mut(),
                 budget: &mut self.budget,
                 left_out: &mut self.left_out,
                 sink: &mut *self.sink,
@@ -194,6 +204,7 @@ impl Recording {
         let teller = Teller {
             stream,
             window: &self.window,
+            hottest: self.hottest.as_mut(),
             budget: &mut self.budget,
             left_out: &mut self.left_out,
             sink: &mut *self.sink,
@@ -202,9 +213,22 @@ impl Recording {
             program: self.core.program(),
         };
         teller.tell(&mut stamps, &mut progress, true);
+        if let Some(hottest) = &mut self.hottest {
+            hottest.end_thread(stream);
+        }
     }
 
     pub(super) fn end(mut self) {
+        if let Some(hottest) = self.hottest.take() {
+            hottest.tell(|timed| {
+                if self.budget == 0 {
+                    self.left_out += 1;
+                } else {
+                    self.budget -= 1;
+                    self.sink.instruction(timed);
+                }
+            });
+        }
         self.sink.end(self.core.cycles_so_far(), self.left_out);
     }
 }
@@ -213,6 +237,7 @@ impl Recording {
 struct Teller<'a> {
     stream: StreamId,
     window: &'a Window,
+    hottest: Option<&'a mut Hottest>,
     budget: &'a mut u64,
     left_out: &'a mut u64,
     sink: &'a mut dyn TimelineSink,
@@ -261,25 +286,38 @@ impl Teller<'_> {
                 .is_some_and(|instr| instr.is(flag::FUSED_NEXT));
             let number = progress.number;
             progress.number += 1 + u64::from(pair);
+            let timed = Timed {
+                thread: self.stream,
+                number,
+                code: done.instr,
+                pair,
+                retired: done.retired,
+                uops: uops.get(uop..done.end).unwrap_or(&[]),
+            };
             let inside = match self.window {
                 Window::Instructions(range) => range.contains(&number),
                 Window::Cycles(range) => range.contains(&done.retired.last),
                 Window::Region { .. } => in_region,
+                Window::Hottest(_) => false,
             };
             if inside && *self.budget == 0 {
                 *self.left_out += 1;
             } else if inside {
                 *self.budget -= 1;
-                self.sink.instruction(&Timed {
-                    thread: self.stream,
-                    number,
-                    code: done.instr,
-                    pair,
-                    retired: done.retired,
-                    uops: uops.get(uop..done.end).unwrap_or(&[]),
-                });
+                self.sink.instruction(&timed);
+            }
+            if let Some(hottest) = &mut self.hottest {
+                hottest.instruction(&timed);
             }
             uop = done.end;
+        }
+        if let Some(hottest) = &mut self.hottest
+            && let Some(done) = block.last()
+            && let Some(id) = done.tag.checked_sub(1)
+        {
+            let spent = done.retired.last.saturating_sub(progress.last);
+            progress.last = done.retired.last;
+            hottest.block(self.stream, BlockId(id), spent);
         }
         uop
     }
