@@ -14,6 +14,7 @@ pub mod remote;
 pub mod server;
 pub mod session;
 pub mod source;
+pub mod sources;
 pub mod symbols;
 pub mod timeline;
 pub mod trace;

@@ -106,9 +106,6 @@ fn timelines_are_shown_in_every_form_and_nothing_else_is_taken_for_one() {
     // Macro-fused pairs have one row for two instructions.
     assert!(rows("I\t") >= 100);
     view("html", &timeline).expect(2).says("timeline");
-    view("text", &recording().trace)
-        .expect(2)
-        .says("mcad replay");
 }
 
 #[test]

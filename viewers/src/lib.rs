@@ -62,13 +62,14 @@ pub trait View: Sync {
 /// All views, the default first.
 #[must_use]
 pub fn views() -> &'static [&'static dyn View] {
-    &[
+    static VIEWS: [&dyn View; 5] = [
         &text::Text,
         &json::Json,
-        &html::Html,
+        &html::PLAIN,
         &firefox::Firefox,
         &collapsed::Collapsed,
-    ]
+    ];
+    &VIEWS
 }
 
 /// The view of a name.

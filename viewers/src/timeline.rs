@@ -178,6 +178,20 @@ pub enum TimelineError {
          the mcad that made it"
     )]
     Version(u32),
+    /// Of another run than the report that it is to be shown with.
+    #[error(
+        "the timeline is of another run: {cycles} cycles, the report has {report}; record both in \
+         one run (`mcad-run --json FILE --timeline FILE`)"
+    )]
+    OtherRun {
+        /// Cycles of the timeline's run.
+        cycles: u64,
+        /// Cycles of the report.
+        report: u64,
+    },
+    /// Of a CPU model that the report lacks.
+    #[error("the timeline is of the CPU '{0}', which the report has no pipeline analysis of")]
+    OtherCpu(String),
     /// Contradicts the format.
     #[error("the timeline is damaged after {records} instructions: {what}")]
     Damaged {

@@ -46,6 +46,7 @@ const TESTS: &[Package] = &[
     package("capnproto", "capnp"),
     package("llvm", "llvm-mca"),
     package("valgrind", "valgrind"),
+    package("chromium", "chromium"),
 ];
 
 /// Installs what is missing.

@@ -13,6 +13,7 @@ use super::signals;
 use crate::recorder::Recorder;
 use crate::session::{self, MemoryLimit, Outcome, Plan, State};
 use crate::source::Source;
+use crate::sources;
 use crate::timeline::TimelinePlan;
 
 /// A session as a command wants it.
@@ -51,8 +52,11 @@ impl Launch<'_> {
             memory: MemoryLimit::LOCAL,
             source: self.source_name,
         };
-        let outcome = session::run(source, plan, &state);
+        let mut outcome = session::run(source, plan, &state);
         drop(progress);
+        if let Some(report) = &mut outcome.report {
+            sources::attach(report);
+        }
         outcome
     }
 }
@@ -73,6 +77,20 @@ pub(super) fn watched(quiet: bool) -> (Arc<State>, Progress) {
 /// Tells what an outcome has to tell and writes its report; `false` when something that was asked
 /// for is missing.
 pub(super) fn settle(outcome: &Outcome, output: &OutputArgs) -> bool {
+    let mut whole = tell(outcome);
+    if let Some(report) = &outcome.report {
+        let timeline = outcome.timeline.as_ref().and_then(|t| t.as_ref().ok());
+        if let Err(error) = output.write(report, timeline) {
+            super::tell(&error);
+            whole = false;
+        }
+    }
+    whole
+}
+
+/// Tells what went wrong, and notices that have no report to be in; `false` when something that
+/// was asked for is missing.
+pub(super) fn tell(outcome: &Outcome) -> bool {
     let mut whole = true;
     if let Some(Err(error)) = &outcome.recording {
         eprintln!("mcad: {error}");
@@ -86,12 +104,7 @@ pub(super) fn settle(outcome: &Outcome, output: &OutputArgs) -> bool {
         eprintln!("mcad: {failure}");
         whole = false;
     }
-    if let Some(report) = &outcome.report {
-        if let Err(error) = output.write(report) {
-            super::tell(&error);
-            whole = false;
-        }
-    } else {
+    if outcome.report.is_none() {
         for notice in &outcome.notices {
             eprintln!("mcad: {}", mcad_viewers::escape::escape(notice));
         }

@@ -52,7 +52,7 @@ enum Command {
     Record(record::Args),
     /// Analyse a recorded trace
     Replay(replay::Args),
-    /// Show a JSON report
+    /// Show a JSON report, a timeline or a trace
     View(view::Args),
     /// Compare two or more JSON reports, or the runs of two or more commands
     Diff(diff::Args),

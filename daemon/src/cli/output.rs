@@ -1,11 +1,13 @@
 //! Where reports go: the summary to stderr or a file, JSON to a file or stdout.
 
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use mcad_core::report::Report;
+use mcad_viewers::html::{Excerpt, Html};
+use mcad_viewers::timeline::read::Reader;
 use mcad_viewers::{Style, View, json::Json, text::Text};
 
 /// Output options, as parsed.
@@ -14,6 +16,10 @@ pub(super) struct OutputArgs {
     /// Write the JSON report to FILE; - is stdout
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a page for the browser to FILE, with a timeline around the hottest block, for which
+    /// the first CPU model runs twice, or of the --window that is recorded
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Write the summary to FILE instead of stderr
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -26,11 +32,16 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Writes the report to all places asked for.
+    /// Whether a page is asked for.
+    pub(super) fn page(&self) -> bool {
+        self.html.is_some()
+    }
+
+    /// Writes the report to all places asked for; `timeline` is the page's.
     ///
     /// # Errors
     /// When a place cannot be written, or `--strict` is violated (after writing everything).
-    pub(super) fn write(&self, report: &Report) -> anyhow::Result<()> {
+    pub(super) fn write(&self, report: &Report, timeline: Option<&File>) -> anyhow::Result<()> {
         if let Some(path) = &self.output {
             write_file(path, &Text, report)?;
         } else if !self.quiet {
@@ -51,6 +62,10 @@ impl OutputArgs {
             Some(path) => write_file(path, &Json, report)?,
             None => {}
         }
+        if let Some(path) = &self.html {
+            let page = page(report, timeline)?;
+            write_file(path, &page, report)?;
+        }
         if self.strict {
             strict(report)?;
         }
@@ -62,7 +77,7 @@ impl OutputArgs {
     /// # Errors
     /// Names the place.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        for path in self.json.iter().chain(&self.output) {
+        for path in self.json.iter().chain(&self.html).chain(&self.output) {
             if path.as_os_str() == "-" {
                 continue;
             }
@@ -76,6 +91,20 @@ impl OutputArgs {
         }
         Ok(())
     }
+}
+
+/// The page of a report with what a recorded file has.
+///
+/// # Errors
+/// When the timeline cannot be read back.
+pub(super) fn page(report: &Report, timeline: Option<&File>) -> anyhow::Result<Html> {
+    let Some(mut file) = timeline else {
+        return Ok(Html::default());
+    };
+    file.rewind().context("cannot read the timeline back")?;
+    let mut reader = Reader::new(file).context("the timeline")?;
+    let timeline = Excerpt::read(&mut reader, report).context("the timeline")?;
+    Ok(Html::with(timeline))
 }
 
 fn strict(report: &Report) -> anyhow::Result<()> {

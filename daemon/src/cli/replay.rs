@@ -1,10 +1,10 @@
 //! `mcad replay TRACE`: analyse a recorded trace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use mcad_broker_abi::Config;
+use mcad_broker_abi::{BrokerSession, Config};
 
 use super::analysis::AnalysisArgs;
 use super::launch::{Launch, settle, status};
@@ -33,22 +33,28 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut analysis = args.analysis.resolve()?;
     args.output.check()?;
-    let path = args
-        .trace
-        .to_str()
-        .context("the trace's path is not UTF-8")?;
-    let mut config = Config::new();
-    config.push("file", path)?;
-    let mut source = install::broker("replay")?.open(&config)?;
-    let timeline = args.timeline.open(&mut analysis)?;
+    let (mut source, source_name) = open(&args.trace)?;
+    let timeline = args.timeline.open(&mut analysis, args.output.page())?;
     let launch = Launch {
         analysis: Some(analysis),
         record: None,
         timeline,
-        source_name: format!("replay {path}"),
+        source_name,
         quiet: args.output.quiet,
     };
     let outcome = launch.run(&mut source, None);
     let whole = settle(&outcome, &args.output);
     Ok(status(&outcome, whole))
+}
+
+/// Opens a trace file as a source of events; also gives its name for the report.
+///
+/// # Errors
+/// When it cannot be read or is no trace.
+pub(super) fn open(trace: &Path) -> anyhow::Result<(BrokerSession, String)> {
+    let path = trace.to_str().context("the trace's path is not UTF-8")?;
+    let mut config = Config::new();
+    config.push("file", path)?;
+    let source = install::broker("replay")?.open(&config)?;
+    Ok((source, format!("replay {path}")))
 }

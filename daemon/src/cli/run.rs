@@ -109,7 +109,7 @@ fn traced(args: &Args) -> anyhow::Result<u8> {
         return forwarded(args, address);
     }
     let mut analysis = args.analysis.resolve()?;
-    let timeline = args.timeline.open(&mut analysis)?;
+    let timeline = args.timeline.open(&mut analysis, args.output.page())?;
     trace(
         &args.trace,
         Launch {
@@ -207,7 +207,7 @@ fn forwarded(args: &Args, address: &Address) -> anyhow::Result<u8> {
         whole = false;
     }
     let report = forwarded.report.map_err(anyhow::Error::from);
-    if let Err(error) = report.and_then(|report| args.output.write(&report)) {
+    if let Err(error) = report.and_then(|report| args.output.write(&report, None)) {
         super::tell(&error);
         whole = false;
     }

@@ -1,6 +1,6 @@
 //! The options that record a timeline, shared by the commands that analyse here.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -10,6 +10,9 @@ use mcad_core::simulation::timeline::Window;
 use super::analysis::Analysis;
 use crate::timeline::{TimelinePlan, WindowSpec};
 
+/// Most instructions that are recorded unless an option says otherwise.
+const DEFAULT_LIMIT: u64 = 1_000_000;
+
 /// Recording options, as parsed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct TimelineArgs {
@@ -17,8 +20,9 @@ pub(super) struct TimelineArgs {
     /// model runs twice then
     #[arg(long, value_name = "FILE")]
     timeline: Option<PathBuf>,
-    /// Part of the run to record: all, instructions:FIRST-END, cycles:FIRST-END or
-    /// region:SYMBOL[:OCCURRENCE], numbers from 0 in each thread
+    /// Part of the run to record: all, instructions:FIRST-END, cycles:FIRST-END,
+    /// region:SYMBOL[:OCCURRENCE], numbers from 0 in each thread, or hottest[:INSTRUCTIONS] around
+    /// the block with the most cycles
     #[arg(
         long,
         value_name = "WINDOW",
@@ -30,7 +34,7 @@ pub(super) struct TimelineArgs {
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 1_000_000,
+        default_value_t = DEFAULT_LIMIT,
         requires = "timeline"
     )]
     timeline_limit: u64,
@@ -42,13 +46,18 @@ impl TimelineArgs {
         self.timeline.is_some()
     }
 
-    /// Opens the file. A region that the window names is looked for as if it was asked for.
+    /// Opens the file. A region that the window names is looked for as if it was asked for. A
+    /// `page` has the hottest block's timeline, unless the options name another.
     ///
     /// # Errors
     /// Names the file, or what is missing.
-    pub(super) fn open(&self, analysis: &mut Analysis) -> anyhow::Result<Option<TimelinePlan>> {
+    pub(super) fn open(
+        &self,
+        analysis: &mut Analysis,
+        page: bool,
+    ) -> anyhow::Result<Option<TimelinePlan>> {
         let Some(path) = &self.timeline else {
-            return Ok(None);
+            return if page { for_page(analysis) } else { Ok(None) };
         };
         if !analysis.options.analyses.contains(&AnalysisKind::Pipeline) {
             anyhow::bail!("--timeline needs --analysis pipeline");
@@ -65,7 +74,11 @@ impl TimelineArgs {
                 analysis.regions.push(spec);
             }
         }
-        let file = File::create(path)
+        // A page reads it back.
+        let mut options = OpenOptions::new();
+        options.read(page).write(true).create(true).truncate(true);
+        let file = options
+            .open(path)
             .with_context(|| format!("cannot record the timeline to {}", path.display()))?;
         Ok(Some(TimelinePlan {
             file,
@@ -74,4 +87,29 @@ impl TimelineArgs {
             limit: self.timeline_limit,
         }))
     }
+}
+
+/// Records the hottest block's timeline for a page, if the analysis follows instructions.
+///
+/// # Errors
+/// When there is no place for a temporary file.
+pub(super) fn for_page(analysis: &Analysis) -> anyhow::Result<Option<TimelinePlan>> {
+    if !analysis.options.analyses.contains(&AnalysisKind::Pipeline) {
+        return Ok(None);
+    }
+    temporary(WindowSpec::hottest()).map(Some)
+}
+
+/// Records a window to a file that goes with the process.
+///
+/// # Errors
+/// When there is no place for a temporary file.
+pub(super) fn temporary(window: WindowSpec) -> anyhow::Result<TimelinePlan> {
+    let file = tempfile::tempfile().context("cannot make a temporary file for the timeline")?;
+    Ok(TimelinePlan {
+        file,
+        path: "temporary file".into(),
+        window,
+        limit: DEFAULT_LIMIT,
+    })
 }

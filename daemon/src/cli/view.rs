@@ -1,20 +1,26 @@
-//! `mcad view`: shows a JSON report or a recorded timeline in one of the formats.
+//! `mcad view`: shows a JSON report, a recorded timeline or a trace in one of the formats.
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use mcad_core::report::Report;
 use mcad_proto::trace::FILE_MAGIC;
 use mcad_viewers::timeline::read::Reader;
 use mcad_viewers::timeline::{MAGIC, chrome, konata, terminal};
 use mcad_viewers::{Style, View, views};
 
-use super::output::style_of;
-use super::report_file;
+use tempfile::NamedTempFile;
+
+use super::analysis::AnalysisArgs;
+use super::launch::{Launch, status, tell};
+use super::output::{page, style_of};
+use super::timeline::{for_page, temporary};
+use super::{replay, report_file};
 
 /// Formats of timelines besides `text`.
 const TIMELINE_FORMATS: [(&str, &str); 2] = [
@@ -30,10 +36,10 @@ const TIMELINE_FORMATS: [(&str, &str); 2] = [
 #[command(
     after_help = "A timeline is recorded with `mcad-run --timeline FILE` or `mcad replay TRACE \
                   --timeline FILE` and is shown as text, chrome or konata; a report as any of the \
-                  others."
+                  others. A trace is replayed with the default options and shown in every format."
 )]
 pub(super) struct Args {
-    /// JSON report or timeline; - reads stdin
+    /// JSON report, timeline or trace; - reads stdin
     file: PathBuf,
     /// How to show it
     #[arg(long, default_value = "text", value_parser = formats())]
@@ -41,6 +47,9 @@ pub(super) struct Args {
     /// Show only this thread of a timeline, as text or konata; the first one otherwise as text
     #[arg(long, value_name = "N")]
     thread: Option<u32>,
+    /// Timeline for the page of a report (--format html)
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
     /// Most cycles that the text of a timeline shows
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max_cycles: u64,
@@ -59,26 +68,47 @@ fn formats() -> PossibleValuesParser {
     PossibleValuesParser::new(reports.chain(timelines))
 }
 
-/// Shows a report or timeline.
+/// Shows a report, a timeline or a trace.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let name = args.file.display();
     let mut input = open(&args.file)?;
     let begin = input
         .fill_buf()
         .with_context(|| format!("cannot read {name}"))?;
+    if args.timeline.is_some() && args.format != "html" {
+        bail!("--timeline belongs to --format html; `mcad view TIMELINE` shows a timeline alone");
+    }
     if begin.starts_with(&FILE_MAGIC) {
-        bail!(
-            "{name} is a trace: `mcad replay {name}` analyses it (--json FILE keeps the report, \
-             --timeline FILE the cycles of every µop)"
-        );
+        return trace(args, input);
     }
     if begin.starts_with(MAGIC) {
-        return timeline(args, input);
+        let again = || match args.file.as_os_str() == "-" {
+            true => Ok(None),
+            false => open(&args.file).map(Some),
+        };
+        return timeline_of(args, input, &again);
     }
+    let report = report_file::read_from(input, &name.to_string())?;
+    show(args, &report, None)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a report; a page has the timeline that the options name, or `recorded`.
+fn show(args: &Args, report: &Report, recorded: Option<&File>) -> anyhow::Result<()> {
+    let name = args.file.display();
     if args.thread.is_some() {
         bail!("--thread is for timelines, and {name} is none");
     }
-    let report = report_file::read_from(input, &name.to_string())?;
+    if args.format == "html" {
+        let named = args.timeline.as_deref().map(|path| {
+            File::open(path).with_context(|| format!("cannot open {}", path.display()))
+        });
+        let named = named.transpose()?;
+        let page = page(report, named.as_ref().or(recorded))?;
+        return to_output(args, &mut |style, out| {
+            page.write(report, style, out).map_err(Into::into)
+        });
+    }
     let Some(view) = mcad_viewers::view(&args.format) else {
         bail!(
             "{name} is a report, and the format '{}' needs a timeline: record one with `mcad \
@@ -87,9 +117,55 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     };
     to_output(args, &mut |style, out| {
-        View::write(view, &report, style, out).map_err(Into::into)
-    })?;
-    Ok(ExitCode::SUCCESS)
+        View::write(view, report, style, out).map_err(Into::into)
+    })
+}
+
+/// Replays a trace with the default options and shows what comes of it.
+fn trace(args: &Args, mut input: impl Read) -> anyhow::Result<ExitCode> {
+    // The broker reads files, so what comes through a pipe is stored first.
+    let mut stored = None;
+    if args.file.as_os_str() == "-" {
+        let mut file =
+            NamedTempFile::new().context("cannot make a temporary file for the trace")?;
+        io::copy(&mut input, &mut file).context("cannot store the trace from stdin")?;
+        stored = Some(file);
+    }
+    let path = stored.as_ref().map_or(args.file.as_path(), |f| f.path());
+    let (mut source, _) = replay::open(path)?;
+    let analysis = AnalysisArgs::default().resolve()?;
+    let of_uops = TIMELINE_FORMATS
+        .iter()
+        .any(|(name, _)| *name == args.format);
+    let timeline = match args.format.as_str() {
+        "html" if args.timeline.is_none() => for_page(&analysis)?,
+        _ if of_uops => Some(temporary("all".parse()?)?),
+        _ => None,
+    };
+    let launch = Launch {
+        analysis: Some(analysis),
+        record: None,
+        timeline,
+        source_name: format!("replay {}", args.file.display()),
+        quiet: false,
+    };
+    let outcome = launch.run(&mut source, None);
+    let whole = tell(&outcome);
+    let recorded = outcome.timeline.as_ref().and_then(|t| t.as_ref().ok());
+    match (&outcome.report, recorded) {
+        (_, Some(mut file)) if of_uops => {
+            file.rewind().context("cannot read the timeline back")?;
+            let again = || {
+                let mut file = file.try_clone()?;
+                file.rewind()?;
+                Ok(Some(file))
+            };
+            timeline_of(args, file, &again)?;
+        }
+        (Some(report), recorded) => show(args, report, recorded)?,
+        (None, _) => bail!("the trace gives no report"),
+    }
+    Ok(status(&outcome, whole))
 }
 
 fn open(path: &Path) -> anyhow::Result<BufReader<Box<dyn Read>>> {
@@ -102,7 +178,12 @@ fn open(path: &Path) -> anyhow::Result<BufReader<Box<dyn Read>>> {
     Ok(BufReader::with_capacity(1 << 16, input))
 }
 
-fn timeline(args: &Args, input: impl Read) -> anyhow::Result<ExitCode> {
+/// Shows a timeline; `again` opens it from its beginning, if that can be done.
+fn timeline_of<R: Read>(
+    args: &Args,
+    input: impl Read,
+    again: &dyn Fn() -> anyhow::Result<Option<R>>,
+) -> anyhow::Result<ExitCode> {
     let name = args.file.display().to_string();
     let mut reader = Reader::new(input).with_context(|| name.clone())?;
     let mut left = Left::default();
@@ -114,7 +195,7 @@ fn timeline(args: &Args, input: impl Read) -> anyhow::Result<ExitCode> {
             "chrome" => {
                 chrome::write(&mut reader, out)?;
             }
-            "konata" => left = konata(args, &mut reader, out)?,
+            "konata" => left = konata(args, &mut reader, again, out)?,
             "text" => {
                 let drawn = terminal::write(&mut reader, style, args.thread, args.max_cycles, out)?;
                 left = Left::of(
@@ -139,18 +220,22 @@ fn timeline(args: &Args, input: impl Read) -> anyhow::Result<ExitCode> {
 
 /// All threads one after the other, or the one asked for. A stream can be read only once, so that
 /// of stdin there is only the first.
-fn konata(
+fn konata<R: Read>(
     args: &Args,
     reader: &mut Reader<impl Read>,
+    again: &dyn Fn() -> anyhow::Result<Option<R>>,
     out: &mut dyn Write,
 ) -> anyhow::Result<Left> {
     let mut log = konata::Log::new(out)?;
     let first = log.thread(reader, args.thread)?;
-    if args.thread.is_some() || args.file.as_os_str() == "-" {
+    if args.thread.is_some() {
         return Left::of(args, first.thread, first.records, first.others);
     }
-    for thread in first.others {
-        log.thread(&mut Reader::new(open(&args.file)?)?, Some(thread))?;
+    for thread in &first.others {
+        let Some(input) = again()? else {
+            return Left::of(args, first.thread, first.records, first.others);
+        };
+        log.thread(&mut Reader::new(input)?, Some(*thread))?;
     }
     Ok(Left::default())
 }

@@ -1,4 +1,5 @@
 // Sorts a table by the column whose head is pressed: figures by data-v, names by their text.
+"use strict";
 for (const table of document.querySelectorAll("table.sort")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
@@ -12,6 +13,7 @@ for (const table of document.querySelectorAll("table.sort")) {
       const down = before ? before === "ascending" : number;
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      table.classList.toggle("moved", !(column === 0 && !down));
       const key = (row) => {
         const cell = row.cells[column];
         return number ? Number(cell.dataset.v) : cell.textContent;
@@ -23,3 +25,10 @@ for (const table of document.querySelectorAll("table.sort")) {
     });
   });
 }
+// A link to a folded block opens it.
+const unfold = () => {
+  const target = document.getElementById(location.hash.slice(1));
+  if (target instanceof HTMLDetailsElement) target.open = true;
+};
+window.addEventListener("hashchange", unfold);
+unfold();

@@ -22,8 +22,8 @@ const SECTION: u64 = 24;
 const NUMBER: usize = 9;
 const TEXT: usize = 34;
 
-/// Glyphs with their meaning, in the order of the legend.
-const LEGEND: [(char, &str); 8] = [
+/// What a µop can be doing in a cycle: glyph and meaning, in the order of its life.
+pub(crate) const STATES: [(char, &str); 8] = [
     ('.', "waiting for the front end"),
     ('#', "in the queue: issue width or a full buffer behind it"),
     (
@@ -64,7 +64,7 @@ pub fn write<R: Read>(
     let header = timeline.header();
     let title = format!("{} ({}), {}", header.cpu, header.name, header.window);
     writeln!(out, "{}", style.paint(Paint::Heading, escape(&title)))?;
-    for (glyph, meaning) in LEGEND {
+    for (glyph, meaning) in STATES {
         writeln!(out, "  {glyph}  {meaning}")?;
     }
     writeln!(out, "  >  goes on beyond the right edge")?;
@@ -162,36 +162,52 @@ fn pad(width: usize, line: &mut Vec<u8>) {
     line.extend(std::iter::repeat_n(b' ', width));
 }
 
-/// The cycles of a µop from `base` on, each as what it does then.
-fn row(uop: &Uop, before: Option<u64>, base: u64, columns: u64, line: &mut Vec<u8>) {
-    let first = before.map_or(uop.delivered, |before| (before + 1).min(uop.delivered));
+/// The cycle from which a µop is drawn: it waits for the front end from the delivery of the one
+/// `before` on.
+pub(crate) fn first_cycle(uop: &Uop, before: Option<u64>) -> u64 {
+    before.map_or(uop.delivered, |before| (before + 1).min(uop.delivered))
+}
+
+/// What a µop drawn from `first` does: each glyph with the cycle that it ends before. First it is
+/// not there; then come the [`STATES`] in their order.
+fn runs(uop: &Uop, first: u64) -> [(u8, u64); STATES.len() + 1] {
     // What needs no port neither waits nor executes once it is issued.
     let [ready, dispatched, executed] = if uop.port == NO_PORT {
         [uop.issued; 3]
     } else {
         [uop.ready, uop.dispatched, uop.executed]
     };
-    // Each glyph with the cycle that it ends before.
-    let runs = [
-        (b' ', first),
-        (b'.', uop.delivered),
-        (b'#', uop.issued),
-        (b'=', ready),
-        (b'p', dispatched),
-        (b'e', executed.saturating_sub(1)),
-        (b'E', executed),
+    // The last cycle is retirement, whatever a µop still seems to do then.
+    let until = |end: u64| end.min(uop.retired);
+    [
+        (b' ', until(first)),
+        (b'.', until(uop.delivered)),
+        (b'#', until(uop.issued)),
+        (b'=', until(ready)),
+        (b'p', until(dispatched)),
+        (b'e', until(executed.saturating_sub(1))),
+        (b'E', until(executed)),
         (b'-', uop.retired),
         (b'R', uop.retired.saturating_add(1)),
-    ];
+    ]
+}
+
+/// Cycles that a µop drawn from `first` is in each of the [`STATES`].
+pub(crate) fn cycles(uop: &Uop, first: u64) -> [u64; STATES.len()] {
+    let mut cycles = [0; STATES.len()];
+    let mut at = first;
+    for (cycles, (_, end)) in cycles.iter_mut().zip(runs(uop, first).into_iter().skip(1)) {
+        *cycles = end.saturating_sub(at);
+        at = at.max(end);
+    }
+    cycles
+}
+
+/// The cycles of a µop from `base` on, each as what it does then.
+fn row(uop: &Uop, before: Option<u64>, base: u64, columns: u64, line: &mut Vec<u8>) {
     let edge = base.saturating_add(columns);
     let mut at = base;
-    for (glyph, end) in runs {
-        // The last cycle is retirement, whatever a µop still seems to do then.
-        let end = if glyph == b'R' {
-            end
-        } else {
-            end.min(uop.retired)
-        };
+    for (glyph, end) in runs(uop, first_cycle(uop, before)) {
         let cycles = end.min(edge).saturating_sub(at);
         line.extend(std::iter::repeat_n(glyph, cycles as usize));
         at += cycles;
@@ -199,5 +215,51 @@ fn row(uop: &Uop, before: Option<u64>, base: u64, columns: u64, line: &mut Vec<u
     if uop.retired >= edge {
         line.pop();
         line.push(b'>');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_are_counted_as_they_are_drawn() {
+        let waiting = Uop {
+            port: 3,
+            delivered: 5,
+            issued: 9,
+            ready: 12,
+            dispatched: 13,
+            executed: 17,
+            retired: 20,
+            ..Uop::default()
+        };
+        let quick = Uop {
+            delivered: 5,
+            issued: 6,
+            ready: 6,
+            dispatched: 6,
+            executed: 7,
+            retired: 8,
+            ..waiting
+        };
+        let without = Uop {
+            port: NO_PORT,
+            ..waiting
+        };
+        for uop in [waiting, quick, without] {
+            for before in [None, Some(2), Some(5)] {
+                let first = first_cycle(&uop, before);
+                let mut drawn = Vec::new();
+                row(&uop, before, first, 100, &mut drawn);
+                let drawn = String::from_utf8(drawn).unwrap();
+                let counted = cycles(&uop, first);
+                assert_eq!(counted.iter().sum::<u64>(), uop.retired + 1 - first);
+                for ((state, _), cycles) in STATES.iter().zip(counted) {
+                    let cells = drawn.matches(*state).count();
+                    assert_eq!(cells as u64, cycles, "{state} in {drawn:?}");
+                }
+            }
+        }
     }
 }

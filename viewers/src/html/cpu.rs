@@ -1,0 +1,212 @@
+//! What one CPU model says: where slots went, ports, functions, regions.
+
+use std::io::{self, Write};
+
+use mcad_core::report::{CpuReport, Report, TopDown};
+
+use super::table::{Table, figure, name};
+use super::{blocks, lines};
+use crate::escape::html as esc;
+use crate::layout::{grouped, percent};
+
+/// Rows of the function table: keeps the file of a large program to a few MiB.
+const FUNCTIONS: usize = 1000;
+
+/// The figures of every CPU at a glance, and a table to compare several.
+pub(super) fn cards(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<div class=\"cards\">")?;
+    for (number, cpu) in report.cpus.iter().enumerate() {
+        writeln!(
+            out,
+            "<a class=\"card\" href=\"#cpu{number}\"><span class=\"cpu\">{} <small>{}</small></span>\
+             <span class=\"big\">{}<small>cycles</small></span>\
+             <span class=\"pair\"><b>{:.2}</b> instructions per cycle</span>",
+            esc(&cpu.cpu),
+            esc(&cpu.analysis),
+            grouped(cpu.cycles),
+            cpu.ipc,
+        )?;
+        slots(&cpu.topdown, out)?;
+        writeln!(out, "</a>")?;
+    }
+    writeln!(out, "</div>")?;
+    if report.cpus.len() < 2 {
+        return Ok(());
+    }
+    let heads = [
+        name("CPU"),
+        name("model"),
+        name("analysis"),
+        figure("cycles"),
+        figure("IPC"),
+        figure("instructions"),
+        figure("µops"),
+    ];
+    let mut table = Table::begin(out, "", &heads)?;
+    for cpu in &report.cpus {
+        table.text(&cpu.cpu);
+        table.text(&cpu.name);
+        table.text(&cpu.analysis);
+        table.count(cpu.cycles);
+        table.figure(cpu.ipc, &format!("{:.3}", cpu.ipc));
+        table.count(cpu.instructions);
+        table.count(cpu.uops);
+        table.end_row()?;
+    }
+    table.end()
+}
+
+/// Everything about one CPU.
+pub(super) fn section(
+    report: &Report,
+    number: usize,
+    cpu: &CpuReport,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "<section id=\"cpu{number}\"><h2>{} <small>{}, {} analysis</small></h2>",
+        esc(&cpu.name),
+        esc(&cpu.cpu),
+        esc(&cpu.analysis)
+    )?;
+    writeln!(out, "<div class=\"columns\">")?;
+    topdown(&cpu.topdown, out)?;
+    ports(cpu, out)?;
+    writeln!(out, "</div>")?;
+    functions(number, cpu, out)?;
+    lines::section(report, number, cpu, out)?;
+    blocks::section(report, number, cpu, out)?;
+    regions(number, cpu, out)?;
+    writeln!(out, "</section>")
+}
+
+/// Kinds of issue slots: class, name, slots.
+fn kinds(t: &TopDown) -> [(&'static str, &'static str, u64); 5] {
+    [
+        ("ret", "retiring", t.retiring),
+        ("fe", "front end", t.frontend),
+        ("mem", "memory", t.backend_memory),
+        ("core", "ports and dependencies", t.backend_core),
+        ("oth", "other", t.other),
+    ]
+}
+
+/// The bar of issue slots.
+fn slots(t: &TopDown, out: &mut dyn Write) -> io::Result<()> {
+    if t.slots == 0 {
+        return Ok(());
+    }
+    write!(
+        out,
+        "<svg class=\"bar\" viewBox=\"0 0 100 1\" preserveAspectRatio=\"none\" role=\"img\" \
+         aria-label=\"Issue slots\">"
+    )?;
+    let mut x = 0.0;
+    for (class, name, slots) in kinds(t) {
+        let width = slots as f64 * 100.0 / t.slots as f64;
+        let share = percent(slots, t.slots);
+        write!(
+            out,
+            "<rect class=\"{class}\" x=\"{x:.3}\" width=\"{width:.3}\" height=\"1\">\
+             <title>{name}: {share}</title></rect>"
+        )?;
+        x += width;
+    }
+    writeln!(out, "</svg>")
+}
+
+fn topdown(t: &TopDown, out: &mut dyn Write) -> io::Result<()> {
+    if t.slots == 0 {
+        return Ok(());
+    }
+    writeln!(out, "<div><h3>Where issue slots went</h3>")?;
+    slots(t, out)?;
+    writeln!(out, "<ul class=\"legend\">")?;
+    for (class, name, slots) in kinds(t) {
+        let share = percent(slots, t.slots);
+        writeln!(
+            out,
+            "<li><i class=\"{class}\"></i><span>{name}</span> <b>{share}</b></li>"
+        )?;
+    }
+    writeln!(out, "</ul></div>")
+}
+
+fn ports(cpu: &CpuReport, out: &mut dyn Write) -> io::Result<()> {
+    if cpu.ports.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<div><h3>Port pressure</h3>")?;
+    let busy = figure("busy").titled("share of cycles in which the port begins a µop");
+    let mut table = Table::begin(out, "ports", &[name("port"), figure("µops"), busy])?;
+    for port in &cpu.ports {
+        table.text(&port.port);
+        table.count(port.uops);
+        table.share(port.uops, cpu.cycles, cpu.cycles);
+        table.end_row()?;
+    }
+    table.end()?;
+    writeln!(out, "</div>")
+}
+
+fn functions(number: usize, cpu: &CpuReport, out: &mut dyn Write) -> io::Result<()> {
+    let Some(hottest) = cpu.functions.first() else {
+        return Ok(());
+    };
+    writeln!(out, "<h3 id=\"cpu{number}-functions\">Functions</h3>")?;
+    let heads = [
+        name("function"),
+        name("module"),
+        figure("share"),
+        figure("cycles"),
+        figure("instructions"),
+        figure("IPC"),
+    ];
+    let mut table = Table::begin(out, "", &heads)?;
+    for f in cpu.functions.iter().take(FUNCTIONS) {
+        table.text(&f.name);
+        table.text(&f.module);
+        table.share(f.cycles, cpu.cycles, hottest.cycles);
+        table.count(f.cycles);
+        table.count(f.instructions);
+        let ipc = f.instructions as f64 / f.cycles.max(1) as f64;
+        table.figure(ipc, &format!("{ipc:.2}"));
+        table.end_row()?;
+    }
+    table.end()?;
+    let hidden = cpu.functions.get(FUNCTIONS..).unwrap_or(&[]);
+    if !hidden.is_empty() {
+        let cycles: u64 = hidden.iter().fold(0, |sum, f| sum.saturating_add(f.cycles));
+        writeln!(
+            out,
+            "<p class=\"dim\">{} more functions with {} of the cycles are in the JSON report.</p>",
+            grouped(hidden.len() as u64),
+            percent(cycles, cpu.cycles)
+        )?;
+    }
+    Ok(())
+}
+
+fn regions(number: usize, cpu: &CpuReport, out: &mut dyn Write) -> io::Result<()> {
+    if cpu.regions.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "<h3 id=\"cpu{number}-regions\">Regions, cycles per occurrence</h3>"
+    )?;
+    let figures = ["count", "min", "median", "max", "cycles", "instructions"];
+    let heads: Vec<_> = std::iter::once(name("region"))
+        .chain(figures.map(figure))
+        .collect();
+    let mut table = Table::begin(out, "", &heads)?;
+    for r in &cpu.regions {
+        table.text(&r.name);
+        for count in [r.count, r.min, r.median, r.max, r.cycles, r.instructions] {
+            table.count(count);
+        }
+        table.end_row()?;
+    }
+    table.end()
+}

@@ -1,0 +1,87 @@
+//! Hot source lines, and the text of lines as far as the report has it.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use mcad_core::report::{CpuReport, Report};
+
+use super::table::{Table, figure, name};
+use crate::escape::html as esc;
+use crate::layout::{grouped, percent};
+
+/// Rows of the table.
+const LINES: usize = 300;
+
+/// Texts of source lines.
+pub(super) struct Sources<'r> {
+    files: HashMap<&'r str, &'r std::collections::BTreeMap<u32, String>>,
+}
+
+impl<'r> Sources<'r> {
+    pub(super) fn of(report: &'r Report) -> Self {
+        let files = report.run.sources.iter();
+        Self {
+            files: files.map(|f| (f.path.as_str(), &f.lines)).collect(),
+        }
+    }
+
+    /// The text of `file:line`.
+    pub(super) fn text(&self, line: &str) -> Option<&'r str> {
+        let (path, number) = line.rsplit_once(':')?;
+        let lines = self.files.get(path)?;
+        lines.get(&number.parse().ok()?).map(String::as_str)
+    }
+}
+
+/// `file.c:12` of a whole path.
+pub(super) fn short(line: &str) -> &str {
+    line.rsplit_once('/').map_or(line, |(_, short)| short)
+}
+
+/// The table of hot lines.
+pub(super) fn section(
+    report: &Report,
+    number: usize,
+    cpu: &CpuReport,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let Some(hottest) = cpu.lines.first() else {
+        return Ok(());
+    };
+    let sources = Sources::of(report);
+    writeln!(out, "<h3 id=\"cpu{number}-lines\">Source lines</h3>")?;
+    let heads = [
+        name("line"),
+        name("source"),
+        name("function"),
+        figure("share"),
+        figure("cycles"),
+    ];
+    let mut table = Table::begin(out, "", &heads)?;
+    for line in cpu.lines.iter().take(LINES) {
+        let place = &line.line;
+        let cell = format!(
+            "<span title=\"{}\">{}</span>",
+            esc(place),
+            esc(short(place))
+        );
+        table.html("place", &cell);
+        table.html("code", &esc(sources.text(place).unwrap_or("").trim_start()));
+        table.text(&line.function);
+        table.share(line.cycles, cpu.cycles, hottest.cycles);
+        table.count(line.cycles);
+        table.end_row()?;
+    }
+    table.end()?;
+    let hidden = cpu.lines.get(LINES..).unwrap_or(&[]);
+    if !hidden.is_empty() {
+        let cycles: u64 = hidden.iter().fold(0, |sum, l| sum.saturating_add(l.cycles));
+        writeln!(
+            out,
+            "<p class=\"dim\">{} more lines with {} of the cycles are in the JSON report.</p>",
+            grouped(hidden.len() as u64),
+            percent(cycles, cpu.cycles)
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! The timeline in the page: an excerpt of a recorded file as JSON, drawn by `timeline.js`.
+
+use std::io::{self, Read, Write};
+
+use mcad_core::report::Report;
+use serde::Serialize;
+
+use crate::escape::{escape, html as esc};
+use crate::layout::{grouped, percent};
+use crate::timeline::read::Reader;
+use crate::timeline::{Code, Instruction, Kind, NO_PORT, TimelineError, Uop, terminal};
+
+/// Most µops: some 40 bytes each in the page.
+const MAX_UOPS: usize = 20_000;
+
+/// A µop in the page: number of its instruction, place in the codes, kind, port, and cycles, the
+/// first one from the excerpt's first and each other from the one before.
+type Row = (u64, u32, u8, i8, [u64; 6]);
+
+/// The part of a recorded timeline that a page shows: the first µops of one thread.
+#[derive(Debug)]
+pub struct Excerpt {
+    data: Data,
+    /// Short name of the CPU.
+    cpu: String,
+    window: String,
+    thread: u32,
+    first_cycle: u64,
+    /// Instructions that the file has and the excerpt has not.
+    left_out: u64,
+    /// µop-cycles in each of the states of the legend.
+    states: [u64; terminal::STATES.len()],
+}
+
+/// What the script gets.
+#[derive(Debug, Default, Serialize)]
+struct Data {
+    /// First cycle.
+    base: u64,
+    /// Glyph and meaning of each state.
+    states: Vec<(char, &'static str)>,
+    /// Address, text, function, whether it is of the hottest block.
+    codes: Vec<(String, String, String, bool)>,
+    rows: Vec<Row>,
+}
+
+impl Excerpt {
+    /// Reads a timeline for the page of this report.
+    ///
+    /// # Errors
+    /// [`TimelineError`] when the file is damaged or belongs to another run.
+    pub fn read<R: Read>(reader: &mut Reader<R>, report: &Report) -> Result<Self, TimelineError> {
+        let header = reader.header().clone();
+        let of_model = |c: &&mcad_core::report::CpuReport| c.cpu == header.cpu;
+        let pipeline = report.cpus.iter().filter(|c| c.analysis == "pipeline");
+        let cpu = pipeline.clone().find(of_model);
+        let hottest = cpu.and_then(|cpu| cpu.blocks.first());
+        let hot: Vec<&str> = hottest.map_or_else(Vec::new, |block| {
+            block.listing.iter().map(|i| i.address.as_str()).collect()
+        });
+        let mut excerpt = Self {
+            data: Data {
+                states: terminal::STATES.to_vec(),
+                ..Data::default()
+            },
+            cpu: header.cpu.clone(),
+            window: header.window.clone(),
+            thread: 0,
+            first_cycle: 0,
+            left_out: 0,
+            states: [0; terminal::STATES.len()],
+        };
+        let mut numbers = std::collections::HashMap::new();
+        let mut before = None;
+        let mut i = Instruction::default();
+        while reader.next(&mut i)? {
+            if excerpt.data.rows.is_empty() {
+                excerpt.thread = i.thread;
+                excerpt.first_cycle = i.begin();
+                excerpt.data.base = i.begin();
+            }
+            let full = excerpt.data.rows.len() + i.uops.len() > MAX_UOPS;
+            if i.thread != excerpt.thread || excerpt.left_out > 0 || full {
+                excerpt.left_out += 1;
+                continue;
+            }
+            let codes = &mut excerpt.data.codes;
+            let code = *numbers.entry(i.code).or_insert_with(|| {
+                codes.push(shown(reader.code(i.code), &hot));
+                codes.len() as u32 - 1
+            });
+            for (n, uop) in i.uops.iter().enumerate() {
+                let first = terminal::first_cycle(uop, before);
+                before = Some(uop.delivered);
+                for (sum, cycles) in excerpt.states.iter_mut().zip(terminal::cycles(uop, first)) {
+                    *sum += cycles;
+                }
+                excerpt
+                    .data
+                    .rows
+                    .push(row(&i, n, uop, code, excerpt.first_cycle));
+            }
+        }
+        let cycles = reader.end().map_or(0, |end| end.cycles);
+        match cpu {
+            Some(cpu) if cpu.cycles == cycles => Ok(excerpt),
+            Some(cpu) => Err(TimelineError::OtherRun {
+                cycles,
+                report: cpu.cycles,
+            }),
+            None => Err(TimelineError::OtherCpu(escape(&header.cpu).into_owned())),
+        }
+    }
+
+    pub(super) fn section(&self, out: &mut dyn Write) -> io::Result<()> {
+        let title = match self.window.as_str() {
+            window if window.starts_with("hottest") => "around the hottest block".to_owned(),
+            window => esc(window),
+        };
+        writeln!(
+            out,
+            "<section id=\"timeline\"><h2>Timeline <small>{title}, on {}</small></h2>",
+            esc(&self.cpu)
+        )?;
+        let total: u64 = self.states.iter().sum();
+        writeln!(out, "<ul class=\"legend states\">")?;
+        for (number, ((glyph, meaning), cycles)) in
+            terminal::STATES.iter().zip(self.states).enumerate()
+        {
+            writeln!(
+                out,
+                "<li><i class=\"s{number}\">{}</i><span>{meaning}</span> <b>{}</b></li>",
+                esc(&glyph.to_string()),
+                percent(cycles, total)
+            )?;
+        }
+        writeln!(
+            out,
+            "</ul>\n<div class=\"timeline\" data-ready=\"false\"><div class=\"bar-of-tools\">\
+             <button type=\"button\" data-do=\"in\" aria-label=\"Zoom in\">+</button>\
+             <button type=\"button\" data-do=\"out\" aria-label=\"Zoom out\">−</button>\
+             <button type=\"button\" data-do=\"fit\">Whole</button>\
+             <button type=\"button\" data-do=\"hot\">Middle</button>\
+             <output></output></div>\
+             <canvas class=\"map\" height=\"56\" aria-hidden=\"true\"></canvas>\
+             <canvas class=\"chart\" tabindex=\"0\" role=\"img\" aria-label=\"Pipeline timeline: a \
+             row per µop, a column per cycle. Arrow keys move, plus and minus zoom, 0 shows \
+             everything.\"></canvas><div class=\"tip\" role=\"tooltip\" hidden></div></div>\n\
+             <p class=\"dim\">A row is a µop, a column a cycle; shares are of the µops' cycles. \
+             Drag to move; wheel (after a click, or with Ctrl), pinch, double click or + and − to \
+             zoom; drag along the cycle numbers to zoom into them; arrow keys follow the \
+             program, 0 shows everything.{}</p>\n<noscript><p class=\"warn\">The timeline needs \
+             scripts.</p></noscript>",
+            if self.left_out > 0 {
+                format!(
+                    " {} more instructions of the recorded window are not in this page: `mcad \
+                     view` shows the whole file.",
+                    grouped(self.left_out)
+                )
+            } else {
+                String::new()
+            }
+        )?;
+        let json = serde_json::to_string(&self.data)?;
+        writeln!(
+            out,
+            "<script type=\"application/json\" id=\"timeline-data\">{}</script></section>",
+            embedded(&json)
+        )
+    }
+}
+
+/// JSON that may stand in a script element: no `<` ends or opens anything.
+fn embedded(json: &str) -> String {
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+}
+
+fn shown(code: Option<&Code>, hot: &[&str]) -> (String, String, String, bool) {
+    let Some(code) = code else {
+        return Default::default();
+    };
+    let address = format!("{:#x}", code.address);
+    let is_hot = hot.contains(&address.as_str());
+    let text = escape(&code.text).into_owned();
+    (address, text, escape(&code.function).into_owned(), is_hot)
+}
+
+/// µop `n` of an instruction.
+fn row(i: &Instruction, n: usize, uop: &Uop, code: u32, base: u64) -> Row {
+    let kind = match uop.kind {
+        Kind::StackSync => 2,
+        Kind::Merge => 3,
+        Kind::Own if n != i.first_own() => 1,
+        Kind::Own if i.pair => 4,
+        Kind::Own => 0,
+    };
+    let port = if uop.port == NO_PORT {
+        -1
+    } else {
+        uop.port as i8
+    };
+    let stamps = [
+        uop.delivered,
+        uop.issued,
+        uop.ready,
+        uop.dispatched,
+        uop.executed,
+        uop.retired,
+    ];
+    let mut before = base;
+    let steps = stamps.map(|stamp| {
+        let step = stamp.saturating_sub(before);
+        before = stamp.max(before);
+        step
+    });
+    (i.number, code, kind, port, steps)
+}
