@@ -2,6 +2,7 @@
 //! one file per section.
 
 mod exports;
+mod page;
 mod perfetto;
 
 use std::fs;
@@ -20,6 +21,9 @@ pub struct Args {
     /// Only these sections (repeatable)
     #[arg(long, value_name = "SECTION")]
     only: Vec<Section>,
+    /// Video that ffmpeg decodes for the page; without it a test picture of two seconds is made
+    #[arg(long, value_name = "FILE")]
+    clip: Option<PathBuf>,
 }
 
 /// A part of the evaluation.
@@ -27,11 +31,13 @@ pub struct Args {
 enum Section {
     /// Speed and memory of recording and exporting timelines
     Exports,
+    /// The HTML page of an ffmpeg run in Chromium
+    Page,
     /// Chrome traces in Perfetto's trace processor
     Perfetto,
 }
 
-const ALL: [Section; 2] = [Section::Exports, Section::Perfetto];
+const ALL: [Section; 3] = [Section::Exports, Section::Page, Section::Perfetto];
 
 /// Where programs and files are.
 struct Place {
@@ -58,6 +64,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         if args.only.is_empty() || args.only.contains(&section) {
             figures.extend(match section {
                 Section::Exports => exports::measure(&place)?,
+                Section::Page => page::measure(&place, args.clip.as_deref())?,
                 Section::Perfetto => perfetto::measure(&place)?,
             });
         }
