@@ -366,6 +366,7 @@ fn hostile() -> impl Strategy<Value = Version> {
                     instructions: 1,
                     cycles,
                     code: Vec::new(),
+                    listing: Vec::new(),
                     bound: None,
                 });
             }
