@@ -157,6 +157,7 @@ pub(crate) fn report() -> Report {
                 path: "/src/deflate.c".into(),
                 lines: [(42, "    sum += *p++;".into())].into(),
             }],
+            measured: None,
         },
     }
 }

@@ -1,10 +1,12 @@
 //! The terminal summary: how many cycles, where they went, and what the figures rest on.
 //!
-//! Sections in order: header, totals per CPU side by side, issue slots, ports, functions, blocks,
+//! Sections in order: header, totals per CPU side by side, what was
+//! measured, issue slots, ports, functions, blocks,
 //! regions, unknown instructions, notes. Sections without content are left out. Everything that
 //! comes from the traced program is escaped.
 
 pub(crate) mod hot;
+mod measured;
 mod slots;
 
 use std::io::{self, Write};
@@ -42,6 +44,7 @@ impl View for Text {
 fn summary(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     header(report, style, out)?;
     totals(report, style, out)?;
+    measured::measured(report, style, out)?;
     slots::topdown(report, style, out)?;
     slots::ports(report, style, out)?;
     hot::functions(report, style, out)?;

@@ -7,6 +7,7 @@
 pub mod diff;
 pub mod profile;
 mod program;
+pub mod programs;
 mod straight;
 pub mod views;
 mod wheel;

@@ -35,6 +35,8 @@ enum Command {
     EvalViews(eval::views::Args),
     /// Measure what is promised of `mcad profile block` and print it beside the limits
     EvalProfile(eval::profile::Args),
+    /// Measure what is promised of measured programs and print it beside the limits
+    EvalPrograms(eval::programs::Args),
     /// Make the embedded instruction tables from published rows
     Tables(tables::Args),
     /// Say which instructions of blocks and programs the tables lack
@@ -53,6 +55,7 @@ fn main() -> Result<ExitCode> {
         Command::EvalDiff(args) => return eval::diff::run(&args),
         Command::EvalViews(args) => return eval::views::run(&args),
         Command::EvalProfile(args) => return eval::profile::run(&args),
+        Command::EvalPrograms(args) => return eval::programs::run(&args),
         Command::Tables(args) => tables::run(&args)?,
         Command::TablesCoverage(args) => tables::coverage::run(&args)?,
         Command::TablesFind(args) => tables::lookup::run(&args)?,

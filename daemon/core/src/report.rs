@@ -355,4 +355,32 @@ pub struct RunInfo {
     /// them when the report was made; what could not be read is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceFile>,
+    /// What the program took on a CPU at hand, when that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+}
+
+/// A program run by itself, without emulator, on a CPU at hand. User cycles; kernel time excluded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The CPU as it calls itself.
+    pub host: String,
+    /// Short name of the model of that CPU; none when it is not modelled.
+    pub model: Option<String>,
+    /// Where cycles come from.
+    pub source: String,
+    /// Runs that count.
+    pub runs: u64,
+    /// Runs that were rejected: the clock drifted, or they are far from all others.
+    pub rejected: u64,
+    /// Median of the cycles.
+    pub cycles: u64,
+    /// Lower quartile.
+    pub low: u64,
+    /// Upper quartile.
+    pub high: u64,
+    /// Fewest.
+    pub min: u64,
+    /// Core clock in megahertz.
+    pub core_mhz: f64,
 }

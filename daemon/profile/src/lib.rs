@@ -2,7 +2,8 @@
 //!
 //! `clock` says how long a core cycle is, with or without performance counters. `screen` decides
 //! what code may run, `cell` is the process in which it runs, `program` the code that is generated
-//! around it, and `block` the method. x86-64 Linux only. docs/PROFILE.md has the whole of it.
+//! around it, and `block` the method. `command` has the cycles of whole commands, `host` which CPU
+//! it is. x86-64 Linux only. docs/PROFILE.md has the whole of it.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -10,6 +11,8 @@ mod accesses;
 pub mod block;
 pub mod cell;
 pub mod clock;
+pub mod command;
+pub mod host;
 pub mod init;
 mod program;
 pub mod reject;

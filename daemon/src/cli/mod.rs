@@ -15,6 +15,7 @@ pub mod exit;
 mod input;
 mod launch;
 mod man;
+mod measure;
 mod output;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod profile;

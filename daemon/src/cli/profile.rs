@@ -2,10 +2,13 @@
 
 mod block;
 mod clock;
+mod program;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
+
+pub(super) use program::watched;
 
 /// Options of `mcad profile`.
 #[derive(Debug, clap::Args)]
@@ -20,6 +23,8 @@ enum Command {
     Block(block::Args),
     /// Say how cycles are measured on this CPU, and how steady its clock is
     Clock(clock::Args),
+    /// Measure the user cycles of a whole command over repeated runs
+    Program(program::Args),
 }
 
 /// Runs the subcommand.
@@ -27,5 +32,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Block(args) => block::run(args),
         Command::Clock(args) => clock::run(args),
+        Command::Program(args) => program::run(args),
     }
 }

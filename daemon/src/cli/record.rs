@@ -31,7 +31,8 @@ pub(super) fn run(args: &Args) -> ExitCode {
         source_name: "qemu".to_owned(),
         quiet: true,
     };
-    match trace(&args.trace, launch, !args.no_memory, &OutputArgs::default()) {
+    let output = OutputArgs::default();
+    match trace(&args.trace, launch, !args.no_memory, None, &output) {
         Ok(status) => exit_code(status),
         Err(error) => {
             super::tell(&error);

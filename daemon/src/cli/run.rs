@@ -13,6 +13,7 @@ use mcad_proto::event::EndReason;
 use super::analysis::AnalysisArgs;
 use super::exit::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE, exit_code, of_child};
 use super::launch::{Launch, open_recorder, settle, watched};
+use super::measure::{self, Measure};
 use super::output::OutputArgs;
 use super::timeline::TimelineArgs;
 use super::token::TokenArgs;
@@ -43,6 +44,12 @@ pub struct Args {
     daemon: Option<Address>,
     #[command(flatten)]
     token: TokenArgs,
+    /// Measure, too: run the program again without QEMU, RUNS times (with all that it does), and
+    /// put its cycles beside the predictions
+    #[arg(long, value_name = "RUNS", num_args = 0..=1, require_equals = true,
+          default_missing_value = measure::RUNS,
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    measure: Option<u32>,
 }
 
 /// What to run, and with which emulator.
@@ -100,13 +107,17 @@ pub(super) fn run(args: &Args) -> ExitCode {
 
 fn traced(args: &Args) -> anyhow::Result<u8> {
     args.output.check()?;
+    let measure = match args.measure {
+        Some(runs) => Some(Measure::new(runs, &args.trace.command, args.output.quiet)?),
+        None => None,
+    };
     if let Some(address) = &args.daemon {
         if args.timeline.given() {
             bail!(
                 "a timeline is recorded where the analysis runs: --timeline needs it here, without --daemon"
             );
         }
-        return forwarded(args, address);
+        return forwarded(args, address, measure.as_ref());
     }
     let mut analysis = args.analysis.resolve()?;
     let timeline = args.timeline.open(&mut analysis, args.output.page())?;
@@ -120,6 +131,7 @@ fn traced(args: &Args) -> anyhow::Result<u8> {
             quiet: args.output.quiet,
         },
         args.analysis.memory(),
+        measure.as_ref(),
         &args.output,
     )
 }
@@ -129,6 +141,7 @@ pub(super) fn trace(
     program: &TraceArgs,
     launch: Launch<'_>,
     memory: bool,
+    measure: Option<&Measure>,
     output: &OutputArgs,
 ) -> anyhow::Result<u8> {
     if let Err((status, error)) = program.check_program() {
@@ -137,9 +150,35 @@ pub(super) fn trace(
     }
     let recorder = launch.recorder()?;
     let mut source = program.open(memory)?;
-    let outcome = launch.run(&mut source, recorder);
+    let mut outcome = launch.run(&mut source, recorder);
+    let added = match &mut outcome.report {
+        Some(report) => add_measured(measure, &outcome.end, report),
+        None => true,
+    };
     let whole = settle(&outcome, output);
-    ending(&outcome.end, whole)
+    ending(&outcome.end, whole && added)
+}
+
+/// Measures, if that is asked for, and adds it to the report; `false` when it did not work.
+fn add_measured(measure: Option<&Measure>, end: &EndReason, report: &mut Report) -> bool {
+    let Some(measure) = measure else {
+        return true;
+    };
+    if of_child(end) != 0 {
+        // Its status says so, too.
+        eprintln!("mcad: the program did not succeed, so it is not measured");
+        return true;
+    }
+    match measure.run() {
+        Ok(measured) => {
+            report.run.measured = Some(measured);
+            true
+        }
+        Err(error) => {
+            super::tell(&error);
+            false
+        }
+    }
 }
 
 /// Runs one command and gives its report, as `mcad-run` would write it.
@@ -185,7 +224,7 @@ fn ending(end: &EndReason, whole: bool) -> anyhow::Result<u8> {
 }
 
 /// The program runs here, the analysis elsewhere.
-fn forwarded(args: &Args, address: &Address) -> anyhow::Result<u8> {
+fn forwarded(args: &Args, address: &Address, measure: Option<&Measure>) -> anyhow::Result<u8> {
     if let Err((status, error)) = args.trace.check_program() {
         super::tell(&error);
         return Ok(status);
@@ -207,7 +246,11 @@ fn forwarded(args: &Args, address: &Address) -> anyhow::Result<u8> {
         whole = false;
     }
     let report = forwarded.report.map_err(anyhow::Error::from);
-    if let Err(error) = report.and_then(|report| args.output.write(&report, None)) {
+    let write = |mut report: Report| {
+        whole &= add_measured(measure, &forwarded.end, &mut report);
+        args.output.write(&report, None)
+    };
+    if let Err(error) = report.and_then(write) {
         super::tell(&error);
         whole = false;
     }

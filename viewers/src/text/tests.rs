@@ -1,6 +1,6 @@
 //! Golden summaries of a report made by hand.
 
-use mcad_core::report::Report;
+use mcad_core::report::{Measured, Report};
 
 use crate::sample::report;
 use crate::{Style, view, views};
@@ -14,6 +14,34 @@ fn render(report: &Report, name: &str, style: Style) -> String {
 #[test]
 fn summary_of_two_cpus() {
     insta::assert_snapshot!(render(&report(), "text", Style::plain()));
+}
+
+#[test]
+fn predictions_beside_a_measurement() {
+    let with = |model: Option<&str>, cpus: usize| {
+        let mut report = report();
+        report.cpus.truncate(cpus);
+        report.run.measured = Some(Measured {
+            host: "Some\u{1b}[2J CPU".into(),
+            model: model.map(str::to_owned),
+            source: "performance counter".into(),
+            runs: 10,
+            rejected: 1,
+            cycles: 1_250_000,
+            low: 1_240_000,
+            high: 1_265_000,
+            min: 1_230_000,
+            core_mhz: 3700.4,
+        });
+        let text = render(&report, "text", Style::plain());
+        let start = text.find("Predicted and measured").unwrap();
+        let end = text.find("\nWhere issue slots").unwrap();
+        text[start..end].to_owned()
+    };
+    insta::assert_snapshot!(with(None, 2));
+    assert!(with(Some("skl"), 1).ends_with("  skl is the model of this CPU\n"));
+    assert!(with(Some("glc"), 2).contains("glc is the model of this CPU; the other ratios"));
+    assert!(with(Some("icl"), 2).contains("(--cpu icl is its model)"));
 }
 
 #[test]

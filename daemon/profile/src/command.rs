@@ -1,0 +1,279 @@
+//! User cycles of a whole command over repeated runs.
+//!
+//! With a counter, the cycles that the command and all that it starts spend in user mode. Without,
+//! its processor time times the core clock, which is measured on the same core directly before and
+//! after; a run between two clocks that differ is rejected. The kernel knows a process's processor
+//! time to the nanosecond, but most kernels divide it into user and kernel time by what each timer
+//! tick happens to hit (`CONFIG_TICK_CPU_ACCOUNTING`), some milliseconds apart: for one short run
+//! that is a guess. Repeated runs do the same work, so the share of user time is taken over all of
+//! them together.
+
+mod run;
+mod summary;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::clock::{AffinityError, Cpu, Rate, Source, pinned, ticks_per_second};
+use crate::host::Host;
+
+pub use summary::{Cycles, Fate, Sample};
+
+/// How long the time-stamp counter is compared with the system's clock.
+const COMPARED: Duration = Duration::from_millis(50);
+
+/// How often to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// So many runs that count.
+    Exactly(u32),
+    /// Until the median is known well (`Cycles::steady`), at least and at most so often.
+    UntilSteady {
+        /// Not fewer.
+        least: u32,
+        /// Not more.
+        most: u32,
+    },
+}
+
+/// What the command reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing.
+    Nothing,
+    /// A file, from its start in every run.
+    File(PathBuf),
+    /// What the calling process reads, a terminal or a device: the same in every run.
+    Inherited,
+    /// The file that the calling process has as its input, from this offset in every run.
+    OwnFile {
+        /// Bytes from its start.
+        offset: u64,
+    },
+}
+
+/// What to measure and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// How often.
+    pub runs: Runs,
+    /// Runs before that are not measured.
+    pub warmup: u32,
+    /// What it reads, in every run.
+    pub input: Input,
+    /// Whether its output must be the same in all runs; it is thrown away if not.
+    pub same_output: bool,
+    /// Whether the kernel shall not randomise its addresses.
+    pub fixed_addresses: bool,
+    /// The CPU that it is kept on; none: the last one allowed, or any if the system forbids that.
+    pub cpu: Option<Cpu>,
+    /// Largest relative difference of the clock before and after a run.
+    pub most_drift: f64,
+}
+
+impl Plan {
+    /// Thirty runs at most, one before them, nothing to read.
+    #[must_use]
+    pub fn new(command: Vec<OsString>) -> Self {
+        Self {
+            command,
+            runs: Runs::UntilSteady {
+                least: 10,
+                most: 30,
+            },
+            warmup: 1,
+            input: Input::Nothing,
+            same_output: false,
+            fixed_addresses: false,
+            cpu: None,
+            most_drift: 0.01,
+        }
+    }
+}
+
+/// A command's cycles.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Measured {
+    /// The program and its arguments; bytes that are not UTF-8 are replaced.
+    pub command: Vec<String>,
+    /// The CPU at hand.
+    pub host: Host,
+    /// The CPU that the command was kept on; none: it could not be kept on one.
+    pub cpu: Option<Cpu>,
+    /// Where cycles come from.
+    pub source: Source,
+    /// Why there is no counter of cycles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_counter: Option<String>,
+    /// User cycles of the runs that count.
+    pub cycles: Cycles,
+    /// Runs that were rejected since the clock drifted.
+    pub drifted: usize,
+    /// Runs that were rejected since they are far from all others.
+    pub outliers: usize,
+    /// Share of user time in processor time, over the runs that count.
+    pub user_share: f64,
+    /// Megahertz of the core, the median over the runs that count.
+    pub core_mhz: f64,
+    /// Largest difference of the clock before and after a run that counts, relative.
+    pub drift: f64,
+    /// Every run, in order.
+    pub samples: Vec<Sample>,
+}
+
+/// Why a command cannot be measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// No words.
+    #[error("there is no command to measure")]
+    Empty,
+    /// It cannot be kept on a CPU.
+    #[error(transparent)]
+    Affinity(#[from] AffinityError),
+    /// Its input is not there.
+    #[error("cannot read {what}: {source}")]
+    Input {
+        /// The file.
+        what: String,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// It does not start.
+    #[error("cannot run {program}: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// A run ended with an error.
+    #[error("run {run} of {program} ended with {how}; only runs that succeed are measured{said}")]
+    Failed {
+        /// Number of the run, from 1, those before the measured ones included.
+        run: u32,
+        /// The program.
+        program: String,
+        /// Status or signal.
+        how: String,
+        /// The end of what it wrote to stderr, behind a colon and a line break.
+        said: String,
+    },
+    /// Its output differs.
+    #[error("run {run} of {program} wrote something else to stdout than the first")]
+    OutputDiffers {
+        /// Number of the run, from 1.
+        run: u32,
+        /// The program.
+        program: String,
+    },
+    /// The clock was never steady.
+    #[error(
+        "the core clock differed by more than {most} % before and after each of {runs} runs; \
+         measure on a quieter machine, or allow more drift"
+    )]
+    Drifted {
+        /// Runs tried.
+        runs: usize,
+        /// The bound, in per cent.
+        most: f64,
+    },
+    /// Anything else.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What was to be done.
+        doing: &'static str,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Measures a command; `progress` hears of each run that is over.
+///
+/// # Errors
+/// [`CommandError`]: among others when a run does not succeed.
+pub fn measure(plan: &Plan, mut progress: impl FnMut(&Sample)) -> Result<Measured, CommandError> {
+    if plan.command.is_empty() {
+        return Err(CommandError::Empty);
+    }
+    match pinned(plan.cpu, |cpu| measure_on(plan, Some(cpu), &mut progress)) {
+        Err(_) if plan.cpu.is_none() => measure_on(plan, None, &mut progress),
+        measured => measured?,
+    }
+}
+
+fn measure_on(
+    plan: &Plan,
+    cpu: Option<Cpu>,
+    progress: &mut dyn FnMut(&Sample),
+) -> Result<Measured, CommandError> {
+    let fixed = plan.fixed_addresses.then(run::FixedAddresses::set);
+    let _until_the_end = fixed.transpose()?;
+    let hertz = ticks_per_second(COMPARED);
+    let mut runner = run::Runner::new(plan);
+    for _ in 0..plan.warmup {
+        runner.run()?;
+    }
+    let (least, most) = match plan.runs {
+        Runs::Exactly(runs) => (runs.max(1), runs.max(1)),
+        Runs::UntilSteady { least, most } => (least.max(1), most.max(least).max(1)),
+    };
+    let mut samples: Vec<Sample> = Vec::new();
+    loop {
+        let before = Rate::measure();
+        let ran = runner.run()?;
+        let after = Rate::measure();
+        let rate = (before.cycles_per_tick + after.cycles_per_tick) / 2.0;
+        let sample = Sample::new(&ran, rate * hertz, before.drift(&after), plan.most_drift);
+        progress(&sample);
+        samples.push(sample);
+        let counting = samples.iter().filter(|s| s.fate == Fate::Counts).count();
+        // Runs that the clock spoiled are repeated, as often again at most.
+        let steady = || summary::settled(&samples).0.steady();
+        if counting >= most as usize
+            || counting >= least as usize && steady()
+            || samples.len() >= 2 * most as usize
+        {
+            break;
+        }
+    }
+    let tried = samples.len();
+    let source = summary::source(&samples);
+    let (cycles, user_share) = summary::settle(&mut samples);
+    let of = |fate: Fate| samples.iter().filter(|s| s.fate == fate).count();
+    if of(Fate::Counts) == 0 {
+        return Err(CommandError::Drifted {
+            runs: tried,
+            most: 100.0 * plan.most_drift,
+        });
+    }
+    Ok(Measured {
+        command: plan
+            .command
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+        host: Host::at_hand(),
+        cpu,
+        source,
+        no_counter: runner.no_counter,
+        cycles,
+        drifted: of(Fate::ClockDrifted),
+        outliers: of(Fate::Outlier),
+        user_share,
+        core_mhz: summary::median(&samples, |s| s.core_mhz),
+        drift: samples
+            .iter()
+            .filter(|s| s.fate == Fate::Counts)
+            .map(|s| s.drift)
+            .fold(0.0, f64::max),
+        samples,
+    })
+}

@@ -1,0 +1,274 @@
+//! One run of a command: started, counted, waited for.
+
+use std::fs::File;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, PipeReader, PipeWriter, Read, Seek, SeekFrom, Write};
+use std::mem;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use super::{CommandError, Input, Plan};
+use crate::clock::{CounterError, Scope, UserCycles};
+
+/// Bytes of stderr that an error shows.
+const SHOWN: i64 = 2000;
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ran {
+    /// User cycles, where there is a counter.
+    pub counted: Option<f64>,
+    /// Processor time in seconds that the kernel says was spent in user mode.
+    pub user: f64,
+    /// And in itself.
+    pub system: f64,
+    /// Seconds from start to end.
+    pub wall: f64,
+    /// How often something else took the CPU away.
+    pub preempted: i64,
+}
+
+/// Runs the command of a plan again and again.
+pub(super) struct Runner<'p> {
+    plan: &'p Plan,
+    program: String,
+    runs: u32,
+    /// Length and hash of what the first run wrote.
+    output: Option<(u64, u64)>,
+    /// Why cycles could not be counted in the last run of which they were not.
+    pub(super) no_counter: Option<String>,
+}
+
+impl<'p> Runner<'p> {
+    pub(super) fn new(plan: &'p Plan) -> Self {
+        Self {
+            plan,
+            program: plan
+                .command
+                .first()
+                .map_or(String::new(), |p| p.to_string_lossy().into_owned()),
+            runs: 0,
+            output: None,
+            no_counter: None,
+        }
+    }
+
+    /// Runs it once.
+    ///
+    /// # Errors
+    /// When it does not start or does not succeed.
+    pub(super) fn run(&mut self) -> Result<Ran, CommandError> {
+        self.runs += 1;
+        let mut output = self.plan.same_output.then(scratch).transpose()?;
+        let mut errors = scratch()?;
+        let mut command = self.command()?;
+        command.stdin(self.input()?).stderr(copy_of(&errors)?);
+        command.stdout(match &output {
+            Some(file) => copy_of(file)?,
+            None => Stdio::null(),
+        });
+        let started = Instant::now();
+        let (child, mut counter) = self.start(command)?;
+        let (status, usage) = wait(&child).map_err(doing("wait for the command"))?;
+        let wall = started.elapsed().as_secs_f64();
+        if !status.success() {
+            return Err(self.failed(status, &mut errors));
+        }
+        if let Some(file) = &mut output {
+            let written = fingerprint(file).map_err(doing("read the command's output"))?;
+            if *self.output.get_or_insert(written) != written {
+                return Err(CommandError::OutputDiffers {
+                    run: self.runs,
+                    program: self.program.clone(),
+                });
+            }
+        }
+        let counted = counter.as_mut().map_err(|e| e.to_string());
+        let counted = counted.and_then(|c| c.read().map_err(|e| e.to_string()));
+        let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+        Ok(Ran {
+            counted: counted.map_err(|why| self.no_counter = Some(why)).ok(),
+            user: seconds(usage.ru_utime),
+            system: seconds(usage.ru_stime),
+            wall,
+            preempted: usage.ru_nivcsw,
+        })
+    }
+
+    fn command(&self) -> Result<Command, CommandError> {
+        let (program, arguments) = self.plan.command.split_first().ok_or(CommandError::Empty)?;
+        let mut command = Command::new(program);
+        command.args(arguments);
+        Ok(command)
+    }
+
+    fn input(&self) -> Result<Stdio, CommandError> {
+        let failed = |what: String| move |source| CommandError::Input { what, source };
+        match &self.plan.input {
+            Input::Nothing => Ok(Stdio::null()),
+            Input::Inherited => Ok(Stdio::inherit()),
+            Input::File(path) => {
+                let file = File::open(path).map_err(failed(path.display().to_string()))?;
+                Ok(file.into())
+            }
+            Input::OwnFile { offset } => {
+                // Opened anew, so that the offset is the run's own.
+                let own = || failed("the file that stdin is".to_owned());
+                let mut file = File::open("/proc/self/fd/0").map_err(own())?;
+                file.seek(SeekFrom::Start(*offset)).map_err(own())?;
+                Ok(file.into())
+            }
+        }
+    }
+
+    /// Starts the command with a counter of its cycles, if there is one: the child waits before it
+    /// becomes the program until the counter is there.
+    fn start(
+        &self,
+        mut command: Command,
+    ) -> Result<(Child, Result<UserCycles, CounterError>), CommandError> {
+        let pipe = || io::pipe().map_err(doing("make a pipe"));
+        let ((mut hear, say), (wait, mut go)) = (pipe()?, pipe()?);
+        // SAFETY: what it calls is allowed between fork and exec.
+        unsafe { command.pre_exec(move || await_counter(&say, &wait)) };
+        // The thread is in `spawn` until the program runs.
+        let (child, counter) = std::thread::scope(|scope| {
+            let spawning = scope.spawn(move || {
+                let child = command.spawn();
+                // Lets go of the pipe's end if there was no child to write to it.
+                drop(command);
+                child
+            });
+            let mut pid = [0; 4];
+            let counter = hear.read_exact(&mut pid).ok().map(|()| {
+                let pid = libc::pid_t::from_ne_bytes(pid);
+                let counter = UserCycles::open(Scope::Command { pid });
+                // A child that is gone is told by `spawn`.
+                let _ = go.write_all(&[1]);
+                counter
+            });
+            (spawning.join(), counter)
+        });
+        let child = child.unwrap_or_else(|_| Err(io::Error::other("the thread panicked")));
+        let started = child.and_then(|child| {
+            let counter = counter.ok_or_else(|| io::Error::other("it did not report itself"))?;
+            Ok((child, counter))
+        });
+        started.map_err(|source| CommandError::Start {
+            program: self.program.clone(),
+            source,
+        })
+    }
+
+    fn failed(&self, status: ExitStatus, errors: &mut File) -> CommandError {
+        let mut text = Vec::new();
+        let length = errors.metadata().map_or(0, |m| m.len()) as i64;
+        let from = SeekFrom::Start(length.saturating_sub(SHOWN).max(0) as u64);
+        // What cannot be read is not shown.
+        let _ = errors
+            .seek(from)
+            .and_then(|_| errors.read_to_end(&mut text));
+        let text = String::from_utf8_lossy(&text);
+        CommandError::Failed {
+            run: self.runs,
+            program: self.program.clone(),
+            how: match (status.code(), status.signal()) {
+                (Some(code), _) => format!("status {code}"),
+                (None, Some(signal)) => format!("signal {signal}"),
+                (None, None) => "an unknown status".to_owned(),
+            },
+            said: match text.trim_end() {
+                "" => String::new(),
+                text => format!(":\n{text}"),
+            },
+        }
+    }
+}
+
+/// Keeps the kernel from randomising the addresses of what this thread starts, while it lives.
+pub(super) struct FixedAddresses(libc::c_int);
+
+impl FixedAddresses {
+    /// # Errors
+    /// When the system forbids it, as the filters of containers do.
+    pub(super) fn set() -> Result<Self, CommandError> {
+        // SAFETY: reads the thread's personality.
+        let before = unsafe { libc::personality(0xffff_ffff) };
+        let fixed = before | libc::ADDR_NO_RANDOMIZE;
+        // SAFETY: holds for what is started from here on only.
+        if before == -1 || unsafe { libc::personality(fixed as libc::c_ulong) } == -1 {
+            let source = io::Error::last_os_error();
+            return Err(doing("fix the command's addresses")(source));
+        }
+        Ok(Self(before))
+    }
+}
+
+impl Drop for FixedAddresses {
+    fn drop(&mut self) {
+        // SAFETY: as above. It was so before, so a failure has no cause that could be helped.
+        unsafe { libc::personality(self.0 as libc::c_ulong) };
+    }
+}
+
+/// In the child: says its number and waits for an answer.
+fn await_counter(mut say: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
+    // SAFETY: no arguments.
+    let pid = unsafe { libc::getpid() };
+    say.write_all(&pid.to_ne_bytes())?;
+    wait.read_exact(&mut [0])
+}
+
+fn wait(child: &Child) -> io::Result<(ExitStatus, libc::rusage)> {
+    let mut status = 0;
+    // SAFETY: plain data, all zeros until the call fills it in.
+    let mut usage: libc::rusage = unsafe { mem::zeroed() };
+    loop {
+        // SAFETY: both places live through the call; the child was not waited for.
+        let done = unsafe {
+            libc::wait4(
+                child.id() as libc::pid_t,
+                &raw mut status,
+                0,
+                &raw mut usage,
+            )
+        };
+        if done >= 0 {
+            return Ok((ExitStatus::from_raw(status), usage));
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// A file without a name. A pipe's reader would take part of the CPU.
+fn scratch() -> Result<File, CommandError> {
+    tempfile::tempfile().map_err(doing("make a temporary file"))
+}
+
+fn copy_of(file: &File) -> Result<Stdio, CommandError> {
+    let copy = file.try_clone().map_err(doing("make a temporary file"))?;
+    Ok(copy.into())
+}
+
+fn fingerprint(file: &mut File) -> io::Result<(u64, u64)> {
+    file.rewind()?;
+    let (mut hasher, mut length) = (DefaultHasher::new(), 0);
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((length, hasher.finish())),
+            n => {
+                hasher.write(buffer.get(..n).unwrap_or(&[]));
+                length += n as u64;
+            }
+        }
+    }
+}
+
+fn doing(doing: &'static str) -> impl FnOnce(io::Error) -> CommandError {
+    move |source| CommandError::System { doing, source }
+}

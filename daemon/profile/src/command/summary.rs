@@ -1,0 +1,252 @@
+//! From runs to figures.
+
+use super::run::Ran;
+use crate::clock::{Quartiles, Source};
+
+/// How many interquartile ranges beyond the quartiles a run must be to be rejected (Tukey's "far
+/// out"): what an interrupt storm does, not what noise does.
+const FAR_OUT: f64 = 3.0;
+/// Half the width of the median's confidence interval, over the median, at which it is steady.
+const STEADY: f64 = 0.005;
+/// Fewer runs than this say nothing about outliers.
+const LEAST: usize = 5;
+
+/// What became of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// It counts.
+    Counts,
+    /// The core clock was not the same before and after.
+    ClockDrifted,
+    /// It is far from all others.
+    Outlier,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Sample {
+    /// User cycles.
+    pub cycles: f64,
+    /// Whether they were counted.
+    #[serde(skip)]
+    pub(super) counted: bool,
+    /// Processor time in seconds, user and kernel.
+    pub cpu_seconds: f64,
+    /// The part that the kernel says was spent in user mode; coarse, see [`super`].
+    pub user_seconds: f64,
+    /// Seconds from start to end.
+    pub wall_seconds: f64,
+    /// Megahertz of the core, the mean of before and after.
+    pub core_mhz: f64,
+    /// Relative difference of the clock before and after.
+    pub drift: f64,
+    /// How often something else took the CPU away.
+    pub preempted: i64,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+/// User cycles over several runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Cycles {
+    /// Runs that count.
+    pub runs: usize,
+    /// Quartiles.
+    #[serde(flatten)]
+    pub quartiles: Quartiles,
+    /// Interquartile range over the median.
+    pub spread: f64,
+    /// Fewest.
+    pub min: f64,
+    /// Most.
+    pub max: f64,
+    /// Confidence interval of the median, at least 95 %, from the order of the runs alone.
+    pub confidence: (f64, f64),
+}
+
+impl Cycles {
+    fn of(mut values: Vec<f64>) -> Self {
+        let quartiles = Quartiles::of(&mut values);
+        let runs = values.len();
+        // Ranks r and n+1-r with r = (n - 1.96 √n) / 2: the binomial distribution's normal
+        // approximation; the outermost when there are too few.
+        let rank = ((runs as f64 - 1.96 * (runs as f64).sqrt()) / 2.0).floor();
+        let rank = (rank.max(1.0) as usize).saturating_sub(1);
+        let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
+        let last = runs.saturating_sub(1);
+        Self {
+            runs,
+            quartiles,
+            spread: quartiles.relative(),
+            min: at(0),
+            max: at(last),
+            confidence: (at(rank), at(last.saturating_sub(rank))),
+        }
+    }
+
+    /// Whether the median is known within half a per cent.
+    #[must_use]
+    pub fn steady(&self) -> bool {
+        let (low, high) = self.confidence;
+        self.runs > 1 && high - low <= 2.0 * STEADY * self.quartiles.median
+    }
+}
+
+impl Sample {
+    /// A run between clocks that average `hertz`; its cycles are final only when all runs are
+    /// there ([`settle`]).
+    pub(super) fn new(ran: &Ran, hertz: f64, drift: f64, most_drift: f64) -> Self {
+        Self {
+            cycles: ran.counted.unwrap_or(ran.user * hertz),
+            counted: ran.counted.is_some(),
+            cpu_seconds: ran.user + ran.system,
+            user_seconds: ran.user,
+            wall_seconds: ran.wall,
+            core_mhz: hertz / 1e6,
+            drift,
+            preempted: ran.preempted,
+            // A counter does not care about the clock.
+            fate: if ran.counted.is_none() && drift > most_drift {
+                Fate::ClockDrifted
+            } else {
+                Fate::Counts
+            },
+        }
+    }
+}
+
+/// Where the cycles of these runs come from: they were counted in all of them, or are not used.
+pub(super) fn source(samples: &[Sample]) -> Source {
+    if samples.iter().all(|s| s.counted) {
+        Source::Counter
+    } else {
+        Source::TimeStamp
+    }
+}
+
+/// Gives each run the common share of user time, and rejects outliers. Returns the figures and that
+/// share.
+pub(super) fn settle(samples: &mut [Sample]) -> (Cycles, f64) {
+    let (source, (_, share)) = (source(samples), settled(samples));
+    if source == Source::TimeStamp {
+        for sample in samples.iter_mut() {
+            sample.cycles = pooled(sample, share);
+        }
+    }
+    let counting = |samples: &[Sample]| -> Vec<f64> {
+        let counting = samples.iter().filter(|s| s.fate == Fate::Counts);
+        counting.map(|s| s.cycles).collect()
+    };
+    let mut all = counting(samples);
+    if all.len() >= LEAST {
+        let quartiles = Quartiles::of(&mut all);
+        let far = FAR_OUT * (quartiles.high - quartiles.low);
+        let inside = quartiles.low - far..=quartiles.high + far;
+        for sample in samples.iter_mut().filter(|s| s.fate == Fate::Counts) {
+            if !inside.contains(&sample.cycles) {
+                sample.fate = Fate::Outlier;
+            }
+        }
+    }
+    (Cycles::of(counting(samples)), share)
+}
+
+/// The figures over the runs so far, outliers included, and the share of user time.
+pub(super) fn settled(samples: &[Sample]) -> (Cycles, f64) {
+    let source = source(samples);
+    let counting = || samples.iter().filter(|s| s.fate == Fate::Counts);
+    let user: f64 = counting().map(|s| s.user_seconds).sum();
+    let all: f64 = counting().map(|s| s.cpu_seconds).sum();
+    let share = if all > 0.0 { user / all } else { 0.0 };
+    let cycles = counting().map(|s| match source {
+        Source::Counter => s.cycles,
+        Source::TimeStamp => pooled(s, share),
+    });
+    (Cycles::of(cycles.collect()), share)
+}
+
+/// Cycles of a run if the share of user time is that of all runs.
+fn pooled(sample: &Sample, share: f64) -> f64 {
+    sample.cpu_seconds * share * sample.core_mhz * 1e6
+}
+
+/// The median of something over the runs that count.
+pub(super) fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
+    let counting = samples.iter().filter(|s| s.fate == Fate::Counts);
+    let mut values: Vec<f64> = counting.map(of).collect();
+    Quartiles::of(&mut values).median
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(user: f64, system: f64, drift: f64) -> Sample {
+        let ran = Ran {
+            user,
+            system,
+            ..Ran::default()
+        };
+        Sample::new(&ran, 1e9, drift, 0.01)
+    }
+
+    #[test]
+    fn the_share_of_user_time_is_that_of_all_runs() {
+        // The kernel's division of 100 ms goes to and fro; its sum is right.
+        let mut samples: Vec<Sample> = (0..10)
+            .map(|n| match n % 2 {
+                0 => sample(0.100, 0.000, 0.0),
+                _ => sample(0.080, 0.020, 0.0),
+            })
+            .collect();
+        let (cycles, share) = settle(&mut samples);
+        assert!((share - 0.9).abs() < 1e-12);
+        assert!((cycles.quartiles.median - 0.09e9).abs() < 1.0);
+        assert!(cycles.spread < 1e-9 && cycles.steady());
+    }
+
+    #[test]
+    fn counted_cycles_stay_as_they_are_and_do_not_drift() {
+        let counted = |cycles| {
+            let ran = Ran {
+                counted: Some(cycles),
+                user: 0.5,
+                system: 0.5,
+                ..Ran::default()
+            };
+            Sample::new(&ran, 1e9, 0.5, 0.01)
+        };
+        let mut samples: Vec<Sample> = [1.0, 2.0, 4.0].map(counted).to_vec();
+        let (cycles, _) = settle(&mut samples);
+        assert_eq!(source(&samples), Source::Counter);
+        assert_eq!((cycles.runs, cycles.quartiles.median), (3, 2.0));
+        assert_eq!((cycles.min, cycles.max), (1.0, 4.0));
+        assert_eq!(cycles.confidence, (1.0, 4.0));
+        assert!(!cycles.steady());
+    }
+
+    #[test]
+    fn runs_are_rejected_for_a_reason() {
+        let mut samples: Vec<Sample> = (0..20)
+            .map(|n| sample(0.1 + f64::from(n) * 1e-5, 0.0, 0.0))
+            .collect();
+        samples.push(sample(0.2, 0.0, 0.0));
+        samples.push(sample(0.1, 0.0, 0.02));
+        let (cycles, _) = settle(&mut samples);
+        assert_eq!(cycles.runs, 20);
+        assert_eq!(samples[20].fate, Fate::Outlier);
+        assert_eq!(samples[21].fate, Fate::ClockDrifted);
+        assert!(samples[..20].iter().all(|s| s.fate == Fate::Counts));
+        // Ranks 5 and 16 of 20.
+        let (low, high) = cycles.confidence;
+        assert!((low - 100.04e6).abs() < 1.0 && (high - 100.15e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        let (cycles, share) = settle(&mut []);
+        assert_eq!((cycles, share), (Cycles::default(), 0.0));
+        assert!(!cycles.steady());
+    }
+}

@@ -1,0 +1,88 @@
+//! `mcad-run --measure`: the traced program once more without emulator, several times, so that
+//! prediction and measurement stand side by side.
+
+use std::ffi::OsString;
+
+use mcad_core::report::Measured;
+
+/// How often a program is measured unless told otherwise.
+pub(super) const RUNS: &str = "10";
+
+/// What to measure, checked before the program is traced.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(super) struct Measure(mcad_profile::command::Plan, bool);
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+impl Measure {
+    /// Plans `runs` runs of a command that reads what this process reads.
+    ///
+    /// # Errors
+    /// When that can be read only once.
+    pub(super) fn new(runs: u32, command: &[OsString], quiet: bool) -> anyhow::Result<Self> {
+        use mcad_profile::command::{Plan, Runs};
+
+        let mut plan = Plan::new(command.to_vec());
+        plan.runs = Runs::Exactly(runs);
+        plan.input = input()?;
+        Ok(Self(plan, quiet))
+    }
+
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// When it cannot be measured.
+    pub(super) fn run(&self) -> anyhow::Result<Measured> {
+        let m = super::profile::watched(&self.0, self.1)?;
+        let whole = |cycles: f64| cycles.round() as u64;
+        Ok(Measured {
+            host: m.host.name,
+            model: m.host.core.map(str::to_owned),
+            source: m.source.to_string(),
+            runs: m.cycles.runs as u64,
+            rejected: (m.drifted + m.outliers) as u64,
+            cycles: whole(m.cycles.quartiles.median),
+            low: whole(m.cycles.quartiles.low),
+            high: whole(m.cycles.quartiles.high),
+            min: whole(m.cycles.min),
+            core_mhz: m.core_mhz,
+        })
+    }
+}
+
+/// How stdin is given to every run.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn input() -> anyhow::Result<mcad_profile::command::Input> {
+    use mcad_profile::command::Input;
+    use rustix::fs::{FileType, SeekFrom, fstat, seek};
+
+    let stdin = std::io::stdin();
+    let Ok(stat) = fstat(&stdin) else {
+        return Ok(Input::Nothing);
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {
+            let offset = seek(&stdin, SeekFrom::Current(0))?;
+            Ok(Input::OwnFile { offset })
+        }
+        FileType::CharacterDevice => Ok(Input::Inherited),
+        _ => anyhow::bail!(
+            "--measure runs the program again, and its stdin can be read only once; \
+             give it a file (< FILE)"
+        ),
+    }
+}
+
+/// What to measure: nothing, on this system.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub(super) struct Measure(std::convert::Infallible);
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+impl Measure {
+    pub(super) fn new(_: u32, _: &[OsString], _: bool) -> anyhow::Result<Self> {
+        anyhow::bail!("--measure needs x86-64 Linux")
+    }
+
+    pub(super) fn run(&self) -> anyhow::Result<Measured> {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,189 @@
+//! `mcad profile program -- CMD`: user cycles of a whole command over repeated runs.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use indicatif::ProgressBar;
+use mcad_profile::clock::{Cpu, Source};
+use mcad_profile::command::{Fate, Input, Measured, Plan, Runs, Sample, measure};
+use mcad_viewers::escape::escape;
+use mcad_viewers::layout::grouped;
+
+/// Options of `mcad profile program`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// How many runs count [default: until the median is steady, 10 to 30]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    runs: Option<u32>,
+    /// Runs before that are not measured
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    warmup: u32,
+    /// What the command reads, in every run [default: nothing]
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
+    /// Fail if runs write different things to stdout, which is thrown away otherwise
+    #[arg(long)]
+    check_output: bool,
+    /// Do not let the kernel randomise the command's addresses
+    #[arg(long)]
+    no_aslr: bool,
+    /// The CPU to run on [default: the last one allowed]
+    #[arg(long, value_name = "N")]
+    pin: Option<u32>,
+    /// Reject runs before and after which the core clock differs by more
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    max_drift: f64,
+    /// Write JSON to stdout instead of text
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Write one line of CSV for each run to stdout instead of text
+    #[arg(long)]
+    csv: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+/// Measures and prints.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut plan = Plan::new(args.command.clone());
+    if let Some(runs) = args.runs {
+        plan.runs = Runs::Exactly(runs);
+    }
+    plan.warmup = args.warmup;
+    if let Some(path) = &args.stdin {
+        plan.input = Input::File(path.clone());
+    }
+    plan.same_output = args.check_output;
+    plan.fixed_addresses = args.no_aslr;
+    plan.cpu = args.pin.map(Cpu);
+    plan.most_drift = args.max_drift / 100.0;
+    let measured = watched(&plan, false)?;
+    let mut stdout = io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut stdout, &measured)
+            .context("cannot write the measurement to stdout")?;
+        writeln!(stdout)?;
+    } else if args.csv {
+        csv(&measured.samples, &mut stdout)?;
+    } else {
+        text(&measured, &mut stdout)?;
+    }
+    stdout.flush().context("cannot write to stdout")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures, with a line on the terminal that says which run is over: it changes between runs, so
+/// that it takes nothing from them.
+pub(in crate::cli) fn watched(plan: &Plan, quiet: bool) -> anyhow::Result<Measured> {
+    let bar = if quiet || !io::stderr().is_terminal() {
+        ProgressBar::hidden()
+    } else {
+        ProgressBar::new_spinner()
+    };
+    let mut runs = 0;
+    let measured = measure(plan, |sample| {
+        runs += 1;
+        bar.set_message(format!(
+            "run {runs}: {:.3} s of processor time",
+            sample.cpu_seconds
+        ));
+        bar.tick();
+    });
+    bar.finish_and_clear();
+    Ok(measured?)
+}
+
+fn csv(samples: &[Sample], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "run,cycles,cpu_seconds,user_seconds,wall_seconds,core_mhz,drift,preempted,fate"
+    )?;
+    for (n, s) in samples.iter().enumerate() {
+        let fate = match s.fate {
+            Fate::Counts => "counts",
+            Fate::ClockDrifted => "clock-drifted",
+            Fate::Outlier => "outlier",
+        };
+        writeln!(
+            out,
+            "{},{:.0},{:.6},{:.6},{:.6},{:.2},{:.5},{},{fate}",
+            n + 1,
+            s.cycles,
+            s.cpu_seconds,
+            s.user_seconds,
+            s.wall_seconds,
+            s.core_mhz,
+            s.drift,
+            s.preempted
+        )?;
+    }
+    Ok(())
+}
+
+fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
+    let number = |cycles: f64| grouped(cycles.round() as u64);
+    let c = &m.cycles;
+    writeln!(out, "command      {}", escape(&m.command.join(" ")))?;
+    match m.cpu {
+        Some(cpu) => write!(out, "measured on  CPU {}, ", cpu.0)?,
+        None => write!(out, "measured on  any CPU (it could not be kept on one), ")?,
+    }
+    write!(out, "{}", escape(&m.host.name))?;
+    match m.host.core {
+        Some(core) => writeln!(out, " (model {core})")?,
+        None => writeln!(out, " (not modelled)")?,
+    }
+    match (m.source, &m.no_counter) {
+        (Source::Counter, _) => writeln!(out, "cycles from  performance counter, user mode")?,
+        (source, why) => {
+            let why = why.as_deref().unwrap_or("not counted in every run");
+            writeln!(out, "cycles from  {source}: {why}")?;
+        }
+    }
+    writeln!(
+        out,
+        "core clock   {:.1} MHz, at most {:.2} % different before and after a run",
+        m.core_mhz,
+        100.0 * m.drift
+    )?;
+    writeln!(
+        out,
+        "user cycles  {} (median of {} runs)",
+        number(c.quartiles.median),
+        c.runs
+    )?;
+    let (low, high) = c.confidence;
+    writeln!(
+        out,
+        "             {} to {} with 95 % confidence",
+        number(low),
+        number(high)
+    )?;
+    writeln!(
+        out,
+        "             quartiles {} to {}, {:.2} % of the median",
+        number(c.quartiles.low),
+        number(c.quartiles.high),
+        100.0 * c.spread
+    )?;
+    writeln!(
+        out,
+        "             least {}, most {}",
+        number(c.min),
+        number(c.max)
+    )?;
+    writeln!(
+        out,
+        "rejected     {} since the clock drifted, {} far from all others",
+        m.drifted, m.outliers
+    )?;
+    writeln!(
+        out,
+        "user time    {:.1} % of the processor time, over all runs",
+        100.0 * m.user_share
+    )
+}

@@ -1,0 +1,72 @@
+//! `mcad-run --measure`: what a program takes by itself stands beside the predictions.
+
+#![cfg(target_arch = "x86_64")]
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use mcad_tests::{Run, inputs, mcad_run, programs, report};
+
+/// A shell that runs `mcad-run` with these arguments on the file as its stdin.
+fn on_file(arguments: &str, input: &Path) -> Run {
+    let program = programs().file("mcad-run");
+    let script = format!(
+        "'{}' {arguments} < '{}'",
+        program.display(),
+        input.display()
+    );
+    Run::of(Path::new("/bin/sh")).args(["-c", &script])
+}
+
+#[test]
+fn predictions_and_measurements_stand_side_by_side() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    std::fs::write(file("input"), inputs::text(20_000)).unwrap();
+    let run = |more: &str, name: &str| {
+        let json = file(name);
+        let arguments = format!("--cpu skl {more} --json '{}' -- gzip -c", json.display());
+        (on_file(&arguments, &file("input")).run().expect(0), json)
+    };
+    let (plain, without) = run("", "without.json");
+    let (finished, with) = run("--measure=2", "with.json");
+    // The program's output is that of its traced run, once.
+    assert_eq!(finished.stdout, plain.stdout);
+    assert_eq!(report::stable(&with), report::stable(&without));
+    assert_eq!(report::read(&without).run.measured, None);
+    let measured = report::read(&with).run.measured.unwrap();
+    assert_eq!(measured.runs, 2);
+    assert!(measured.min <= measured.low && measured.core_mhz > 0.0);
+    assert!(measured.low <= measured.cycles && measured.cycles <= measured.high);
+    assert!(finished.stderr.contains("Predicted and measured cycles"));
+    let verdicts = ["is the model of this CPU", "compare different CPUs"];
+    assert!(
+        verdicts.iter().any(|v| finished.stderr.contains(v)),
+        "{}",
+        finished.stderr
+    );
+    assert!(!plain.stderr.contains("measured"));
+}
+
+#[test]
+fn what_can_be_read_once_only_is_refused_before_anything_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let mark = directory.path().join("mark");
+    mcad_run(["-q", "--measure", "--", "touch", mark.to_str().unwrap()])
+        .input("words")
+        .run()
+        .expect(125)
+        .says("can be read only once");
+    assert!(!mark.exists());
+}
+
+#[test]
+fn programs_that_fail_are_not_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let input = directory.path().join("input");
+    std::fs::write(&input, "").unwrap();
+    on_file("--cpu skl --measure=2 -- sh -c 'exit 3'", &input)
+        .run()
+        .expect(3)
+        .says("the program did not succeed, so it is not measured");
+}
