@@ -156,8 +156,8 @@ pub struct CpuDiff {
     pub functions: Vec<FunctionDelta>,
     /// Cycles of no function; with the functions it adds up to the total.
     pub unattributed: Delta,
-    /// Source lines whose cycles changed, largest change first. Only of the blocks that the
-    /// reports list (the hottest), so they do not add up to the total.
+    /// Source lines whose cycles changed, largest change first. Only of code with debug
+    /// information, and of the hottest lines, so they need not add up to the total.
     pub lines: Vec<LineDelta>,
     /// Regions of interest that changed, in the order of the reports.
     pub regions: Vec<RegionDelta>,
@@ -282,11 +282,14 @@ pub struct FunctionDelta {
 /// One source line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LineDelta {
-    /// `file:line`.
+    /// `file:line` in the later version, or in the earlier one if it was removed.
     pub line: String,
-    /// Function that its hottest block belongs to.
+    /// `file:line` in the earlier version, where it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_line: Option<String>,
+    /// Function in which most of its cycles fall.
     pub function: String,
-    /// Cycles in the listed blocks.
+    /// Cycles of its instructions.
     pub cycles: Delta,
 }
 

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// Version of the JSON layout; raised on incompatible change.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// Most source lines that a report lists.
+pub const LINES: usize = 1000;
+
 /// A complete report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {

@@ -32,7 +32,11 @@ pub fn compare(versions: &[Version]) -> Result<Diff, DiffError> {
             .iter()
             .filter_map(|cpu| {
                 let before = same_cpu(&from.report, cpu)?;
-                Some(cpus(before, same_cpu(&to.report, cpu)?))
+                Some(cpus(
+                    [&from.report, &to.report],
+                    before,
+                    same_cpu(&to.report, cpu)?,
+                ))
             })
             .collect(),
     };
@@ -181,7 +185,8 @@ fn throughput(cycles: &Delta) -> Option<f64> {
     (cycles.before > 0 && cycles.after > 0).then(|| cycles.before as f64 / cycles.after as f64)
 }
 
-fn cpus(before: &CpuReport, after: &CpuReport) -> CpuDiff {
+fn cpus(reports: [&Report; 2], before: &CpuReport, after: &CpuReport) -> CpuDiff {
+    let [from, to] = reports;
     let cycles = Delta::new(before.cycles, after.cycles);
     let (functions, unattributed) = functions::deltas(before, after, &cycles);
     CpuDiff {
@@ -195,7 +200,16 @@ fn cpus(before: &CpuReport, after: &CpuReport) -> CpuDiff {
         topdown: slots(&before.topdown, &after.topdown),
         functions,
         unattributed,
-        lines: lines::deltas(&before.blocks, &after.blocks),
+        lines: lines::deltas(
+            lines::Version {
+                cpu: before,
+                sources: &from.run.sources,
+            },
+            lines::Version {
+                cpu: after,
+                sources: &to.run.sources,
+            },
+        ),
         regions: regions(&before.regions, &after.regions),
         cycles,
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use mcad_core::report::{BlockReport, FunctionReport, RegionReport, Report};
+use mcad_core::report::{FunctionReport, LINES, LineReport, RegionReport, Report, SourceFile};
 
 use super::*;
 use crate::Style;
@@ -30,6 +30,8 @@ fn version(label: &str, functions: Vec<FunctionReport>, rest: u64) -> Version {
     cpu.functions = functions;
     cpu.regions.clear();
     cpu.blocks.clear();
+    cpu.lines.clear();
+    report.run.sources.clear();
     Version {
         label: label.into(),
         report,
@@ -291,33 +293,70 @@ fn what_does_not_compare_is_told() {
     }
 }
 
-#[test]
-fn lines_are_compared_where_they_are_known() {
-    let block = |line: &str, cycles| BlockReport {
-        address: "0x1000".into(),
-        symbol: "parse+0x10".into(),
-        module: "prog".into(),
-        line: Some(line.into()),
-        executions: 1,
-        instructions: 1,
+fn line(line: &str, cycles: u64) -> LineReport {
+    LineReport {
+        line: line.into(),
+        function: "parse".into(),
         cycles,
-        code: Vec::new(),
-        listing: Vec::new(),
-        bound: None,
-    };
+    }
+}
+
+fn source(path: &str, text: &str) -> SourceFile {
+    SourceFile {
+        path: path.into(),
+        lines: (1..).zip(text.lines().map(str::to_owned)).collect(),
+    }
+}
+
+fn lines(before: &Version, after: &Version) -> Vec<(String, Option<String>, i128)> {
+    let diff = compare(&[before.clone(), after.clone()]).unwrap();
+    let lines = diff.overall.cpus[0].lines.iter();
+    lines
+        .map(|l| (l.line.clone(), l.previous_line.clone(), l.cycles.delta))
+        .collect()
+}
+
+#[test]
+fn lines_are_compared_by_number_where_nothing_else_is_known() {
     let (mut a, mut b) = (before(), after());
-    a.report.cpus[0].blocks = vec![block("p.c:1", 10), block("p.c:1", 5), block("p.c:2", 9)];
-    // Less than the least block of the other list: nothing can be said.
-    a.report.cpus[0].blocks.push(block("p.c:3", 8));
-    b.report.cpus[0].blocks = vec![block("p.c:1", 40), block("p.c:2", 9)];
-    let diff = compare(&[a, b]).unwrap();
-    let lines = &diff.overall.cpus[0].lines;
-    assert_eq!(lines.len(), 1);
+    a.report.cpus[0].lines = vec![line("p.c:1", 15), line("p.c:2", 9), line("q.c:7", 4)];
+    b.report.cpus[0].lines = vec![line("p.c:1", 40), line("p.c:2", 9)];
+    let expected = |line: &str, delta| (line.to_owned(), None, delta);
     assert_eq!(
-        (lines[0].line.as_str(), lines[0].cycles.delta),
-        ("p.c:1", 25)
+        lines(&a, &b),
+        [expected("p.c:1", 25), expected("q.c:7", -4)]
     );
-    assert_eq!(lines[0].function, "parse");
+    // A full list leaves out what is below its last one.
+    let cold = (0..LINES).map(|n| line(&format!("z.c:{n}"), 5));
+    b.report.cpus[0].lines.extend(cold.clone());
+    a.report.cpus[0].lines.extend(cold);
+    assert_eq!(lines(&a, &b), [expected("p.c:1", 25)]);
+}
+
+#[test]
+fn lines_are_found_again_in_another_checkout_and_below_what_was_inserted() {
+    let (mut a, mut b) = (before(), after());
+    a.report.run.sources = vec![source(
+        "/old/src/p.c",
+        "int f(void) {\n  a();\n  b(1);\n}\n",
+    )];
+    b.report.run.sources = vec![source(
+        "/new/src/p.c",
+        "int g(void);\n\nint f(void) {\n    a();\n    b(2);\n}\n",
+    )];
+    let at = |n: u32, cycles| line(&format!("/old/src/p.c:{n}"), cycles);
+    // Line 90 is too cold to have a text; another file of that name is another file.
+    a.report.cpus[0].lines = vec![at(3, 50), at(2, 20), at(90, 5), line("/old/x/p.c:3", 3)];
+    let at = |n: u32, cycles| line(&format!("/new/src/p.c:{n}"), cycles);
+    b.report.cpus[0].lines = vec![at(5, 80), at(4, 20), at(92, 6), line("/new/x/p.c:3", 3)];
+    let expected = |new: &str, old: &str, delta| (new.to_owned(), Some(old.to_owned()), delta);
+    assert_eq!(
+        lines(&a, &b),
+        [
+            expected("/new/src/p.c:5", "/old/src/p.c:3", 30),
+            expected("/new/src/p.c:92", "/old/src/p.c:90", 1),
+        ]
+    );
 }
 
 /// Names that anyone may have written, and counts that no run gives.
@@ -357,17 +396,11 @@ fn hostile() -> impl Strategy<Value = Version> {
                     median: cycles,
                     max: total,
                 });
-                cpu.blocks.push(BlockReport {
-                    address: name.clone(),
-                    symbol: name.clone(),
-                    module: label.clone(),
-                    line: Some(name),
-                    executions: 1,
-                    instructions: 1,
+                v.report.run.sources.push(source(&label, &name));
+                cpu.lines.push(LineReport {
+                    line: format!("{label}:{}", cycles % 9),
+                    function: name,
                     cycles,
-                    code: Vec::new(),
-                    listing: Vec::new(),
-                    bound: None,
                 });
             }
             v.report.program.end = label;

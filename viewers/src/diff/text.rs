@@ -199,7 +199,7 @@ fn lines(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if cpu.lines.is_empty() {
         return Ok(());
     }
-    let title = "  Source lines by change of cycles (of the hottest blocks)";
+    let title = "  Source lines by change of cycles";
     writeln!(out, "{}", style.paint(Paint::Heading, title))?;
     let mut table = Table::new([
         ("change", Align::Right),
@@ -213,7 +213,10 @@ fn lines(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
             signed(line.cycles.delta),
             grouped(line.cycles.before),
             grouped(line.cycles.after),
-            escape(&line.line).into_owned(),
+            match &line.previous_line {
+                Some(previous) => format!("{} (was {})", escape(&line.line), escape(previous)),
+                None => escape(&line.line).into_owned(),
+            },
             escape(&line.function).into_owned(),
         ]);
     }

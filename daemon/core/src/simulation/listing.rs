@@ -8,10 +8,7 @@ use super::Symbolizer;
 use super::core::Core;
 use super::dictionary::Block;
 use crate::isa::program::{Instr, Program};
-use crate::report::{InstructionReport, LineReport};
-
-/// Hottest lines that a report lists.
-const LINES: usize = 1000;
+use crate::report::{InstructionReport, LINES, LineReport};
 
 /// What became of the instructions of a block. `port_uops` has their µops on each port, as far as
 /// that is known.
