@@ -1,0 +1,130 @@
+//! Comparisons of two versions of real programs: which function and which line changed, and which
+//! function where nothing has a name.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests fail tests.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mcad_tests::{Run, inputs, mcad, mcad_run, report};
+use serde_json::Value;
+
+/// A program; the marked line differs between the versions.
+const SOURCE: &str = "\
+static unsigned table[256];
+__attribute__((noinline)) unsigned fill(unsigned seed) {
+    for (unsigned i = 0; i < 256; i++)
+        table[i] = seed = seed * 1664525 + 1013904223;
+    return seed;
+}
+__attribute__((noinline)) unsigned sum(unsigned steps, unsigned size) {
+    unsigned total = 0;
+    for (unsigned i = 0; i < steps; i++) {
+        total += table[i % 256];
+        total = @;
+    }
+    return total;
+}
+int main(int count, char **words) {
+    (void)words;
+    fill(count);
+    return sum(20000, 255 + count) == 1;
+}
+";
+
+fn run(program: &Path, directory: &Path) -> PathBuf {
+    let path = directory.join("report.json");
+    mcad_run(["-q", "--cpu", "skl", "--json"])
+        .args([&path, Path::new("--"), program])
+        .run()
+        .expect(0);
+    path
+}
+
+fn delta(row: &Value) -> i64 {
+    row["cycles"]["delta"].as_i64().unwrap()
+}
+
+/// The comparison on the only CPU; its deltas add up.
+fn compare(before: &Path, after: &Path) -> Value {
+    let diff = mcad(["diff", "--json"]).args([before, after]).run();
+    let diff: Value = serde_json::from_str(&diff.expect(0).text()).unwrap();
+    let cpu = diff["overall"]["cpus"][0].clone();
+    let functions = cpu["functions"].as_array().unwrap().iter();
+    let sum: i64 = functions.map(delta).sum();
+    assert_eq!(sum + delta_of_rest(&cpu), delta(&cpu));
+    cpu
+}
+
+fn delta_of_rest(cpu: &Value) -> i64 {
+    cpu["unattributed"]["delta"].as_i64().unwrap()
+}
+
+#[test]
+fn the_function_and_the_line_that_changed_are_named() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let masked = SOURCE.replace('@', "total & (size - 1)");
+    // Another checkout, with two more lines at the beginning.
+    let divided = format!("/* The same,\n * but slower. */\n{SOURCE}").replace('@', "total % size");
+    let before = inputs::compile(one.path(), "sum", &masked);
+    let after = inputs::compile(two.path(), "sum", &divided);
+    let (before, after) = (run(&before, one.path()), run(&after, two.path()));
+    let cpu = compare(&before, &after);
+    let total = delta(&cpu);
+    let mostly = |part: i64| {
+        assert!(
+            part * 10 >= total * 8 && total > 50_000,
+            "{part} of {total}"
+        )
+    };
+    let function = &cpu["functions"][0];
+    assert_eq!(function["name"], "sum");
+    mostly(delta(function));
+    let line = &cpu["lines"][0];
+    let place = |name: &str| {
+        line[name]
+            .as_str()
+            .unwrap()
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(place("line"), "sum.c:13");
+    assert_eq!(place("previous_line"), "sum.c:11");
+    mostly(delta(line));
+    let cpu = compare(&before, &before);
+    assert!(cpu["functions"].as_array().unwrap().is_empty());
+    assert!(cpu["lines"].as_array().unwrap().is_empty());
+    let equal = mcad(["diff", "--fail-above", "0%"]);
+    let equal = equal.args([&after, &after]).run().expect(0).text();
+    assert!(equal.contains("no difference"), "{equal}");
+}
+
+#[test]
+fn programs_that_tell_nothing_of_their_functions_have_some() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("sum.c");
+    fs::write(&source, SOURCE.replace('@', "total % size")).unwrap();
+    let program = directory.path().join("sum");
+    Run::of(Path::new("cc"))
+        .args(["-O2", "-s", "-fno-asynchronous-unwind-tables", "-o"])
+        .args([&program, &source])
+        .run()
+        .expect(0);
+    let report = report::read(&run(&program, directory.path()));
+    let cpu = &report.cpus[0];
+    let own = cpu.functions.iter().filter(|f| f.module == "sum");
+    let (unnamed, rest): (Vec<_>, Vec<_>) = own.partition(|f| f.is_unnamed());
+    let cycles = |functions: &[_]| -> u64 {
+        functions
+            .iter()
+            .map(|f: &&mcad_core::report::FunctionReport| f.cycles)
+            .sum()
+    };
+    // Its two functions, apart, and what the compiler adds.
+    assert!(unnamed.len() >= 2, "{unnamed:?}");
+    assert!(cycles(&rest) * 100 < cycles(&unnamed), "{rest:?}");
+    assert!(unnamed[0].cycles * 10 > cycles(&unnamed) * 8);
+    assert!(!unnamed[0].fingerprint.is_empty());
+}
