@@ -93,6 +93,78 @@ fn one_block_has_both_notions_and_json() {
 }
 
 #[test]
+fn instructions_are_measured_compared_and_exported_as_a_model() {
+    let directory = tempfile::tempdir().unwrap();
+    let (csv, model) = (
+        directory.path().join("f.csv"),
+        directory.path().join("here.toml"),
+    );
+    let (csv, model) = (csv.to_str().unwrap(), model.to_str().unwrap());
+    let form = "imul (r64, r64)";
+    let run = profile(&[
+        "instruction",
+        form,
+        "--check",
+        "skl",
+        "-o",
+        csv,
+        "--export",
+        model,
+    ])
+    .assert()
+    .success();
+    let text = String::from_utf8(run.get_output().stdout.clone()).unwrap();
+    for part in ["1 forms: ", "helpers: ", "latencies within 0.1 cycles: "] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let rows = lines(Path::new(csv));
+    assert_eq!(
+        rows[0],
+        "form,example,figure,from,to,kind,cycles,spread,reason"
+    );
+    assert!(rows[1].starts_with("\"IMUL (R64, R64)\",\"imul rbx,rcx\",throughput,"));
+    // Both sources, to the result and to the flags.
+    assert_eq!(rows.len(), 2 + 4);
+    let block = Command::new(env!("CARGO_BIN_EXE_mcad"))
+        .args(["block", "--cpu", model, "--hex", "480fafc3"])
+        .assert()
+        .success();
+    let block = String::from_utf8(block.get_output().stdout.clone()).unwrap();
+    assert!(block.contains("here"), "{block}");
+    profile(&["instruction", "no such form"]).assert().failure();
+    let list = profile(&["instruction", "--list", "--cpu", "hsw", "popcnt"])
+        .assert()
+        .success();
+    let list = String::from_utf8(list.get_output().stdout.clone()).unwrap();
+    assert!(list.contains("popcnt rbx,[rsi]"), "{list}");
+}
+
+#[test]
+fn conflicts_have_a_row_a_pair_and_a_drawing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (csv, svg) = (
+        directory.path().join("c.csv"),
+        directory.path().join("c.svg"),
+    );
+    profile(&[
+        "instruction",
+        "--conflicts",
+        "--cpu",
+        "glc",
+        "imul (r64, r64",
+        "-o",
+    ])
+    .arg(&csv)
+    .arg("--heatmap")
+    .arg(&svg)
+    .assert()
+    .success();
+    // IMUL of two registers, and of two and an immediate of 8 and 32 bits, and of zero.
+    assert_eq!(lines(&csv).len(), 1 + 4 * 3 / 2);
+    assert!(std::fs::read_to_string(svg).unwrap().starts_with("<svg "));
+}
+
+#[test]
 fn the_clock_says_what_it_is() {
     let text = profile(&["clock", "--samples", "3"]).assert().success();
     let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();

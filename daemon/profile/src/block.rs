@@ -9,6 +9,7 @@
 use crate::accesses::Watch;
 use crate::cell::{Cell, CellError, RunError, Sandbox, layout::control};
 use crate::clock::{Quartiles, Source};
+use crate::fetch;
 use crate::init::{Init, REGISTERS};
 use crate::program::{Body, CHAIN_CYCLES, Loop, Program, Section, Timer, TooLarge};
 use crate::reject::Reject;
@@ -48,8 +49,11 @@ pub struct Measured {
     pub drifted: usize,
 }
 
+/// Cells that are tried for comparison at the start, and in a row before one is taken as it is.
+const REFERENCE_CELLS: u32 = 3;
+const MAX_CELLS: u32 = 16;
 /// MXCSR with flush-to-zero and denormals-are-zero, all exceptions masked.
-const MXCSR: u32 = 0x9fc0;
+pub(crate) const MXCSR: u32 = 0x9fc0;
 /// Instructions of the shorter unrolled code: at least, and where it fits.
 const LEAST_INSTRUCTIONS: u32 = 500;
 const WANTED_INSTRUCTIONS: u32 = 4000;
@@ -57,6 +61,10 @@ const WANTED_INSTRUCTIONS: u32 = 4000;
 const WANTED_BYTES: u32 = 10_000;
 /// Iterations of the shorter loop.
 const ITERATIONS: u32 = 10_000;
+/// Iterations of generated loops, whose body is long.
+const GENERATED_ITERATIONS: u32 = 500;
+/// Number of r15.
+const R15: u8 = 15;
 /// Instructions that are run one at a time to see their addresses, but at least three copies.
 const WATCHED: u32 = 48;
 /// Rounds at least and at most.
@@ -88,6 +96,8 @@ pub struct Profiler {
     cell: Option<Cell>,
     timer: Timer,
     filtered: bool,
+    /// Ticks of the quickest fetch seen so far (`crate::fetch`).
+    fetch: f64,
 }
 
 /// How to lay out a block.
@@ -97,6 +107,9 @@ struct Plan<'a> {
     notion: Notion,
     copies: u32,
     counter: u8,
+    iterations: u32,
+    /// Whether addresses are looked at.
+    watched: bool,
 }
 
 impl Plan<'_> {
@@ -107,7 +120,7 @@ impl Plan<'_> {
             Notion::Loop => {
                 let counted = Loop {
                     register: self.counter,
-                    iterations: ITERATIONS * times,
+                    iterations: self.iterations * times,
                 };
                 (1, Some(counted))
             }
@@ -124,7 +137,7 @@ impl Plan<'_> {
     fn difference(&self) -> f64 {
         f64::from(match self.notion {
             Notion::Unrolled => self.copies,
-            Notion::Loop => ITERATIONS,
+            Notion::Loop => self.iterations,
         })
     }
 }
@@ -177,17 +190,42 @@ impl Profiler {
     /// # Errors
     /// When the system does not allow it.
     pub fn new(settings: Settings) -> Result<Self, CellError> {
-        let mut cell = Cell::start(settings.sandbox)?;
-        let mut timer = Timer::TimeStamp;
-        if cell.counter && counter_agrees(&mut cell).map_err(lost)? {
-            timer = Timer::Counter;
-        }
-        Ok(Self {
+        let mut profiler = Self {
             settings,
-            timer,
-            filtered: cell.filtered,
-            cell: Some(cell),
-        })
+            timer: Timer::TimeStamp,
+            filtered: false,
+            fetch: f64::INFINITY,
+            cell: None,
+        };
+        // What the others are compared with.
+        for _ in 0..REFERENCE_CELLS {
+            let mut cell = Cell::start(settings.sandbox)?;
+            profiler.fetch = profiler.fetch.min(fetch::ticks(&mut cell).map_err(lost)?);
+        }
+        let mut cell = profiler.sound_cell()?;
+        if cell.counter && counter_agrees(&mut cell).map_err(lost)? {
+            profiler.timer = Timer::Counter;
+        }
+        profiler.filtered = cell.filtered;
+        profiler.cell = Some(cell);
+        Ok(profiler)
+    }
+
+    /// A cell that fetches code as quickly as others.
+    fn sound_cell(&mut self) -> Result<Cell, CellError> {
+        let mut slowest = f64::INFINITY;
+        for _ in 0..MAX_CELLS {
+            let mut cell = Cell::start(self.settings.sandbox)?;
+            let ticks = fetch::ticks(&mut cell).map_err(lost)?;
+            if ticks <= self.fetch * fetch::TOLERANCE {
+                self.fetch = self.fetch.min(ticks);
+                return Ok(cell);
+            }
+            slowest = slowest.min(ticks);
+        }
+        // The clock is another one now, or the core is shared for good.
+        self.fetch = slowest;
+        Cell::start(self.settings.sandbox)
     }
 
     /// Where cycles come from.
@@ -218,16 +256,6 @@ impl Profiler {
             Ok(block) => block,
             Err(refusal) => return Ok(Err(Reject::Refused(refusal))),
         };
-        self.measure_from(&block, notion, self.settings.init.registers())
-    }
-
-    /// Measures a block that starts with these register values.
-    pub(crate) fn measure_from(
-        &mut self,
-        block: &Screened,
-        notion: Notion,
-        registers: [u64; 16],
-    ) -> Result<Result<Measured, Reject>, CellError> {
         let counter = match block.counter.or_else(|| block.free_register()) {
             Some(register) => REGISTERS.iter().position(|r| *r == register).unwrap_or(15) as u8,
             None if notion == Notion::Loop => return Ok(Err(Reject::NoCounter)),
@@ -237,18 +265,48 @@ impl Profiler {
         let bytes = (block.bytes.len() as u32).max(1);
         let least = LEAST_INSTRUCTIONS.div_ceil(instructions);
         let wanted = WANTED_INSTRUCTIONS.div_ceil(instructions);
-        let plan = Plan {
-            block,
-            registers,
+        self.measure_plan(&Plan {
+            block: &block,
+            registers: self.settings.init.registers(),
             notion,
             copies: wanted.min(WANTED_BYTES / bytes).max(least),
             counter,
+            iterations: ITERATIONS,
+            watched: true,
+        })
+    }
+
+    /// Measures code that was generated to be measured: a loop, counted with r15, that starts with
+    /// these register values.
+    ///
+    /// # Errors
+    /// As [`Self::measure`].
+    pub(crate) fn measure_generated(
+        &mut self,
+        bytes: &[u8],
+        registers: [u64; 16],
+    ) -> Result<Result<Measured, Reject>, CellError> {
+        let block = match Screened::new(bytes) {
+            Ok(block) => block,
+            Err(refusal) => return Ok(Err(Reject::Refused(refusal))),
         };
+        self.measure_plan(&Plan {
+            block: &block,
+            registers,
+            notion: Notion::Loop,
+            copies: 1,
+            counter: R15,
+            iterations: GENERATED_ITERATIONS,
+            watched: false,
+        })
+    }
+
+    fn measure_plan(&mut self, plan: &Plan<'_>) -> Result<Result<Measured, Reject>, CellError> {
         let mut cell = match self.cell.take() {
             Some(cell) => cell,
-            None => Cell::start(self.settings.sandbox)?,
+            None => self.sound_cell()?,
         };
-        match self.measure_in(&mut cell, &plan) {
+        match self.measure_in(&mut cell, plan) {
             Ok(measured) => {
                 self.cell = Some(cell);
                 Ok(Ok(measured))
@@ -265,7 +323,9 @@ impl Profiler {
             .map_err(lost)?;
         cell.set_control(control::MXCSR, &MXCSR.to_le_bytes())
             .map_err(lost)?;
-        self.watch(cell, plan)?;
+        if plan.watched {
+            self.watch(cell, plan)?;
+        }
         let runs = self.warm(cell, plan)?;
         let mut program = Program::new(self.timer);
         let before = chains(&mut program)?;
@@ -395,12 +455,12 @@ const SHARE: f64 = 0.01;
 
 /// The mean of the runs that were not disturbed: those near the median. A time-stamp counter
 /// moves in steps of some ten ticks, so the median alone would be one of them.
-fn steady(cell: &Cell, section: Section) -> f64 {
+pub(crate) fn steady(cell: &Cell, section: Section) -> f64 {
     let mut ticks: Vec<f64> = section.results().map(|n| cell.result(n) as f64).collect();
     undisturbed(&mut ticks)
 }
 
-fn undisturbed(ticks: &mut [f64]) -> f64 {
+pub(crate) fn undisturbed(ticks: &mut [f64]) -> f64 {
     let median = Quartiles::of(ticks).median;
     let near = |t: &&f64| (**t - median).abs() <= GRAIN + SHARE * median;
     let (count, sum) = ticks

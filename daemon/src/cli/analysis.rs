@@ -131,7 +131,7 @@ fn resolve(
 ) -> anyhow::Result<Analysis> {
     let mut cpus = Vec::new();
     for name in names {
-        let model = machine::cpu(name).with_context(|| {
+        let model = super::model::model(name).with_context(|| {
             let known: Vec<&str> = machine::cpus().iter().map(|cpu| cpu.name).collect();
             format!("--cpu {name} (known: {})", known.join(" "))
         })?;

@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use mcad_assemble::{Format, Region, assemble, assemble_file};
 use mcad_core::block::detail::Detail;
 use mcad_core::block::{self, Block, Options};
-use mcad_core::machine::{self, CpuModel};
+use mcad_core::machine::CpuModel;
 use mcad_viewers::{Style, block as view};
 use serde::Serialize;
 
@@ -28,7 +28,7 @@ const DEFAULT_CPU: &str = "skl";
 /// Options of `mcad block`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// CPU model (repeatable: side by side); `mcad cpus` lists them
+    /// CPU model (repeatable: side by side); `mcad cpus` lists them, FILE.toml is a measured one
     #[arg(long = "cpu", value_name = "NAME", default_value = DEFAULT_CPU)]
     cpus: Vec<String>,
     #[command(flatten)]
@@ -169,8 +169,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let models = args
         .cpus
         .iter()
-        .map(|name| machine::cpu(name))
-        .collect::<Result<Vec<_>, _>>()?;
+        .map(|name| super::model::model(name))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let options = args.notion.options();
     if let Some(path) = &args.batch {
         let [model] = models.as_slice() else {

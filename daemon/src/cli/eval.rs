@@ -12,7 +12,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use mcad_core::block::{Block, Options, Simulator};
-use mcad_core::machine::{self, CpuModel};
+use mcad_core::machine::CpuModel;
 
 use super::block::{NotionArgs, Syntax, hex};
 use super::output::style_of;
@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             (table::read(super::input::open(path)?, &name)?, name)
         }
         (None, cpu) => {
-            let model = machine::cpu(cpu.as_deref().unwrap_or_default())?;
+            let model = super::model::model(cpu.as_deref().unwrap_or_default())?;
             let title = model.full_name.clone();
             (predict(&model, args, &labels), title)
         }
@@ -168,7 +168,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Evaluates the ablations.
 fn leave_out(args: &Args, labels: &[Row]) -> anyhow::Result<ExitCode> {
-    let model = machine::cpu(args.predict.as_deref().unwrap_or_default())?;
+    let model = super::model::model(args.predict.as_deref().unwrap_or_default())?;
     let all = ablations::evaluate(&model, labels, &|model| predict(model, args, labels));
     let mut stdout = BufWriter::new(io::stdout().lock());
     if args.json {

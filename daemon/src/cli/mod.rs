@@ -16,6 +16,7 @@ mod input;
 mod launch;
 mod man;
 mod measure;
+mod model;
 mod output;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod profile;

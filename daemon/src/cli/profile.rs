@@ -2,6 +2,8 @@
 
 mod block;
 mod clock;
+mod instruction;
+mod machine;
 mod program;
 
 use std::process::ExitCode;
@@ -21,6 +23,8 @@ pub(super) struct Args {
 enum Command {
     /// Measure the throughput of basic blocks
     Block(block::Args),
+    /// Measure instructions: latency, throughput, conflicts
+    Instruction(instruction::Args),
     /// Say how cycles are measured on this CPU, and how steady its clock is
     Clock(clock::Args),
     /// Measure the user cycles of a whole command over repeated runs
@@ -31,6 +35,7 @@ enum Command {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Block(args) => block::run(args),
+        Command::Instruction(args) => instruction::run(args),
         Command::Clock(args) => clock::run(args),
         Command::Program(args) => program::run(args),
     }

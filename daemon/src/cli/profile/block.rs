@@ -8,16 +8,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use mcad_profile::block::{Measured, Notion, Profiler, Settings};
-use mcad_profile::cell::Sandbox;
-use mcad_profile::clock::{Cpu, Source, pin};
-use mcad_profile::init;
+use mcad_profile::block::{Measured, Notion};
+use mcad_profile::clock::Source;
 use mcad_profile::reject::Reject;
 use mcad_viewers::escape::escape;
 use serde::Serialize;
 
-use super::super::block::{Init, Syntax, regions};
+use super::super::block::{Syntax, regions};
 use super::super::exit::{NEGATIVE, exit_code};
+use super::machine::BlockArgs;
 
 /// Options of `mcad profile block`.
 #[derive(Debug, clap::Args)]
@@ -56,24 +55,7 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "batch")]
     json: bool,
     #[command(flatten)]
-    machine: MachineArgs,
-}
-
-/// How to measure.
-#[derive(Debug, clap::Args)]
-pub(super) struct MachineArgs {
-    /// Registers and memory at the start
-    #[arg(long, value_enum, default_value_t = Init::Distinct)]
-    init: Init,
-    /// The CPU to measure on [default: the last one allowed]
-    #[arg(long, value_name = "N")]
-    pin: Option<u32>,
-    /// Measure blocks, too, that cross cache lines or may alias
-    #[arg(long)]
-    unfiltered: bool,
-    /// Go on where the kernel refuses a seccomp filter; for code that is trusted
-    #[arg(long)]
-    no_seccomp: bool,
+    machine: BlockArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -86,42 +68,6 @@ enum Mode {
     Loop,
     /// Unrolled and as a loop
     Both,
-}
-
-impl MachineArgs {
-    /// Pins the thread and starts the measuring process; what is missing is told.
-    ///
-    /// # Errors
-    /// When nothing can be measured.
-    pub(super) fn profiler(&self) -> anyhow::Result<Profiler> {
-        if let Err(error) = pin(self.pin.map(Cpu)) {
-            if self.pin.is_some() {
-                return Err(error.into());
-            }
-            eprintln!("mcad: {error}; measuring unpinned");
-        }
-        let settings = Settings {
-            init: match self.init {
-                Init::Distinct => init::Init::Distinct,
-                Init::Equal => init::Init::Equal,
-                Init::Stack => init::Init::Stack,
-                Init::Filled => init::Init::Filled,
-            },
-            sandbox: if self.no_seccomp {
-                Sandbox::IfPossible
-            } else {
-                Sandbox::Required
-            },
-            unfiltered: self.unfiltered,
-        };
-        let profiler = Profiler::new(settings)?;
-        if !profiler.filtered() {
-            eprintln!(
-                "mcad: without a seccomp filter: only decoding keeps the code from the kernel"
-            );
-        }
-        Ok(profiler)
-    }
 }
 
 /// Whether the block brings its own counted loop.

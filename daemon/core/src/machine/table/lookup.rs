@@ -169,7 +169,7 @@ pub(super) struct Candidate {
 }
 
 /// All forms of one CPU.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct FormTable {
     pub(super) forms: Vec<Form>,
     /// Candidates of all codes, grouped by code.
@@ -212,6 +212,11 @@ impl FormTable {
                 Some((code, c.selector, form))
             })
         })
+    }
+
+    /// All forms, to change their figures.
+    pub(crate) fn forms_mut(&mut self) -> &mut [Form] {
+        &mut self.forms
     }
 
     /// All forms, measured ones before approximated ones.

@@ -17,7 +17,7 @@ use mcad_profile::block::{Measured, Notion, Profiler};
 use super::super::super::block::batch::{Chunks, MAX_LINE, echo, first_field, one_field};
 use super::super::super::block::hex;
 use super::super::super::input;
-use super::MachineArgs;
+use super::super::machine::BlockArgs;
 
 /// From where and to where.
 pub(super) struct Place<'a> {
@@ -33,7 +33,7 @@ pub(super) struct Place<'a> {
 /// When input, output or the measuring process fail; lines never do.
 pub(super) fn run(
     place: &Place<'_>,
-    machine: &MachineArgs,
+    machine: &BlockArgs,
     notion: impl Fn(&[u8]) -> Notion,
 ) -> anyhow::Result<ExitCode> {
     let (mut output, answered) = open(place)?;

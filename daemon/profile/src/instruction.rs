@@ -1,0 +1,276 @@
+//! Instructions measured one by one: latency between operands, reciprocal throughput, and what two
+//! forms take from each other.
+//!
+//! Every benchmark is generated from a form of an instruction table: an example of it, with the
+//! registers chosen so that instances hang together (`latency`, with helpers from `link`) or do not
+//! (`throughput`), repeated in a loop. The method is that of Abel and Reineke (uops.info, ASPLOS
+//! 2019, section 5); conflicts
+//! are those of asmbench (Hammer, Hager and Wellein, PMBS 2018).
+
+mod latency;
+mod link;
+mod shape;
+mod throughput;
+
+use std::collections::HashMap;
+
+use mcad_core::machine::table::{Form, FormTable};
+
+use crate::block::{Measured, Profiler};
+use crate::cell::CellError;
+use crate::init::FILL;
+use crate::reject::Reject;
+use latency::Chain;
+pub use latency::Pair;
+use link::{HELPERS, Helper};
+use shape::{BASE, Shape};
+
+/// Instructions in the body of a generated loop, about.
+const BODY: usize = 48;
+
+/// A measured latency.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latency {
+    /// From which operand to which.
+    pub pair: Pair,
+    /// Cycles and their spread, or why there are none.
+    pub result: Result<Figure, String>,
+}
+
+/// Cycles with the interquartile range over rounds.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Figure {
+    /// Cycles.
+    pub cycles: f64,
+    /// Interquartile range.
+    pub spread: f64,
+}
+
+/// What was measured of a form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FormFigures {
+    /// Latencies, in the order of operands.
+    pub latencies: Vec<Latency>,
+    /// Cycles from one independent instance to the next, or why that is not known.
+    pub throughput: Result<Figure, String>,
+}
+
+/// Forms of a table that can be measured one by one.
+#[derive(Debug)]
+pub struct Subjects<'t> {
+    shapes: Vec<Shape<'t>>,
+}
+
+/// One of [`Subjects`].
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'s, 't> {
+    shape: &'s Shape<'t>,
+}
+
+impl<'t> Subjects<'t> {
+    /// All forms of a table that have an example.
+    #[must_use]
+    pub fn of(table: &'t FormTable) -> Self {
+        let mut seen = std::collections::HashSet::new();
+        let shapes = table
+            .candidates()
+            .filter_map(|(code, selector, form)| {
+                let new = !seen.contains(&std::ptr::from_ref(form));
+                let shape = new.then(|| Shape::new(table, code, selector, form))??;
+                seen.insert(std::ptr::from_ref(form));
+                Some(shape)
+            })
+            .collect();
+        Self { shapes }
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = Subject<'_, 't>> {
+        self.shapes.iter().map(|shape| Subject { shape })
+    }
+}
+
+impl<'t> Subject<'_, 't> {
+    /// The form.
+    #[must_use]
+    pub fn form(&self) -> &'t Form {
+        self.shape.form
+    }
+
+    /// An example of it, in Intel syntax.
+    #[must_use]
+    pub fn example(&self) -> String {
+        self.shape.example().to_string()
+    }
+
+    /// Why it is not measured: what screening says of its example.
+    #[must_use]
+    pub fn objection(&self) -> Option<String> {
+        let bytes = shape::encode(self.shape.example())?;
+        let refusal = crate::screen::Screened::new(&bytes).err()?;
+        Some(refusal.to_string())
+    }
+
+    /// The code that its throughput is measured with, and the instances in it: the first of the
+    /// ways.
+    #[must_use]
+    pub fn throughput_code(&self) -> Option<(Vec<u8>, u32)> {
+        let way = throughput::ways(self.shape).into_iter().next()?;
+        Some((way.bytes, way.count))
+    }
+}
+
+/// Measures forms; keeps what it found out about the helpers.
+#[derive(Debug)]
+pub struct Bench {
+    profiler: Profiler,
+    helpers: HashMap<Helper, f64>,
+}
+
+impl Bench {
+    /// Measures the helpers.
+    ///
+    /// # Errors
+    /// When nothing can be measured.
+    pub fn new(profiler: Profiler) -> Result<Self, CellError> {
+        let mut bench = Self {
+            profiler,
+            helpers: HashMap::new(),
+        };
+        for helper in HELPERS {
+            let Some((bytes, latencies)) = helper.chain() else {
+                continue;
+            };
+            if let Ok(figure) = bench.cycles(&bytes)? {
+                bench.helpers.insert(helper, figure.cycles / latencies);
+            }
+        }
+        Ok(bench)
+    }
+
+    /// The helpers' latencies, by name.
+    #[must_use]
+    pub fn helpers(&self) -> Vec<(String, f64)> {
+        let known = |helper: &Helper| {
+            let cycles = self.helpers.get(helper)?;
+            Some((format!("{helper:?}").to_lowercase(), *cycles))
+        };
+        HELPERS.iter().filter_map(known).collect()
+    }
+
+    /// Measures a form.
+    ///
+    /// # Errors
+    /// When the measuring process fails; what the form does is in the result.
+    pub fn measure(&mut self, subject: Subject<'_, '_>) -> Result<FormFigures, CellError> {
+        let mut latencies = Vec::new();
+        for pair in latency::pairs(subject.shape) {
+            let result = match latency::chain(subject.shape, pair) {
+                Some(chain) => self.latency(&chain)?,
+                None => Err("no helper leads from the result to the source".to_owned()),
+            };
+            latencies.push(Latency { pair, result });
+        }
+        Ok(FormFigures {
+            latencies,
+            throughput: self.throughput(subject)?,
+        })
+    }
+
+    fn latency(&mut self, chain: &Chain) -> Result<Result<Figure, String>, CellError> {
+        let mut helped = 0.0;
+        for (helper, ways) in &chain.helpers {
+            let Some(cycles) = self.helpers.get(helper) else {
+                return Ok(Err(format!("the helper '{helper:?}' has no figure here")));
+            };
+            helped += ways * cycles;
+        }
+        Ok(self.cycles(&chain.bytes)?.map(|figure| Figure {
+            cycles: ((figure.cycles - helped) / chain.links).max(0.0),
+            spread: figure.spread / chain.links,
+        }))
+    }
+
+    /// The reciprocal throughput.
+    ///
+    /// # Errors
+    /// When the measuring process fails.
+    pub fn throughput(
+        &mut self,
+        subject: Subject<'_, '_>,
+    ) -> Result<Result<Figure, String>, CellError> {
+        let mut best: Result<Figure, String> =
+            Err("no encoding with registers to spare".to_owned());
+        for way in throughput::ways(subject.shape) {
+            let figure = self.cycles(&way.bytes)?.map(|figure| Figure {
+                cycles: figure.cycles / f64::from(way.count),
+                spread: figure.spread / f64::from(way.count),
+            });
+            best = match (best, figure) {
+                (Ok(a), Ok(b)) if a.cycles <= b.cycles => Ok(a),
+                (_, Ok(b)) => Ok(b),
+                (Ok(a), Err(_)) => Ok(a),
+                (Err(_), Err(why)) => Err(why),
+            };
+        }
+        Ok(best)
+    }
+
+    /// What two forms take from each other: (TP(A and B) − max) / min, of their cycles alone and
+    /// together; 0 when they overlap completely, 1 when neither does anything beside the other.
+    ///
+    /// # Errors
+    /// When the measuring process fails.
+    pub fn conflict(
+        &mut self,
+        a: (Subject<'_, '_>, f64),
+        b: (Subject<'_, '_>, f64),
+    ) -> Result<Result<f64, String>, CellError> {
+        let ways = (a.0.throughput_code(), b.0.throughput_code());
+        let (Some((first, count)), Some((second, other))) = ways else {
+            return Ok(Err("no encoding with registers to spare".to_owned()));
+        };
+        if count != other {
+            return Ok(Err("different numbers of instances".to_owned()));
+        }
+        let mut bytes = first;
+        bytes.extend(second);
+        let (least, most) = (a.1.min(b.1), a.1.max(b.1));
+        Ok(self
+            .cycles(&bytes)?
+            .map(|figure| (figure.cycles / f64::from(count) - most) / least.max(1e-9)))
+    }
+
+    /// Cycles that a piece of code takes when it is repeated.
+    fn cycles(&mut self, bytes: &[u8]) -> Result<Result<Figure, String>, CellError> {
+        let instructions = bytes.len().div_ceil(4).max(1);
+        let copies = (BODY / instructions).clamp(1, BODY);
+        let body = bytes.repeat(copies);
+        let measured = self.profiler.measure_generated(&body, registers())?;
+        Ok(match measured {
+            Ok(Measured { cycles, spread, .. }) => Ok(Figure {
+                cycles: cycles / copies as f64,
+                spread: spread / copies as f64,
+            }),
+            Err(reject) => Err(reason(&reject)),
+        })
+    }
+}
+
+fn reason(reject: &Reject) -> String {
+    reject.to_string()
+}
+
+/// Register values that most instructions take without a fault: addresses, which are equal; one in
+/// `rcx` for shifts and repetitions, zero in `rdx` for divisions.
+fn registers() -> [u64; 16] {
+    let mut values = [FILL; 16];
+    let stack = crate::cell::layout::STACK;
+    for (register, value) in [(1, 1), (2, 0), (4, stack), (usize::from(link::CONSTANT), 1)] {
+        if let Some(place) = values.get_mut(register) {
+            *place = value;
+        }
+    }
+    debug_assert!(values[usize::from(BASE)] == FILL);
+    values
+}

@@ -1,0 +1,245 @@
+//! `mcad profile instruction`: latencies, throughputs and conflicts of instructions, measured.
+
+mod check;
+mod conflicts;
+mod export;
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mcad_core::machine::measured::{kind_text, operand_text};
+use mcad_core::machine::table::LatencyKind;
+use mcad_profile::host::Host;
+use mcad_profile::instruction::{Bench, Figure, FormFigures, Subject, Subjects};
+
+use super::super::model::model;
+use super::machine::MachineArgs;
+
+/// The table whose forms are measured when the host's CPU has none: the one with most forms.
+const DEFAULT_CPU: &str = "glc";
+
+/// Options of `mcad profile instruction`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Forms whose name contains this (repeatable), in any case of letters [default: all]
+    #[arg(value_name = "PATTERN")]
+    patterns: Vec<String>,
+    /// The CPU in whose table the forms are; `mcad cpus` lists them [default: the host's, or glc]
+    #[arg(long, value_name = "NAME")]
+    cpu: Option<String>,
+    /// List the forms with an example instead of measuring
+    #[arg(long)]
+    list: bool,
+    /// Compare with the table of this CPU
+    #[arg(long, value_name = "CPU", conflicts_with = "cpu")]
+    check: Option<String>,
+    /// Write the figures as CSV
+    #[arg(short, long, value_name = "FILE.csv")]
+    output: Option<PathBuf>,
+    /// Write a model that --cpu FILE.toml of the other commands loads: these figures, everything
+    /// else of the CPU's own
+    #[arg(long, value_name = "FILE.toml")]
+    export: Option<PathBuf>,
+    /// Measure what forms take from each other instead: 24 common ones, or those of the patterns
+    #[arg(long, conflicts_with_all = ["check", "export", "list"])]
+    conflicts: bool,
+    /// Draw the conflicts
+    #[arg(long, value_name = "FILE.svg", requires = "conflicts")]
+    heatmap: Option<PathBuf>,
+    /// Neither progress nor one line a form
+    #[arg(short, long)]
+    quiet: bool,
+    #[command(flatten)]
+    machine: MachineArgs,
+}
+
+/// Measures.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let name = match args.check.as_ref().or(args.cpu.as_ref()) {
+        Some(name) => name.as_str(),
+        None => Host::at_hand().core.unwrap_or(DEFAULT_CPU),
+    };
+    let model = model(name)?;
+    let subjects = Subjects::of(model.table);
+    let mut chosen: Vec<_> = subjects.iter().filter(|s| args.wants(*s)).collect();
+    if chosen.is_empty() {
+        bail!("no form of {name} has a name with this in it; --list shows them");
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    if args.list {
+        for subject in &chosen {
+            writeln!(out, "{:<44} {}", subject.form().name, subject.example())?;
+        }
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut bench = Bench::new(args.machine.profiler()?)?;
+    if args.conflicts {
+        if args.patterns.is_empty() {
+            chosen = conflicts::common(model.table, &subjects);
+        }
+        return conflicts::run(args, &mut bench, &chosen, &mut out);
+    }
+    let mut csv = args.output.as_deref().map(create_csv).transpose()?;
+    let mut results = Vec::with_capacity(chosen.len());
+    let bar = progress(args.quiet, chosen.len() as u64);
+    for subject in chosen {
+        let figures = match subject.objection() {
+            Some(why) => Err(why),
+            None => Ok(bench.measure(subject)?),
+        };
+        if let Some(csv) = &mut csv {
+            write_rows(csv, subject, &figures)?;
+        }
+        if !args.quiet {
+            let line = line(subject, &figures);
+            match &bar {
+                Some(bar) => bar.suspend(|| writeln!(out, "{line}").and_then(|()| out.flush()))?,
+                None => writeln!(out, "{line}")?,
+            }
+        }
+        if let Some(bar) = &bar {
+            bar.inc(1);
+        }
+        results.push((subject, figures));
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    if let Some(mut csv) = csv {
+        csv.flush().context("cannot write the figures")?;
+    }
+    if let Some(path) = &args.export {
+        export::write(path, &model.name, &results)?;
+    }
+    summary(&bench, &results, &mut out)?;
+    if args.check.is_some() {
+        check::write(&model, &results, &mut out)?;
+    }
+    out.flush().context("cannot write to stdout")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A form with what was measured, or why nothing was.
+type Outcome<'s, 't> = (Subject<'s, 't>, Result<FormFigures, String>);
+
+impl Args {
+    fn wants(&self, subject: Subject<'_, '_>) -> bool {
+        let name = subject.form().name.to_ascii_lowercase();
+        let mut patterns = self.patterns.iter();
+        self.patterns.is_empty() || patterns.any(|p| name.contains(&p.to_ascii_lowercase()))
+    }
+}
+
+fn progress(quiet: bool, forms: u64) -> Option<ProgressBar> {
+    if quiet || !io::stderr().is_terminal() {
+        return None;
+    }
+    let target = ProgressDrawTarget::stderr_with_hz(4);
+    let bar = ProgressBar::with_draw_target(Some(forms), target);
+    let template = "{bar:30} {pos} of {len} forms, {per_sec}, {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    Some(bar)
+}
+
+fn source(from: &str, kind: LatencyKind) -> String {
+    match kind {
+        LatencyKind::Reg => from.to_owned(),
+        other => format!("{from}.{}", kind_text(other)),
+    }
+}
+
+fn line(subject: Subject<'_, '_>, figures: &Result<FormFigures, String>) -> String {
+    let name = &subject.form().name;
+    let figures = match figures {
+        Ok(figures) => figures,
+        Err(why) => return format!("{name:<44} not measured: {why}"),
+    };
+    let throughput = match &figures.throughput {
+        Ok(figure) => format!("{:8.2}", figure.cycles),
+        Err(_) => "       -".to_owned(),
+    };
+    let latencies: Vec<_> = figures
+        .latencies
+        .iter()
+        .filter_map(|latency| {
+            let cycles = latency.result.as_ref().ok()?.cycles;
+            let from = source(&operand_text(latency.pair.from), latency.pair.kind);
+            let to = operand_text(latency.pair.to);
+            Some(format!("{from} to {to} {cycles:.2}"))
+        })
+        .collect();
+    format!("{name:<44} {throughput}  {}", latencies.join(", "))
+}
+
+fn create_csv(path: &Path) -> anyhow::Result<csv::Writer<File>> {
+    let name = path.display();
+    let file = File::create(path).with_context(|| format!("cannot create {name}"))?;
+    let mut csv = csv::Writer::from_writer(file);
+    csv.write_record([
+        "form", "example", "figure", "from", "to", "kind", "cycles", "spread", "reason",
+    ])
+    .with_context(|| format!("cannot write {name}"))?;
+    Ok(csv)
+}
+
+fn write_rows(
+    csv: &mut csv::Writer<File>,
+    subject: Subject<'_, '_>,
+    figures: &Result<FormFigures, String>,
+) -> anyhow::Result<()> {
+    let (name, example) = (&*subject.form().name, subject.example());
+    let mut row = |what: [&str; 4], result: Result<&Figure, &String>| {
+        let (cycles, spread, reason) = match result {
+            Ok(f) => (format!("{:.4}", f.cycles), format!("{:.4}", f.spread), ""),
+            Err(why) => (String::new(), String::new(), why.as_str()),
+        };
+        let [figure, from, to, kind] = what;
+        csv.write_record([
+            name, &example, figure, from, to, kind, &cycles, &spread, reason,
+        ])
+        .context("cannot write the figures")
+    };
+    let figures = match figures {
+        Ok(figures) => figures,
+        Err(why) => return row(["none", "", "", ""], Err(why)),
+    };
+    row(["throughput", "", "", ""], figures.throughput.as_ref())?;
+    for latency in &figures.latencies {
+        let pair = latency.pair;
+        let (from, to) = (operand_text(pair.from), operand_text(pair.to));
+        let what = ["latency", &from, &to, kind_text(pair.kind)];
+        row(what, latency.result.as_ref())?;
+    }
+    Ok(())
+}
+
+/// How many forms have which figures, and what the helpers take.
+fn summary(bench: &Bench, results: &[Outcome<'_, '_>], out: &mut dyn Write) -> io::Result<()> {
+    let measured: Vec<_> = results
+        .iter()
+        .filter_map(|(_, f)| f.as_ref().ok())
+        .collect();
+    let with_throughput = measured.iter().filter(|f| f.throughput.is_ok()).count();
+    let with_latency = |f: &&&FormFigures| f.latencies.iter().any(|l| l.result.is_ok());
+    let latencies = measured.iter().flat_map(|f| &f.latencies);
+    let helpers: Vec<_> = bench
+        .helpers()
+        .into_iter()
+        .map(|(name, cycles)| format!("{name} {cycles:.2}"))
+        .collect();
+    writeln!(
+        out,
+        "\n{} forms: throughput of {with_throughput}, latencies of {} ({} pairs of operands)",
+        results.len(),
+        measured.iter().filter(with_latency).count(),
+        latencies.filter(|l| l.result.is_ok()).count()
+    )?;
+    writeln!(out, "helpers: {}", helpers.join(", "))
+}
