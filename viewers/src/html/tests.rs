@@ -1,7 +1,13 @@
 //! The page of a report made by hand: well-formed, self-contained, and deaf to what names say.
 
+use serde_json::Value;
+
+use super::{Excerpt, Html};
 use crate::sample::report;
-use crate::{Style, view};
+use crate::timeline::read::Reader;
+use crate::timeline::write::Writer;
+use crate::timeline::{Code, Header, Instruction, NO_PORT, TimelineError, Uop};
+use crate::{Style, View, view};
 
 fn page(report: &mcad_core::report::Report) -> String {
     let mut out = Vec::new();
@@ -108,4 +114,117 @@ fn every_figure_can_be_sorted() {
         let value = part.split('"').next().unwrap();
         assert!(value.parse::<f64>().unwrap().is_finite(), "{value}");
     }
+}
+
+/// A timeline of `count` instructions of one µop each, in a run of `cycles`.
+fn timeline(count: u64, cycles: u64) -> (Vec<Instruction>, Vec<u8>) {
+    let header = Header {
+        cpu: "skl".into(),
+        window: "hottest".into(),
+        ..Header::default()
+    };
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    let code = Code {
+        address: 0x40_0000_1000,
+        text: "</script><b>".into(),
+        function: "f\x1b".into(),
+        module: String::new(),
+    };
+    writer.code(7, &code).unwrap();
+    let instruction = |n: u64| {
+        let base = 5000 + n / 2;
+        let uop = Uop {
+            port: if n % 3 == 0 { NO_PORT } else { (n % 8) as u8 },
+            delivered: base,
+            issued: base + 2,
+            ready: base + 5 + n % 4,
+            dispatched: base + 10 + n % 5,
+            executed: base + 15 + n % 5,
+            retired: base + 30,
+            ..Uop::default()
+        };
+        Instruction {
+            number: 100 + n,
+            code: 7,
+            retired: [base + 30; 2],
+            uops: vec![uop],
+            ..Instruction::default()
+        }
+    };
+    let instructions: Vec<Instruction> = (0..count).map(instruction).collect();
+    for instruction in &instructions {
+        writer.instruction(instruction).unwrap();
+    }
+    (instructions, writer.finish(cycles, 0).unwrap())
+}
+
+fn excerpt(file: &[u8]) -> Result<Excerpt, TimelineError> {
+    Excerpt::read(&mut Reader::new(file).unwrap(), &report())
+}
+
+#[test]
+fn the_page_has_the_stamps_of_the_file() {
+    let (instructions, file) = timeline(3000, report().cpus[0].cycles);
+    let mut page = Vec::new();
+    Html::with(excerpt(&file).unwrap())
+        .write(&report(), Style::plain(), &mut page)
+        .unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let data = page.split("id=\"timeline-data\">").nth(1).unwrap();
+    let data = data.split("</script>").next().unwrap();
+    assert!(!data.contains('<'), "nothing ends the element");
+    let data: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["codes"][0][1], "</script><b>");
+    assert_eq!(data["codes"][0][2], "f\\u{1b}");
+    assert_eq!(data["codes"][0][3], true, "of the hottest block");
+    let base = data["base"].as_u64().unwrap();
+    let rows = data["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), instructions.len());
+    for (row, i) in rows.iter().zip(&instructions) {
+        let uop = &i.uops[0];
+        assert_eq!(row[0], i.number);
+        let port = if uop.port == NO_PORT {
+            -1
+        } else {
+            uop.port.into()
+        };
+        assert_eq!(row[3], port);
+        let mut cycle = base;
+        let steps = row[4].as_array().unwrap().iter();
+        let stamps: Vec<u64> = steps
+            .map(|step| {
+                cycle += step.as_u64().unwrap();
+                cycle
+            })
+            .collect();
+        let expected = [
+            uop.delivered,
+            uop.issued,
+            uop.ready,
+            uop.dispatched,
+            uop.executed,
+            uop.retired,
+        ];
+        assert_eq!(stamps, expected);
+    }
+}
+
+#[test]
+fn long_timelines_are_cut_and_foreign_ones_refused() {
+    let cycles = report().cpus[0].cycles;
+    let (_, long) = timeline(30_000, cycles);
+    let mut page = Vec::new();
+    Html::with(excerpt(&long).unwrap())
+        .write(&report(), Style::plain(), &mut page)
+        .unwrap();
+    assert!(page.len() < 2 << 20, "{} bytes", page.len());
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains("10,000 more instructions"));
+    let (_, other) = timeline(10, cycles + 1);
+    let refused = excerpt(&other).unwrap_err();
+    assert!(refused.to_string().contains("of another run"), "{refused}");
+    let mut elsewhere = report();
+    elsewhere.cpus.remove(0);
+    let refused = Excerpt::read(&mut Reader::new(&other[..]).unwrap(), &elsewhere).unwrap_err();
+    assert!(refused.to_string().contains("'skl'"), "{refused}");
 }

@@ -193,3 +193,71 @@ impl Hottest {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: StreamId = StreamId(0);
+
+    /// An execution of a block of one instruction, which takes some cycles.
+    fn execute(hottest: &mut Hottest, number: u64, block: u32, cycles: u64) {
+        let retired = Retired {
+            first: number,
+            last: number,
+            slot: 0,
+        };
+        hottest.instruction(&Timed {
+            thread: STREAM,
+            number,
+            code: block,
+            pair: false,
+            retired,
+            uops: &[],
+        });
+        hottest.block(STREAM, BlockId(block), cycles);
+    }
+
+    fn told(hottest: Hottest) -> Vec<u32> {
+        let mut codes = Vec::new();
+        hottest.tell(|timed| codes.push(timed.code));
+        codes
+    }
+
+    #[test]
+    fn a_late_leader_is_shown_from_the_middle_of_its_time() {
+        let mut hottest = Hottest::new(20);
+        for n in 0..1000 {
+            execute(&mut hottest, n, 0, 3);
+        }
+        // It takes the lead in its very last executions.
+        for n in 1000..2000 {
+            execute(&mut hottest, n, 1, 4);
+        }
+        assert_eq!(told(hottest), [1; 20]);
+    }
+
+    #[test]
+    fn flat_profiles_cost_a_bounded_number_of_windows() {
+        let mut hottest = Hottest::new(8);
+        for n in 0..100_000_u32 {
+            execute(&mut hottest, n.into(), n % 50, 1);
+            assert!(hottest.candidates.len() <= CANDIDATES);
+        }
+        let codes = told(hottest);
+        assert_eq!(codes.len(), 8);
+        let steps = codes.windows(2).all(|pair| (pair[0] + 1) % 50 == pair[1]);
+        assert!(steps, "{codes:?}");
+    }
+
+    #[test]
+    fn a_leader_that_ends_the_run_has_what_there_is() {
+        let mut hottest = Hottest::new(8);
+        for n in 0..100 {
+            execute(&mut hottest, n, 0, 1);
+        }
+        execute(&mut hottest, 100, 1, 1000);
+        assert_eq!(told(hottest), [0, 0, 0, 1]);
+        assert!(told(Hottest::new(8)).is_empty());
+    }
+}
