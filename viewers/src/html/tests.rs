@@ -134,7 +134,11 @@ fn timeline(count: u64, cycles: u64) -> (Vec<Instruction>, Vec<u8>) {
     let instruction = |n: u64| {
         let base = 5000 + n / 2;
         let uop = Uop {
-            port: if n % 3 == 0 { NO_PORT } else { (n % 8) as u8 },
+            port: if n.is_multiple_of(3) {
+                NO_PORT
+            } else {
+                (n % 8) as u8
+            },
             delivered: base,
             issued: base + 2,
             ready: base + 5 + n % 4,
