@@ -73,7 +73,7 @@ const MAX_ROUNDS: usize = 21;
 /// Times that an unsteady block is measured again from the beginning.
 const RETRIES: u32 = 2;
 /// Rounds in which the clock drifted, at most.
-const MAX_DRIFTED: usize = 40;
+const MAX_DRIFTED: usize = 200;
 /// Drift of the core clock within a round that spoils it.
 const DRIFT: f64 = 0.004;
 /// Interquartile range over the median up to which a figure is taken at once, and at all.
@@ -175,10 +175,10 @@ impl From<RunError> for Failure {
     }
 }
 
-fn lost(source: std::io::Error) -> CellError {
+fn lost(cause: std::io::Error) -> CellError {
     CellError::System {
         what: "trace the measuring process",
-        source,
+        cause,
         hint: "",
     }
 }

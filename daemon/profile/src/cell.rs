@@ -55,13 +55,12 @@ pub enum Sandbox {
 #[non_exhaustive]
 pub enum CellError {
     /// The system refused something without which there is no cell.
-    #[error("cannot {what}: {source}{hint}")]
+    #[error("cannot {what}: {cause}{hint}")]
     System {
         /// What.
         what: &'static str,
         /// What the system says.
-        #[source]
-        source: io::Error,
+        cause: io::Error,
         /// The way out.
         hint: &'static str,
     },
@@ -137,15 +136,15 @@ const PATTERN_AT: u64 = 0;
 const PHYSICAL_AT: u64 = 2 * PAGE;
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> CellError {
-    move |source| CellError::System {
+    move |cause| CellError::System {
         what,
-        hint: match source.raw_os_error() {
+        hint: match cause.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
                 " (a container's filter, or kernel.yama.ptrace_scope above 1, may forbid it)"
             }
             _ => "",
         },
-        source,
+        cause,
     }
 }
 

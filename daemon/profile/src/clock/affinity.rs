@@ -9,13 +9,12 @@ pub struct Cpu(pub u32);
 
 /// A thread cannot be kept on one CPU.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot keep the process on {}: {source}", what(*.cpu))]
+#[error("cannot keep the process on {}: {cause}", what(*.cpu))]
 pub struct AffinityError {
     /// The CPU asked for; none: the one it runs on.
     pub cpu: Option<Cpu>,
     /// What the system says.
-    #[source]
-    pub source: io::Error,
+    pub cause: io::Error,
 }
 
 fn what(cpu: Option<Cpu>) -> String {
@@ -28,7 +27,7 @@ fn what(cpu: Option<Cpu>) -> String {
 /// # Errors
 /// When the system forbids it, or the CPU is not among those that the process may use.
 pub fn pin(cpu: Option<Cpu>) -> Result<Cpu, AffinityError> {
-    let failed = |source| AffinityError { cpu, source };
+    let failed = |cause| AffinityError { cpu, cause };
     let allowed = affinity().map_err(failed)?;
     let cpus = 0..libc::CPU_SETSIZE as u32;
     let chosen = match cpu {
@@ -62,7 +61,7 @@ pub fn pin(cpu: Option<Cpu>) -> Result<Cpu, AffinityError> {
 /// # Errors
 /// As [`pin`]; `work` has not run then.
 pub fn pinned<T>(cpu: Option<Cpu>, work: impl FnOnce(Cpu) -> T) -> Result<T, AffinityError> {
-    let before = affinity().map_err(|source| AffinityError { cpu, source })?;
+    let before = affinity().map_err(|cause| AffinityError { cpu, cause })?;
     let chosen = pin(cpu)?;
     let result = work(chosen);
     // SAFETY: the set is valid for the call. It was allowed before, so a failure has no cause that

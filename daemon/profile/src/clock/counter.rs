@@ -10,10 +10,9 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 
 /// Why there is no counter.
 #[derive(Debug, thiserror::Error)]
-#[error("no counter of cycles: {source}{hint}")]
+#[error("no counter of cycles: {cause}{hint}")]
 pub struct CounterError {
-    #[source]
-    source: io::Error,
+    cause: io::Error,
     hint: &'static str,
 }
 
@@ -134,8 +133,8 @@ impl UserCycles {
 }
 
 impl CounterError {
-    fn new(source: io::Error) -> Self {
-        let hint = match source.raw_os_error() {
+    fn new(cause: io::Error) -> Self {
+        let hint = match cause.raw_os_error() {
             Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
                 " (this CPU or hypervisor has none)"
             }
@@ -146,7 +145,7 @@ impl CounterError {
             Some(libc::ENOSYS) => " (this kernel has no performance events)",
             _ => "",
         };
-        Self { source, hint }
+        Self { cause, hint }
     }
 }
 

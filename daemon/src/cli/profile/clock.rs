@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use mcad_profile::block::{Profiler, Settings};
+use mcad_profile::cell::Sandbox;
 use mcad_profile::clock::{Cpu, Quartiles, Rate, Scope, UserCycles, pin, ticks_per_second};
+use mcad_profile::init::Init;
 use serde::Serialize;
 
 /// How long the system's clock is compared with the time-stamp counter.
@@ -29,6 +32,8 @@ pub(super) struct Args {
 struct Report {
     /// The CPU that the process was kept on; none: it could not be kept.
     cpu: Option<Cpu>,
+    /// Whether blocks can be measured, and what keeps their code from the kernel.
+    blocks: String,
     /// Why the counter of cycles cannot be used; none: it can.
     no_counter: Option<String>,
     /// Megahertz of the time-stamp counter.
@@ -84,6 +89,7 @@ fn measure(cpu: Option<Cpu>, samples: u32) -> Report {
     let tsc_mhz = ticks_per_second(COMPARED) / 1e6;
     Report {
         cpu,
+        blocks: blocks(),
         no_counter: UserCycles::open(Scope::Thread)
             .and_then(|mut counter| counter.read())
             .err()
@@ -94,6 +100,22 @@ fn measure(cpu: Option<Cpu>, samples: u32) -> Report {
         within: of(|rate| rate.spread).median,
         drifting: drifting as f64 / rates.len().saturating_sub(1).max(1) as f64,
         check: of(|rate| rate.check).median,
+    }
+}
+
+/// Whether a measuring process starts, and how it is kept from harm.
+fn blocks() -> String {
+    let settings = Settings {
+        init: Init::Equal,
+        sandbox: Sandbox::IfPossible,
+        unfiltered: false,
+    };
+    match Profiler::new(settings) {
+        Ok(profiler) if profiler.filtered() => {
+            "can be measured, behind a seccomp filter".to_owned()
+        }
+        Ok(_) => "can be measured with --no-seccomp only: the kernel refuses a filter".to_owned(),
+        Err(error) => format!("cannot be measured: {error}"),
     }
 }
 
@@ -112,6 +134,7 @@ fn write(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
             "cycles               time-stamp counter over the core clock: {why}"
         )?,
     }
+    writeln!(out, "blocks               {}", report.blocks)?;
     let rate = &report.cycles_per_tick;
     writeln!(out, "time-stamp counter   {:.1} MHz", report.tsc_mhz)?;
     writeln!(
