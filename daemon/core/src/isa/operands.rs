@@ -49,7 +49,8 @@ pub struct MemoryRef {
 pub struct Operands {
     /// Number of operands.
     count: usize,
-    latencies: Vec<Option<u16>>,
+    /// From input to output, the last one for a pair counts.
+    latencies: Vec<(OperandIndex, OperandIndex, u16)>,
     /// Registers read.
     pub in_regs: Vec<Value>,
     /// Flag groups read.
@@ -94,13 +95,17 @@ impl Operands {
     }
 
     fn set_latency(&mut self, from: OperandIndex, to: OperandIndex, cycles: u16) {
-        self.latencies[from.0 * MAX_OPERANDS + to.0] = Some(cycles);
+        self.latencies.push((from, to, cycles));
     }
 
     /// Cycles from an input to an output, where the table has any.
     #[must_use]
     pub fn latency(&self, from: &Value, to: &Value) -> Option<u16> {
-        self.latencies[from.index.0 * MAX_OPERANDS + to.index.0]
+        self.latencies
+            .iter()
+            .rev()
+            .find(|(f, t, _)| (*f, *t) == (from.index, to.index))
+            .map(|(_, _, cycles)| *cycles)
     }
 
     /// All outputs.
@@ -205,7 +210,6 @@ pub fn operands(
     memory_renaming: bool,
 ) -> Operands {
     let mut all = Operands {
-        latencies: vec![None; MAX_OPERANDS * MAX_OPERANDS],
         ..Operands::default()
     };
     let places: Vec<Place> = form
