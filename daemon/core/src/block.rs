@@ -10,6 +10,7 @@ pub mod bottleneck;
 pub mod dependencies;
 pub mod detail;
 mod exact;
+mod live;
 pub mod rounds;
 mod simulator;
 mod trace;

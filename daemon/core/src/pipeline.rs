@@ -29,10 +29,11 @@ pub mod state;
 pub mod store_buffer;
 pub mod topdown;
 pub mod uop_cache;
+pub mod window;
 
 use std::sync::Arc;
 
-use crate::isa::program::Program;
+use crate::isa::program::{Instr, Program};
 use crate::machine::CpuModel;
 use crate::report::TopDown;
 use feed::Feed;
@@ -96,13 +97,27 @@ impl<O: Observer> Pipeline<O> {
         }
     }
 
-    /// Takes an instruction of code that goes straight on and is executed only once.
+    /// Takes an instruction of code that goes straight on and is executed only once; `instr` is
+    /// its static instruction.
     #[inline]
-    pub fn push_straight(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
-        self.feed.push_straight(inst, accesses);
+    pub fn push_straight(
+        &mut self,
+        program: &Program,
+        instr: &Instr,
+        inst: Inst,
+        accesses: &[Access],
+    ) {
+        self.feed.push_straight(instr, inst, accesses);
         if self.feed.backlog() >= feed::RUN_AT {
             self.run(program);
         }
+    }
+
+    /// Instructions that wait and may be looked at.
+    #[inline]
+    #[must_use]
+    pub fn backlog(&self) -> u64 {
+        self.feed.backlog()
     }
 
     /// Simulates as far as the result cannot depend on what follows.

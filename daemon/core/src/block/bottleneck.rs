@@ -132,11 +132,11 @@ fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
     let periods = 1 + (2000 / (rounds * count)).clamp(1, 32);
     for round in 0..periods * rounds + 2 {
         let mut address = if looped { 0 } else { round * block.length };
-        for (n, decoded) in block.decoded.iter().enumerate() {
+        for (n, instr) in block.program.instrs.iter().enumerate() {
             let mut inst = Inst::new(n as u32, address);
             inst.taken = looped && n as u64 + 1 == count;
-            address += decoded.bytes.len() as u64;
-            feed.push_straight(inst, &[]);
+            address += u64::from(instr.len);
+            feed.push_straight(instr, inst, &[]);
         }
     }
     let mut predecoder = Predecoder::default();
@@ -145,7 +145,7 @@ fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
         // A cycle per instruction and its stalls at most.
         let most = clock + (number + 1) * u64::from(p.lcp_stall + 2);
         while predecoder.queued < number && clock < most {
-            predecoder.cycle(clock, &block.program, p, &mut feed, 0);
+            predecoder.cycle(clock, p, &mut feed, 0);
             clock += 1;
         }
         clock

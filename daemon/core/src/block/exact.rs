@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::Block;
 use super::alias::Init;
+use super::live::Live;
 use super::values::{Reader, Symbols, Value, result_of, zero_extend};
 use crate::isa::build::Described;
 use crate::isa::operands::MemoryRef;
@@ -44,12 +45,17 @@ struct Stored {
     number: u64,
 }
 
-/// Accesses of one instruction.
-#[derive(Clone, Default)]
-struct Same {
+/// What one instruction of the block has to do with addresses.
+#[derive(Clone, Copy)]
+struct Step {
+    /// Its first access among those of an iteration.
+    first: usize,
     loads: u8,
     stores: u8,
-    accesses: Vec<Access>,
+    /// What it adds to the stack pointer.
+    moved: i64,
+    /// Something that it writes matters for addresses.
+    executed: bool,
 }
 
 impl Stored {
@@ -77,6 +83,8 @@ fn granules(access: &Access) -> std::ops::RangeInclusive<u64> {
 #[derive(Clone)]
 pub struct Exact {
     init: Init,
+    steps: Vec<Step>,
+    live: Live,
     values: [Option<Value>; RegId::COUNT],
     symbols: Symbols,
     /// Regions by the symbols of base and index, and the scale.
@@ -90,8 +98,8 @@ pub struct Exact {
     changed: bool,
     /// Iterations in a row that changed nothing.
     unchanged: u32,
-    /// Accesses of the current iteration, by instruction.
-    round: Vec<Same>,
+    /// Accesses of the last iteration.
+    round: Vec<Access>,
     /// Signatures of the iterations so far.
     signatures: Vec<u64>,
     signature: Fingerprint,
@@ -100,39 +108,64 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// What follows values for `init` on a core, if that is worth it: when values are known at the
-    /// start, or when it matters where in its line an access lies.
+    /// Whether values are worth following for `init` on a core: when they are known at the start,
+    /// or when it matters where in its line an access lies.
     #[must_use]
-    pub fn wanted(core: &Core, init: Init) -> Option<Self> {
-        (init != Init::Distinct || core.execute.loads_per_bank > 0).then(|| Self::new(init))
+    pub fn is_wanted(core: &Core, init: Init) -> bool {
+        init != Init::Distinct || core.execute.loads_per_bank > 0
     }
 
-    /// Values at the start.
+    /// Values at the start of a block.
     #[must_use]
-    pub fn new(init: Init) -> Self {
-        let mut aliases = Self {
-            init,
-            values: [None; RegId::COUNT],
-            symbols: Symbols::default(),
-            regions: FxHashMap::default(),
-            memory: FxHashMap::default(),
-            stores: 0,
-            lines: [(0, 0); NEIGHBOURS],
-            changed: false,
-            unchanged: 0,
-            round: Vec::new(),
-            signatures: Vec::new(),
-            signature: Fingerprint::default(),
-            loaded: None,
-            inputs: Vec::new(),
-        };
+    pub fn new(init: Init, block: &Block) -> Self {
+        let mut exact = Self::default();
+        exact.begin(init, block);
+        exact
+    }
+
+    /// Starts again with another block.
+    pub fn begin(&mut self, init: Init, block: &Block) {
+        self.init = init;
+        self.plan(block);
+        self.values = [None; RegId::COUNT];
+        self.symbols.clear();
+        self.regions.clear();
+        self.memory.clear();
+        self.stores = 0;
+        self.lines = [(0, 0); NEIGHBOURS];
+        self.changed = false;
+        self.unchanged = 0;
+        self.round.clear();
+        self.signatures.clear();
+        self.signature = Fingerprint::default();
+        self.loaded = None;
         if init == Init::Stack {
             for reg in [RegId::RSP, RegId::RBP] {
-                let fresh = aliases.symbols.fresh();
-                aliases.values[usize::from(reg.0)] = Some(fresh);
+                let fresh = self.symbols.fresh();
+                self.values[usize::from(reg.0)] = Some(fresh);
             }
         }
-        aliases
+    }
+
+    fn plan(&mut self, block: &Block) {
+        self.live = Live::of(block);
+        self.steps.clear();
+        let mut first = 0;
+        for (d, decoded) in block.described.iter().zip(&block.decoded) {
+            let count = |values: &[crate::isa::operands::Value]| {
+                let known = values.iter().filter(|v| v.memory < d.operands.memory.len());
+                known.count().min(255) as u8
+            };
+            let (loads, stores) = (count(&d.operands.in_mems), count(&d.operands.out_mems));
+            self.steps.push(Step {
+                first,
+                loads,
+                stores,
+                moved: i64::from(decoded.instruction.stack_pointer_increment()),
+                executed: self.live.needs(d),
+            });
+            first += usize::from(loads) + usize::from(stores);
+        }
     }
 
     /// Executes instruction `n` of the block: adds its accesses, loads first.
@@ -144,28 +177,35 @@ impl Exact {
         inst: &mut Inst,
         out: &mut Vec<Access>,
     ) {
-        if self.unchanged >= STEADY
-            && let Some(same) = self.round.get(n)
-        {
-            inst.loads = same.loads;
-            inst.stores = same.stores;
-            out.extend_from_slice(&same.accesses);
+        let Some(&step) = self.steps.get(n) else {
+            return;
+        };
+        inst.loads = step.loads;
+        inst.stores = step.stores;
+        if let Some((same, _, _)) = self.steady(n) {
+            out.extend_from_slice(same);
             return;
         }
         let first = out.len();
-        self.accesses(d, instruction, inst, out);
+        self.accesses(d, &step, out);
         let accesses = out.get(first..).unwrap_or(&[]);
         self.sign(inst, accesses);
-        self.execute(n as u32, d, instruction, inst, accesses);
-        if self.round.len() <= n {
-            self.round.resize(n + 1, Same::default());
+        self.execute(n as u32, d, instruction, &step, accesses);
+        self.round.truncate(step.first);
+        self.round.extend_from_slice(accesses);
+    }
+
+    /// What instruction `n` accesses in every iteration from now on, when that is settled, with
+    /// the numbers of its loads and stores.
+    #[inline]
+    pub fn steady(&self, n: usize) -> Option<(&[Access], u8, u8)> {
+        if self.unchanged < STEADY {
+            return None;
         }
-        if let Some(same) = self.round.get_mut(n) {
-            same.loads = inst.loads;
-            same.stores = inst.stores;
-            same.accesses.clear();
-            same.accesses.extend_from_slice(accesses);
-        }
+        let step = self.steps.get(n)?;
+        let count = usize::from(step.loads) + usize::from(step.stores);
+        let accesses = self.round.get(step.first..step.first + count)?;
+        Some((accesses, step.loads, step.stores))
     }
 
     /// Ends an iteration.
@@ -275,33 +315,23 @@ impl Exact {
     }
 
     /// Adds the instruction's accesses, loads first.
-    fn accesses(
-        &mut self,
-        d: &Described,
-        instruction: &Instruction,
-        inst: &mut Inst,
-        out: &mut Vec<Access>,
-    ) {
-        let first = out.len();
-        for value in &d.operands.in_mems {
-            if let Some(memory) = d.operands.memory.get(value.memory) {
-                let access = self.access(memory, 0);
-                out.push(access);
-            }
+    fn accesses(&mut self, d: &Described, step: &Step, out: &mut Vec<Access>) {
+        let memory = &d.operands.memory;
+        let loads = d.operands.in_mems.iter().take(usize::from(step.loads));
+        for memory in loads.filter_map(|v| memory.get(v.memory)) {
+            let access = self.access(memory, 0);
+            out.push(access);
         }
-        inst.loads = (out.len() - first).min(255) as u8;
         // What push and call store lies below the stack pointer.
-        let pushed = i64::from(instruction.stack_pointer_increment()).min(0);
-        for value in &d.operands.out_mems {
-            if let Some(memory) = d.operands.memory.get(value.memory) {
-                let implicit = memory.base == Some(RegId::RSP)
-                    && memory.index.is_none()
-                    && memory.displacement == 0;
-                let access = self.access(memory, if implicit { pushed } else { 0 });
-                out.push(access);
-            }
+        let pushed = step.moved.min(0);
+        let stores = d.operands.out_mems.iter().take(usize::from(step.stores));
+        for memory in stores.filter_map(|v| memory.get(v.memory)) {
+            let implicit = memory.base == Some(RegId::RSP)
+                && memory.index.is_none()
+                && memory.displacement == 0;
+            let access = self.access(memory, if implicit { pushed } else { 0 });
+            out.push(access);
         }
-        inst.stores = (out.len() - first).min(255) as u8 - inst.loads;
     }
 
     fn load(&mut self, access: &Access) -> Option<Value> {
@@ -359,13 +389,21 @@ impl Exact {
         n: u32,
         d: &Described,
         instruction: &Instruction,
-        inst: &Inst,
+        step: &Step,
         accesses: &[Access],
     ) {
         if d.fused_previous {
             return;
         }
-        let (loads, stores) = accesses.split_at(accesses.len().min(usize::from(inst.loads)));
+        let (loads, stores) = accesses.split_at(accesses.len().min(usize::from(step.loads)));
+        if !step.executed {
+            // Only where stores go matters.
+            for store in stores {
+                self.store(store, Value::number(0));
+            }
+            self.move_stack(d, step);
+            return;
+        }
         self.loaded = match loads {
             [only] => self.load(only),
             _ => None,
@@ -412,18 +450,24 @@ impl Exact {
         {
             let Some(id) = value.id else { continue };
             let is_target = place == 0 && RegId::of(instruction.op0_register()) == Some(id);
-            let result = match followed {
-                Some(value) if is_target => value,
-                _ => self.symbols.result(n, output, &inputs),
-            };
+            if self.live.register(id) {
+                let result = match followed {
+                    Some(value) if is_target => value,
+                    _ => self.symbols.result(n, output, &inputs),
+                };
+                self.set(id, result);
+            }
             output = output.saturating_add(1).min(254);
-            self.set(id, result);
         }
         self.inputs = inputs;
-        let moved = instruction.stack_pointer_increment();
-        if moved != 0 && !d.operands.out_regs.iter().any(|v| v.id == Some(RegId::RSP)) {
+        self.move_stack(d, step);
+    }
+
+    /// What an instruction does to the stack pointer without naming it.
+    fn move_stack(&mut self, d: &Described, step: &Step) {
+        if step.moved != 0 && !d.operands.out_regs.iter().any(|v| v.id == Some(RegId::RSP)) {
             let mut rsp = self.value(RegId::RSP);
-            rsp.offset = rsp.offset.wrapping_add(i64::from(moved));
+            rsp.offset = rsp.offset.wrapping_add(step.moved);
             self.set(RegId::RSP, rsp);
         }
     }
@@ -455,6 +499,29 @@ impl Exact {
                 instruction.immediate(source) as i64,
                 bits,
             ))),
+        }
+    }
+}
+
+impl Default for Exact {
+    fn default() -> Self {
+        Self {
+            init: Init::Distinct,
+            steps: Vec::new(),
+            live: Live::default(),
+            values: [None; RegId::COUNT],
+            symbols: Symbols::default(),
+            regions: FxHashMap::default(),
+            memory: FxHashMap::default(),
+            stores: 0,
+            lines: [(0, 0); NEIGHBOURS],
+            changed: false,
+            unchanged: 0,
+            round: Vec::new(),
+            signatures: Vec::new(),
+            signature: Fingerprint::default(),
+            loaded: None,
+            inputs: Vec::new(),
         }
     }
 }

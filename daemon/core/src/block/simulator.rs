@@ -12,12 +12,15 @@ use super::rounds::{Recurrence, Rounds};
 use super::{Block, Mode, Options, Prediction};
 use crate::machine::CpuModel;
 use crate::pipeline::Pipeline;
+use crate::pipeline::feed::LOOKAHEAD;
 use crate::pipeline::inst::{Access, Inst};
 use crate::pipeline::observer::Observer;
 
 /// Iterations at least, and cycles at least: uiCA's defaults.
 const MIN_ITERATIONS: usize = 10;
 const MIN_CYCLES: u64 = 500;
+/// Instructions that wait before the pipeline is set to work.
+const AHEAD: u64 = LOOKAHEAD + 32;
 /// Fused µops between two comparisons at least.
 const COMPARE_UOPS: u32 = 32;
 /// Iterations after which code is delivered from where it will always be.
@@ -66,7 +69,7 @@ impl Feeding {
         Rounds::new(first, last, MIN_ITERATIONS, self.min_cycles)
     }
 
-    /// Pushes one iteration and simulates as far as possible.
+    /// Pushes one iteration.
     pub(super) fn push<O: Observer>(
         &self,
         pipeline: &mut Pipeline<O>,
@@ -83,38 +86,56 @@ impl Feeding {
             block.length * u64::from(round)
         };
         accesses.clear();
-        for (n, decoded) in block.decoded.iter().enumerate() {
-            let mut inst = Inst {
+        for (n, instr) in program.instrs.iter().enumerate() {
+            let (accesses, loads, stores) = match &mut memory {
+                Some(memory) => memory.step(block, n, accesses),
+                None => (&[][..], 0, 0),
+            };
+            let inst = Inst {
                 tag: round,
+                loads,
+                stores,
                 ..Inst::new(n as u32, address)
             };
-            address += decoded.bytes.len() as u64;
-            match &mut memory {
-                Some(Memory::Expressions(plan, aliases)) => {
-                    accesses.clear();
-                    aliases.step(plan, n, &mut inst, accesses);
-                }
-                Some(Memory::Values(exact)) => {
-                    accesses.clear();
-                    if let Some(d) = block.described.get(n) {
-                        exact.step(n, d, &decoded.instruction, &mut inst, accesses);
-                    }
-                }
-                None => {}
-            }
+            address += u64::from(instr.len);
             if self.stream.is_some() {
-                let end = end && n + 1 == block.decoded.len();
+                let end = end && n + 1 == program.instrs.len();
                 pipeline.push_stream(program, inst, accesses, end);
             } else if self.looped {
                 pipeline.push(program, inst, accesses);
             } else {
-                pipeline.push_straight(program, inst, accesses);
+                pipeline.push_straight(program, instr, inst, accesses);
             }
         }
         if let Some(Memory::Values(exact)) = memory {
             exact.end_round();
         }
-        pipeline.run(program);
+    }
+}
+
+impl Memory<'_> {
+    /// What instruction `n` of the block accesses, and how many loads and stores these are.
+    #[inline]
+    fn step<'a>(
+        &'a mut self,
+        block: &Block,
+        n: usize,
+        scratch: &'a mut Vec<Access>,
+    ) -> (&'a [Access], u8, u8) {
+        scratch.clear();
+        let mut inst = Inst::default();
+        match self {
+            Self::Expressions(plan, aliases) => aliases.step(plan, n, &mut inst, scratch),
+            Self::Values(exact) => {
+                if exact.steady(n).is_some() {
+                    return exact.steady(n).unwrap_or_default();
+                }
+                if let (Some(d), Some(decoded)) = (block.described.get(n), block.decoded.get(n)) {
+                    exact.step(n, d, &decoded.instruction, &mut inst, scratch);
+                }
+            }
+        }
+        (scratch, inst.loads, inst.stores)
     }
 }
 
@@ -122,8 +143,8 @@ impl Feeding {
 pub struct Simulator {
     pipeline: Pipeline<Rounds>,
     aliases: Aliases,
-    /// Used instead when values at the start are known.
-    exact: Option<Exact>,
+    /// Used instead when values are worth following.
+    exact: Exact,
     accesses: Vec<Access>,
     paired_stores: bool,
     banks: bool,
@@ -140,7 +161,7 @@ impl Simulator {
         Self {
             pipeline: Pipeline::new(model, false, Rounds::new(0, 0, 0, 0)),
             aliases: Aliases::new(Init::Distinct),
-            exact: None,
+            exact: Exact::default(),
             accesses: Vec::new(),
             paired_stores: model.core.execute.ports > 9,
             banks: model.core.execute.loads_per_bank > 0,
@@ -166,8 +187,10 @@ impl Simulator {
         let feeding = Feeding::new(block, mode);
         let plan = Plan::new(&block.described);
         let with_memory = plan.matters(self.paired_stores, self.banks);
-        self.exact = Exact::wanted(&block.model.core, options.init);
-        let exact = self.exact.is_some();
+        let exact = with_memory && Exact::is_wanted(&block.model.core, options.init);
+        if exact {
+            self.exact.begin(options.init, block);
+        }
         let pattern = if with_memory {
             match exact {
                 false => plan.pattern(options.init),
@@ -193,15 +216,19 @@ impl Simulator {
 
         let mut round = 0u32;
         while !self.pipeline.observer.done() {
-            let memory = match &mut self.exact {
-                _ if !with_memory => None,
-                Some(exact) => Some(Memory::Values(exact)),
-                None => Some(Memory::Expressions(&plan, &mut self.aliases)),
+            let memory = match (with_memory, exact) {
+                (false, _) => None,
+                (true, true) => Some(Memory::Values(&mut self.exact)),
+                (true, false) => Some(Memory::Expressions(&plan, &mut self.aliases)),
             };
             feeding.push(&mut self.pipeline, block, round, memory, &mut self.accesses);
             round += 1;
+            if self.pipeline.backlog() < AHEAD {
+                continue;
+            }
+            self.pipeline.run(&block.program);
             if let Some(recurrence) = self.pipeline.observer.take_recurrence()
-                && (pattern != Pattern::Unknown || self.repeats(block, &plan, recurrence))
+                && (pattern != Pattern::Unknown || self.repeats(block, &plan, recurrence, exact))
             {
                 self.pipeline.observer.extrapolate(recurrence);
             }
@@ -236,7 +263,7 @@ impl Simulator {
     }
 
     /// Whether loads will meet the same stores in all iterations that a recurrence fills in.
-    fn repeats(&self, block: &Block, plan: &Plan, r: Recurrence) -> bool {
+    fn repeats(&self, block: &Block, plan: &Plan, r: Recurrence, exact: bool) -> bool {
         // Iterations that can be in flight together.
         let fused: u64 = block
             .program
@@ -247,8 +274,8 @@ impl Simulator {
         let rounds = self.reorder_buffer / fused.max(1) + 2;
         let window = rounds * plan.stores() as u64;
         let to = self.pipeline.observer.rounds_needed(r);
-        if let Some(exact) = &self.exact {
-            return exact.repeats(block, r.round, r.period, to);
+        if exact {
+            return self.exact.repeats(block, r.round, r.period, to);
         }
         self.aliases.repeats(plan, r.round, r.period, to, window)
     }

@@ -42,7 +42,8 @@ impl Trace {
         let mut pipeline = Pipeline::new(&block.model, feeding.looped, trace);
         let plan = Plan::new(&block.described);
         let mut aliases = Aliases::new(options.init);
-        let mut exact = Exact::wanted(&block.model.core, options.init);
+        let mut exact = Exact::is_wanted(&block.model.core, options.init)
+            .then(|| Exact::new(options.init, block));
         let mut accesses = Vec::new();
         let mut round = 0;
         while !pipeline.observer.rounds.done() {
@@ -51,6 +52,7 @@ impl Trace {
                 None => Memory::Expressions(&plan, &mut aliases),
             });
             feeding.push(&mut pipeline, block, round, memory, &mut accesses);
+            pipeline.run(&block.program);
             round += 1;
         }
         pipeline.observer

@@ -8,8 +8,10 @@
 //! calls two values equal that could differ, except that 32-bit results of symbols are taken not
 //! to wrap.
 
+use std::hash::{Hash, Hasher};
+
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::isa::regs::{RegId, is_high8, size_bits};
 
@@ -50,8 +52,23 @@ impl Value {
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     next: u32,
-    /// Instruction, output and inputs to the symbol that stands for the result.
-    results: FxHashMap<(u32, u8, Box<[Value]>), u32>,
+    /// By a hash of instruction, output and inputs: the last result that has it.
+    last: FxHashMap<u64, usize>,
+    results: Vec<Computed>,
+    /// Inputs of all results.
+    inputs: Vec<Value>,
+}
+
+/// A result that has a symbol.
+#[derive(Clone, Debug)]
+struct Computed {
+    instr: u32,
+    output: u8,
+    /// In [`Symbols::inputs`].
+    inputs: std::ops::Range<usize>,
+    symbol: u32,
+    /// Another one with the same hash.
+    other: Option<usize>,
 }
 
 impl Symbols {
@@ -66,13 +83,41 @@ impl Symbols {
 
     /// The value of `output` of instruction `instr` with these inputs.
     pub fn result(&mut self, instr: u32, output: u8, inputs: &[Value]) -> Value {
-        if let Some(&symbol) = self.results.get(&(instr, output, inputs.into())) {
-            return Value { symbol, offset: 0 };
+        let mut hasher = FxHasher::default();
+        (instr, output, inputs).hash(&mut hasher);
+        let hash = hasher.finish();
+        let other = self.last.get(&hash).copied();
+        let mut at = other;
+        while let Some(result) = at.and_then(|n| self.results.get(n)) {
+            let same = self.inputs.get(result.inputs.clone()) == Some(inputs);
+            if same && (result.instr, result.output) == (instr, output) {
+                return Value {
+                    symbol: result.symbol,
+                    offset: 0,
+                };
+            }
+            at = result.other;
         }
         let value = self.fresh();
-        self.results
-            .insert((instr, output, inputs.into()), value.symbol);
+        let start = self.inputs.len();
+        self.inputs.extend_from_slice(inputs);
+        self.last.insert(hash, self.results.len());
+        self.results.push(Computed {
+            instr,
+            output,
+            inputs: start..self.inputs.len(),
+            symbol: value.symbol,
+            other,
+        });
         value
+    }
+
+    /// Forgets all symbols.
+    pub fn clear(&mut self) {
+        self.next = 0;
+        self.last.clear();
+        self.results.clear();
+        self.inputs.clear();
     }
 }
 

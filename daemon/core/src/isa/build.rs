@@ -398,6 +398,7 @@ impl<'m> Builder<'m> {
             zeroed: zeroed..program.zeroed.len() as u32,
             fused: 0,
             step: step.unwrap_or(0),
+            plain: 0,
         };
         program.push(instr, &laminated, &loads);
         Described {

@@ -66,6 +66,8 @@ pub mod flag {
     pub const SHIFT: u32 = 1 << 27;
     /// Loads can be renamed to its store's source.
     pub const RENAMED_STORE: u32 = 1 << 25;
+    /// It can start only some time after the one before of its form, or is a fence.
+    pub const SPACED: u32 = 1 << 28;
 }
 
 /// One µop.
@@ -75,6 +77,8 @@ pub struct Uop {
     pub ports: u16,
     /// Its part in memory accesses.
     pub kind: UopKind,
+    /// The first inputs; [`RegId::NONE`] where there are fewer.
+    pub first_inputs: [RegId; FIRST_INPUTS],
     /// First input in [`Program::inputs`].
     pub inputs: u32,
     /// Number of inputs.
@@ -94,6 +98,9 @@ pub struct Uop {
     /// Last µop of its fused group.
     pub ends_fused: bool,
 }
+
+/// Inputs that a [`Uop`] itself holds.
+pub const FIRST_INPUTS: usize = 4;
 
 /// "No register" in [`Uop::base`] and [`Uop::index`].
 pub const NO_REG: u8 = 0xff;
@@ -154,6 +161,9 @@ pub struct Instr {
     pub fused: u16,
     /// What [`flag::ADD_IMMEDIATE`] adds.
     pub step: i64,
+    /// µops, when they are delivered at once and nothing but inputs, ports and memory holds them
+    /// up: such an instruction takes a short way through the back end. Else 0.
+    pub plain: u8,
 }
 
 impl Instr {
@@ -210,6 +220,9 @@ impl Program {
         instr.uops = self.uops.len() as u32;
         instr.laminated = self.laminated.len() as u32;
         instr.laminated_len = laminated.len() as u16;
+        if instr.throughput > 0 || instr.is(flag::LOAD_FENCE | flag::STORE_FENCE) {
+            instr.flags |= flag::SPACED;
+        }
         instr.laminated_mite = u16::from(instr.uops_mite).min(instr.laminated_len);
         let mut written = 0u128;
         for group in laminated {
@@ -237,6 +250,10 @@ impl Program {
                     self.uops.push(Uop {
                         ports: uop.ports.0,
                         kind: uop.kind,
+                        first_inputs: std::array::from_fn(|n| {
+                            let input = self.inputs.get(inputs as usize + n);
+                            input.copied().unwrap_or(RegId::NONE)
+                        }),
                         inputs,
                         inputs_len: (self.inputs.len() as u32 - inputs) as u8,
                         outputs_len: (self.outputs.len() as u32 - outputs) as u8,
@@ -256,7 +273,26 @@ impl Program {
             });
             instr.fused += group.len() as u16;
         }
+        instr.plain = self.plain_uops(&instr);
         self.instrs.push(instr);
+    }
+
+    /// [`Instr::plain`] of an instruction whose µops are there.
+    fn plain_uops(&self, instr: &Instr) -> u8 {
+        const SPECIAL: u32 = flag::SERIALIZING | flag::SPACED | flag::DEFERRED_WRITES | flag::REP;
+        let uops = self.uops.get(instr.uops as usize..).unwrap_or(&[]);
+        let unusual = instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::SHIFT);
+        let plain = !instr.is(SPECIAL)
+            && instr.laminated_len == 1
+            && instr.high8_reads | instr.high8_writes == 0
+            && uops.len() < 256
+            && uops.iter().all(|uop| {
+                let computes = uop.kind == UopKind::Compute;
+                uop.divider == 0
+                    && usize::from(uop.inputs_len) <= FIRST_INPUTS
+                    && (computes || (uop.ports != 0 && !unusual))
+            });
+        if plain { uops.len() as u8 } else { 0 }
     }
 
     /// Inputs of a µop.

@@ -19,6 +19,8 @@ impl RegId {
     pub const RSP: Self = Self(4);
     /// The frame pointer.
     pub const RBP: Self = Self(5);
+    /// Nothing: never written, always there.
+    pub const NONE: Self = Self(95);
     /// First value between the µops of one instruction.
     pub const PSEUDO: u8 = 96;
     /// Number of ids.

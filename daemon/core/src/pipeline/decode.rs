@@ -14,31 +14,32 @@ impl FrontEnd {
             .predecoder
             .queued
             .saturating_sub(head.max(self.decode_head));
-        self.predecoder
-            .cycle(self.clock, t.program, &self.p, t.feed, waiting);
+        self.predecoder.cycle(self.clock, &self.p, t.feed, waiting);
         self.decode(t);
     }
 
     fn decode<O: Observer>(&mut self, t: &mut Target<'_, O>) {
         let from = Delivery::Of(Source::Decoders);
+        let program = t.program;
         let mut delivered = false;
         let mut decoded = 0;
         let mut remaining = self.p.decoders;
         self.decode_head = self.decode_head.max(t.feed.head());
         while self.decode_head < self.predecoder.queued {
             let number = self.decode_head;
-            let Some(inst) = t.feed.get(number).copied() else {
+            let Some(inst) = t.feed.get(number) else {
                 break;
             };
-            let Some(instr) = t.program.instrs.get(inst.instr as usize) else {
+            let Some(instr) = program.instrs.get(inst.instr as usize) else {
                 break;
             };
+            let predecoded = inst.predecoded;
             if instr.is(flag::FUSED_PREVIOUS) {
                 t.feed.pop();
                 self.decode_head += 1;
                 continue;
             }
-            if inst.predecoded + self.p.predecode_to_decode > self.clock {
+            if predecoded + self.p.predecode_to_decode > self.clock {
                 break;
             }
             if delivered && instr.is(flag::COMPLEX) {

@@ -13,7 +13,8 @@ use super::inst::{Access, Inst, Source};
 use super::loop_stream::{Detector, Step};
 use super::state::Fingerprint;
 use super::uop_cache::{Entry, Packed, UopCache, pack};
-use crate::isa::program::{Program, flag};
+use super::window::Window;
+use crate::isa::program::{Instr, Program, flag};
 use crate::machine::CpuModel;
 use crate::machine::params::Frontend;
 
@@ -27,9 +28,7 @@ const LINE_SHIFT: u32 = 6;
 pub struct Feed {
     p: Frontend,
     cache: UopCache,
-    insts: VecDeque<Inst>,
-    /// Number of the first instruction in `insts`.
-    base: u64,
+    insts: Window<Inst>,
     accesses: Vec<Access>,
     accesses_head: usize,
     /// First instruction of the open group.
@@ -57,8 +56,7 @@ impl Feed {
         Self {
             cache: UopCache::new(&p, warm),
             p,
-            insts: VecDeque::with_capacity(2048),
-            base: 0,
+            insts: Window::new(2048),
             accesses: Vec::new(),
             accesses_head: 0,
             open: 0,
@@ -79,7 +77,7 @@ impl Feed {
     #[inline]
     #[must_use]
     pub fn head(&self) -> u64 {
-        self.base
+        self.insts.head()
     }
 
     /// One past the last instruction that may be looked at.
@@ -93,20 +91,20 @@ impl Feed {
     #[inline]
     #[must_use]
     pub fn backlog(&self) -> u64 {
-        self.open - self.base
+        self.open - self.insts.head()
     }
 
     /// An instruction by number.
     #[inline]
     #[must_use]
     pub fn get(&self, number: u64) -> Option<&Inst> {
-        self.insts.get(number.checked_sub(self.base)? as usize)
+        self.insts.get(number)
     }
 
     /// An instruction by number.
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Inst> {
-        self.insts.get_mut(number.checked_sub(self.base)? as usize)
+        self.insts.get_mut(number)
     }
 
     /// The next instruction to be delivered.
@@ -126,8 +124,7 @@ impl Feed {
     /// The next instruction has been delivered completely.
     #[inline]
     pub fn pop(&mut self) {
-        if let Some(inst) = self.insts.pop_front() {
-            self.base += 1;
+        if let Some(inst) = self.insts.pop() {
             self.accesses_head += usize::from(inst.loads) + usize::from(inst.stores);
             if self.accesses_head > 4096 {
                 self.accesses.drain(..self.accesses_head);
@@ -149,7 +146,7 @@ impl Feed {
     pub fn fingerprint(&self, h: &mut Fingerprint) {
         match (self.entries.front(), self.lines.front()) {
             (Some(entry), Some(left)) => {
-                entry.fingerprint(self.base, h);
+                entry.fingerprint(self.insts.head(), h);
                 h.add(u64::from(*left));
             }
             _ => h.add(0),
@@ -159,8 +156,7 @@ impl Feed {
     /// Empties the feed and the µop cache.
     pub fn reset(&mut self, warm: bool) {
         self.cache.reset(warm);
-        self.insts.clear();
-        self.base = 0;
+        self.insts.reset();
         self.accesses.clear();
         self.accesses_head = 0;
         self.open = 0;
@@ -174,9 +170,12 @@ impl Feed {
         self.lines.clear();
     }
 
+    #[inline]
     fn append(&mut self, inst: Inst, accesses: &[Access]) {
-        self.insts.push_back(inst);
-        self.accesses.extend_from_slice(accesses);
+        self.insts.push(inst);
+        if !accesses.is_empty() {
+            self.accesses.extend_from_slice(accesses);
+        }
     }
 
     /// Takes the next executed instruction.
@@ -207,9 +206,9 @@ impl Feed {
                     self.next_address = inst.address.wrapping_add(u64::from(
                         program.instrs.get(inst.instr as usize).map_or(1, |i| i.len),
                     ));
-                    self.insts.push_back(inst);
+                    self.insts.push(inst);
                 }
-                let end = self.base + self.insts.len() as u64;
+                let end = self.insts.end();
                 if refill {
                     self.open = end;
                     self.stream_from = end;
@@ -224,7 +223,7 @@ impl Feed {
     fn leave_loop(&mut self, program: &Program) {
         let (insts, accesses) = self.detector.take();
         self.detector.stop();
-        let end = self.base + self.insts.len() as u64;
+        let end = self.insts.end();
         if end > self.stream_from
             && self
                 .insts
@@ -250,7 +249,7 @@ impl Feed {
 
     #[inline]
     fn pass(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
-        let end = self.base + self.insts.len() as u64;
+        let end = self.insts.end();
         if end > self.open {
             let jumped = inst.address != self.next_address;
             if jumped && let Some(last) = self.insts.back_mut() {
@@ -275,12 +274,12 @@ impl Feed {
                 }
             }
         }
-        let instr = program.instrs.get(inst.instr as usize);
-        let len = instr.map_or(1, |i| i.len);
-        if let Some(instr) = instr {
-            self.detector.passed(inst.instr, instr);
-        }
-        self.next_address = inst.address.wrapping_add(u64::from(len));
+        let Some(instr) = program.instrs.get(inst.instr as usize) else {
+            return;
+        };
+        self.detector.passed(inst.instr, instr);
+        self.next_address = inst.address.wrapping_add(u64::from(instr.len));
+        let inst = inst.laid_out(instr, self.p.predecode_block_bytes);
         self.append(inst, accesses);
     }
 
@@ -291,19 +290,17 @@ impl Feed {
         inst.stream_end = end;
         self.append(inst, accesses);
         if end {
-            self.open = self.base + self.insts.len() as u64;
+            self.open = self.insts.end();
         }
     }
 
     /// Takes an instruction of code that goes straight on and is executed only once, so that it
-    /// comes from the decoders.
+    /// comes from the decoders; `instr` is its static instruction.
     #[inline]
-    pub fn push_straight(&mut self, inst: Inst, accesses: &[Access]) {
-        self.insts.push_back(inst);
-        if !accesses.is_empty() {
-            self.accesses.extend_from_slice(accesses);
-        }
-        self.open = self.base + self.insts.len() as u64;
+    pub fn push_straight(&mut self, instr: &Instr, inst: Inst, accesses: &[Access]) {
+        let inst = inst.laid_out(instr, self.p.predecode_block_bytes);
+        self.append(inst, accesses);
+        self.open = self.insts.end();
     }
 
     /// Releases everything: nothing follows.
@@ -315,7 +312,7 @@ impl Feed {
         if let Some(last) = self.insts.back_mut() {
             last.taken = true;
         }
-        let end = self.base + self.insts.len() as u64;
+        let end = self.insts.end();
         for number in self.open..end {
             if let Some(inst) = self.get_mut(number) {
                 inst.source = Source::Decoders;
@@ -326,7 +323,7 @@ impl Feed {
 
     /// Decides from where the open group is delivered, and releases it.
     fn close_group(&mut self, program: &Program) {
-        let end = self.base + self.insts.len() as u64;
+        let end = self.insts.end();
         let shift = self.p.uop_cache_block_bytes.trailing_zeros();
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();

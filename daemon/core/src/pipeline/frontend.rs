@@ -220,18 +220,16 @@ impl FrontEnd {
         laminated: u16,
         from: Delivery,
     ) {
-        if number > t.feed.head() {
-            // Second halves of fused pairs.
-            while t.feed.head() < number {
-                t.feed.pop();
-            }
+        // Second halves of fused pairs.
+        while t.feed.head() < number {
+            t.feed.pop();
         }
         let Some(&inst) = t.feed.front() else { return };
         let Some(instr) = t.program.instrs.get(inst.instr as usize) else {
             return;
         };
         if laminated == 0
-            && from != Delivery::Of(Source::LoopStream)
+            && !matches!(from, Delivery::Of(Source::LoopStream))
             && let Some(offset) = self.stack.pass(instr)
         {
             t.back.stack_sync(&inst, offset, self.clock, t.observer);

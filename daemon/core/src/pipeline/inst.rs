@@ -1,5 +1,7 @@
 //! One executed instruction on its way through the core.
 
+use super::predecode::Layout;
+
 /// Where an instruction's µops are delivered from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
@@ -30,10 +32,18 @@ pub struct Inst {
     pub extra_cycles: u32,
     /// Set by the feed.
     pub source: Source,
+    /// How it lies in the predecoder's blocks; set by the feed for what may be decoded.
+    pub layout: Layout,
     /// Cycle of predecode; set by the front end.
     pub predecoded: u64,
     /// Last instruction of a group that the loop stream detector replays at once.
     pub stream_end: bool,
+}
+
+impl Default for Inst {
+    fn default() -> Self {
+        Self::new(0, 0)
+    }
 }
 
 impl Inst {
@@ -49,6 +59,7 @@ impl Inst {
             stores: 0,
             extra_cycles: 0,
             source: Source::Decoders,
+            layout: Layout::default(),
             predecoded: 0,
             stream_end: false,
         }

@@ -135,12 +135,12 @@ impl Stores {
     /// takes from which store is the same in every iteration of what is simulated.
     pub fn fingerprint(&self, now: u64, most: u64, h: &mut Fingerprint) {
         let most = most.min(self.count - self.forgotten).min(RECENT as u64);
-        for number in self.count - most..self.count {
-            let (address, data, source) = self.recent[(number + 1) as usize % RECENT];
-            h.add_future(address, now);
-            h.add_future(data, now);
-            h.add_future(source, now);
-        }
+        let last = (self.count - most..self.count)
+            .map(|number| self.recent[(number + 1) as usize % RECENT]);
+        h.add_distances(
+            last.flat_map(|(address, data, source)| [address, data, source])
+                .map(|stamp| stamp.saturating_sub(now)),
+        );
         if let Some((_, ready)) = self.current {
             h.add_future(ready, now);
         }

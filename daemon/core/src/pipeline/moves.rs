@@ -178,13 +178,15 @@ impl Moves {
     /// A register gets a physical register of its own.
     #[inline]
     pub fn overwrite(&mut self, reg: RegId) {
+        if reg.0 < RegId::MASK && (self.gpr.regs | self.simd.regs) >> reg.0 & 1 != 0 {
+            self.no_longer_shared(reg);
+        }
+    }
+
+    fn no_longer_shared(&mut self, reg: RegId) {
         let active = self.active;
-        if reg.0 < 16 {
-            if self.gpr.regs != 0 {
-                self.gpr.overwrite(1 << reg.0, active);
-            }
-        } else if reg.0 < 48 && self.simd.regs != 0 {
-            self.simd.overwrite(1 << reg.0, active);
+        if let Some(class) = self.class(reg) {
+            class.overwrite(1 << reg.0, active);
         }
     }
 

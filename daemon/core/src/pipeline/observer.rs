@@ -4,7 +4,7 @@ use super::inst::{Inst, Source};
 use super::state::State;
 
 /// When an instruction left the core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retired {
     /// Cycle of its first fused µop.
     pub first: u64,

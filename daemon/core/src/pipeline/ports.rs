@@ -17,6 +17,10 @@ const HORIZON: u64 = WINDOW - 128;
 
 /// Number of ports that any CPU may have.
 pub const MAX_PORTS: usize = 16;
+const PORT_MASK: usize = MAX_PORTS - 1;
+
+/// 64 cycles of the calendar make a word.
+const WORDS: usize = (WINDOW / 64) as usize;
 
 type Usage = [u16; MAX_PORTS];
 
@@ -25,31 +29,49 @@ type Usage = [u16; MAX_PORTS];
 struct Slot {
     /// Ports on which a µop starts.
     ports: u16,
+    /// Number of these ports.
+    started: u16,
     /// Port that the divider's µop was assigned to, plus 1 (it dispatches on port 0).
     divider: u8,
     /// Bits 0 and 1: a load starts on port 2, 3; bits 2 and 3: a wide one.
     loads: u8,
-    /// Banks that loads take, one bit each: any, and as many as may.
-    banks: [u64; 2],
+}
+
+/// The order in which µops of one cycle that may use the same ports take them (ten ports).
+#[derive(Clone, Copy)]
+struct Order {
+    ports: u16,
+    /// µops so far.
+    taken: u8,
+    /// How many of `order` may be taken.
+    eligible: u8,
+    /// Ports, least used first.
+    order: [u8; MAX_PORTS],
 }
 
 /// Ports of one core.
 pub struct Ports {
     choice: PortChoice,
+    /// Number of ports.
+    count: usize,
     slow_256: bool,
     loads_per_bank: u32,
     bank_shift: u32,
     /// Issue cycle.
     cycle: u64,
-    slots: Box<[Slot]>,
-    busy: Vec<Box<[u64]>>,
+    slots: Box<[Slot; WINDOW as usize]>,
+    /// By word and port: cycles that are taken.
+    busy: Box<[[u64; MAX_PORTS]; WORDS]>,
+    /// By cycle, where loads conflict in banks: those that loads take, one bit each: any, and as
+    /// many as may.
+    banks: Box<[[u64; 2]]>,
     /// Line of the store data that starts on port 4 or 9 in a cycle.
     lines: Box<[(u64, i64)]>,
     now: Usage,
     at_start: Usage,
     before: Usage,
     in_scheduler: u32,
-    same_sets: Vec<(u16, u8)>,
+    orders: Vec<Order>,
     next_load: u32,
     next_data: u8,
     next_address: u8,
@@ -85,15 +107,20 @@ impl Ports {
     /// Idle ports.
     #[must_use]
     pub fn new(p: &Execute) -> Self {
-        let words = (WINDOW / 64) as usize;
         Self {
             choice: p.port_choice,
+            count: (p.ports as usize).min(MAX_PORTS),
             slow_256: p.slow_256,
             loads_per_bank: p.loads_per_bank,
             bank_shift: p.bank_bytes.max(1).trailing_zeros(),
             cycle: 0,
-            slots: vec![Slot::default(); WINDOW as usize].into(),
-            busy: (0..p.ports).map(|_| vec![0u64; words].into()).collect(),
+            slots: boxed(Slot::default()),
+            busy: boxed([0; MAX_PORTS]),
+            banks: if p.loads_per_bank > 0 {
+                vec![[0; 2]; WINDOW as usize].into()
+            } else {
+                Box::default()
+            },
             lines: if p.ports > 9 {
                 vec![(0, 0); WINDOW as usize].into()
             } else {
@@ -103,7 +130,7 @@ impl Ports {
             at_start: [0; MAX_PORTS],
             before: [0; MAX_PORTS],
             in_scheduler: 0,
-            same_sets: Vec::with_capacity(16),
+            orders: Vec::with_capacity(16),
             next_load: 0,
             next_data: 4,
             next_address: 7,
@@ -118,13 +145,11 @@ impl Ports {
     /// Adds what later choices and dispatches depend on; nothing is booked behind `end`.
     pub fn fingerprint(&self, end: u64, h: &mut Fingerprint) {
         for usage in [&self.now, &self.at_start, &self.before] {
-            for four in usage.chunks_exact(4) {
-                h.add(four.iter().fold(0, |a, n| a << 16 | u64::from(*n)));
-            }
+            h.add_distances(usage.iter().take(self.count).map(|n| u64::from(*n)));
         }
         h.add(u64::from(self.in_scheduler));
-        for &(ports, n) in &self.same_sets {
-            h.add(u64::from(ports) << 8 | u64::from(n));
+        for order in &self.orders {
+            h.add(u64::from(order.ports) << 8 | u64::from(order.taken));
         }
         h.add(
             u64::from(self.next_load)
@@ -143,33 +168,43 @@ impl Ports {
             }
         }
         let first = self.cycle.saturating_sub(1);
-        for at in first..=end.min(first + WINDOW) {
+        let cycles = first..=end.min(first + WINDOW);
+        h.add(end.saturating_sub(first));
+        let mut before = 0;
+        for at in cycles.clone() {
             let slot = self.slots[(at & MASK) as usize];
-            h.add(
-                u64::from(slot.ports)
-                    | u64::from(slot.divider) << 16
-                    | u64::from(slot.loads) << 24
-                    | (at - first) << 32,
-            );
-            if self.loads_per_bank > 0 {
-                h.add(slot.banks[0]);
-                h.add(slot.banks[1]);
+            let here =
+                u64::from(slot.ports) | u64::from(slot.divider) << 16 | u64::from(slot.loads) << 24;
+            if (at - first) & 1 == 0 {
+                before = here;
+            } else {
+                h.add(before | here << 32);
+                before = 0;
             }
         }
-        for busy in &self.busy {
-            let mut at = self.cycle + 1;
-            while at <= end {
-                // 64 cycles from `at` on: the rest of one word and the start of the next.
-                let shift = at & 63;
-                let low = busy[(at & MASK) as usize / 64] >> shift;
-                let high = busy[((at + 63) & MASK) as usize / 64];
+        h.add(before);
+        for banks in cycles.filter_map(|at| self.banks.get((at & MASK) as usize)) {
+            h.add(banks[0]);
+            h.add(banks[1]);
+        }
+        if !self.loads_conflict() && !self.stores_conflict() {
+            // Ports are taken only by what starts.
+            return;
+        }
+        let mut at = self.cycle + 1;
+        while at <= end {
+            // 64 cycles from `at` on: the rest of one word and the start of the next.
+            let shift = at & 63;
+            let low = &self.busy[(at & MASK) as usize / 64];
+            let high = &self.busy[((at + 63) & MASK) as usize / 64];
+            for (low, high) in low.iter().zip(high).take(self.count) {
                 h.add(if shift == 0 {
-                    low
+                    *low
                 } else {
-                    low | high << (64 - shift)
+                    low >> shift | high << (64 - shift)
                 });
-                at += 64;
             }
+            at += 64;
         }
     }
 
@@ -178,20 +213,21 @@ impl Ports {
         let first = self.cycle.saturating_sub(2);
         for at in first..=(end + 2).min(first + WINDOW) {
             self.slots[(at & MASK) as usize] = Slot::default();
-        }
-        for busy in &mut self.busy {
-            let mut at = first.saturating_sub(128);
-            while at <= end.min(first + WINDOW) + 64 {
-                busy[(at & MASK) as usize / 64] = 0;
-                at += 64;
+            if let Some(banks) = self.banks.get_mut((at & MASK) as usize) {
+                *banks = [0; 2];
             }
+        }
+        let mut at = first.saturating_sub(128);
+        while at <= end.min(first + WINDOW) + 64 {
+            self.busy[(at & MASK) as usize / 64] = [0; MAX_PORTS];
+            at += 64;
         }
         self.cycle = 0;
         self.now = [0; MAX_PORTS];
         self.at_start = [0; MAX_PORTS];
         self.before = [0; MAX_PORTS];
         self.in_scheduler = 0;
-        self.same_sets.clear();
+        self.orders.clear();
         self.next_load = 0;
         self.next_data = 4;
         self.next_address = 7;
@@ -213,31 +249,28 @@ impl Ports {
     #[inline]
     pub fn step(&mut self) {
         self.before = self.at_start;
-        if self.cycle > 0 {
-            let at = ((self.cycle - 1) & MASK) as usize;
-            let slot = std::mem::take(&mut self.slots[at]);
-            let mut ports = slot.ports;
-            if slot.divider != 0 {
-                self.now[usize::from(slot.divider - 1)] -= 1;
-                ports &= !1;
-            }
-            while ports != 0 {
-                let port = ports.trailing_zeros() as usize;
-                self.now[port & (MAX_PORTS - 1)] -= 1;
-                ports &= ports - 1;
-            }
+        let behind = (self.cycle.wrapping_sub(1) & MASK) as usize;
+        let slot = std::mem::take(&mut self.slots[behind]);
+        if let Some(banks) = self.banks.get_mut(behind) {
+            *banks = [0; 2];
+        }
+        let mut ports = slot.ports;
+        if slot.divider != 0 {
+            self.now[usize::from(slot.divider - 1) & PORT_MASK] -= 1;
+            ports &= !1;
+        }
+        while ports != 0 {
+            self.now[ports.trailing_zeros() as usize & PORT_MASK] -= 1;
+            ports &= ports - 1;
         }
         self.at_start = self.now;
-        self.in_scheduler -= self.slots[(self.cycle & MASK) as usize].ports.count_ones();
+        self.in_scheduler -= u32::from(self.slots[(self.cycle & MASK) as usize].started);
         self.cycle += 1;
         if self.cycle & 63 == 0 {
             // The 64 cycles behind are never asked for again.
-            let word = ((self.cycle - 64) & MASK) as usize / 64;
-            for busy in &mut self.busy {
-                busy[word] = 0;
-            }
+            self.busy[((self.cycle - 64) & MASK) as usize / 64] = [0; MAX_PORTS];
         }
-        self.same_sets.clear();
+        self.orders.clear();
     }
 
     /// Chooses the port of a µop that issues in `slot` of the current cycle.
@@ -257,37 +290,41 @@ impl Ports {
                 }
             }
         };
-        self.now[usize::from(port) & (MAX_PORTS - 1)] += 1;
+        self.now[usize::from(port) & PORT_MASK] += 1;
         self.in_scheduler += 1;
         port
     }
 
+    /// Loads go round the ports 2 and 3, or 2, 3 and A.
+    #[inline]
     fn next_load_port(&mut self, ports: u16) -> u8 {
+        let count = if ports == 0b1100 { 2 } else { 3 };
         let port = nth_port(ports, self.next_load);
-        self.next_load = (self.next_load + 1) % ports.count_ones();
+        self.next_load = if self.next_load + 1 < count {
+            self.next_load + 1
+        } else {
+            self.next_load + 1 - count
+        };
         port
     }
 
+    #[inline]
     fn choose_of_eight(&mut self, ports: u16, slot: u32) -> u8 {
         if ports == 0b1100 {
             return self.next_load_port(ports);
         }
         // Of equally used ports the higher one comes first.
-        let key =
-            |usage: &Usage, port: u8| (usage[usize::from(port) & 15] << 4) | u16::from(15 - port);
-        let (mut first, mut second) = (u16::MAX, u16::MAX);
-        let mut rest = ports;
+        let (mut first, mut second) = (u32::MAX, u32::MAX);
+        let mut rest = u32::from(ports);
         while rest != 0 {
-            let key = key(&self.at_start, rest.trailing_zeros() as u8);
+            let port = rest.trailing_zeros();
             rest &= rest - 1;
-            if key < first {
-                second = first;
-                first = key;
-            } else if key < second {
-                second = key;
-            }
+            let used = self.at_start[port as usize & PORT_MASK];
+            let key = u32::from(used) << 4 | (15 - port);
+            second = second.min(first.max(key));
+            first = first.min(key);
         }
-        let port = |key: u16| 15 - (key & 15) as u8;
+        let port = |key: u32| 15 - (key & 15) as u8;
         if slot.is_multiple_of(2) || second >> 4 >= (first >> 4) + 3 {
             port(first)
         } else {
@@ -311,13 +348,34 @@ impl Ports {
             }
             _ => {}
         }
+        let place = match self.orders.iter().position(|o| o.ports == ports) {
+            Some(place) => place,
+            None => {
+                let order = self.order(ports);
+                self.orders.push(order);
+                self.orders.len() - 1
+            }
+        };
+        let order = &mut self.orders[place];
+        let earlier = order.taken;
+        order.taken += 1;
+        let place = match slot {
+            4 => 0,
+            3 if earlier == 0 && order.eligible > 1 => 1,
+            _ => earlier % order.eligible,
+        };
+        order.order[usize::from(place) & PORT_MASK]
+    }
+
+    /// The order of `ports` in the current cycle.
+    fn order(&self, ports: u16) -> Order {
         let mut keys = [u16::MAX; MAX_PORTS];
         let mut n = 0;
         let mut rest = ports;
         while rest != 0 {
             let port = rest.trailing_zeros() as u16;
             rest &= rest - 1;
-            let key = (self.before[usize::from(port) & 15] << 4) | (15 - port);
+            let key = (self.before[usize::from(port) & PORT_MASK] << 4) | (15 - port);
             // Insertion: at most five ports.
             let mut at = n;
             while at > 0 && keys[at - 1] > key {
@@ -328,23 +386,12 @@ impl Ports {
             n += 1;
         }
         let least = keys[0] >> 4;
-        let eligible = keys[..n].iter().filter(|k| (**k >> 4) < least + 5).count();
-        let earlier = match self.same_sets.iter_mut().find(|s| s.0 == ports) {
-            Some(set) => {
-                set.1 += 1;
-                usize::from(set.1) - 1
-            }
-            None => {
-                self.same_sets.push((ports, 1));
-                0
-            }
-        };
-        let place = match slot {
-            4 => 0,
-            3 if earlier == 0 && eligible > 1 => 1,
-            _ => earlier % eligible,
-        };
-        15 - (keys[place] & 15) as u8
+        Order {
+            ports,
+            taken: 0,
+            eligible: keys[..n].iter().filter(|k| (**k >> 4) < least + 5).count() as u8,
+            order: keys.map(|key| 15 - (key & 15) as u8),
+        }
     }
 
     /// The port with the fewest µops, those of the same cycle included.
@@ -397,66 +444,105 @@ impl Ports {
         }
     }
 
-    /// Books the first cycle in which the µop can start.
+    /// Whether rules beyond the port itself may hold loads up.
+    #[inline]
+    #[must_use]
+    pub fn loads_conflict(&self) -> bool {
+        self.slow_256 || self.loads_per_bank > 0
+    }
+
+    /// Whether rules beyond the port itself may hold store data up, or others because of it.
+    #[inline]
+    #[must_use]
+    pub fn stores_conflict(&self) -> bool {
+        self.slow_256 || !self.lines.is_empty()
+    }
+
+    /// Books the first cycle in which a µop can start that nothing but its port holds up.
+    #[inline]
+    pub fn start(&mut self, port: u8, ready: u64) -> u64 {
+        let at = self.first_free(port, ready.max(self.cycle + 1));
+        if at >= self.cycle + HORIZON {
+            return self.clamp(port, port);
+        }
+        self.book(port, at);
+        at
+    }
+
+    #[inline]
+    fn book(&mut self, port: u8, at: u64) {
+        let place = (at & MASK) as usize;
+        let port = usize::from(port) & PORT_MASK;
+        let slot = &mut self.slots[place];
+        slot.ports |= 1 << port;
+        slot.started += 1;
+        self.busy[place / 64][port] |= 1 << (at & 63);
+        self.executed[port] += 1;
+    }
+
+    /// Books the end of the calendar for a µop on `port` that was counted for `counted`.
+    #[cold]
+    fn clamp(&mut self, port: u8, counted: u8) -> u64 {
+        self.clamped += 1;
+        let at = self.cycle + HORIZON;
+        let slot = &mut self.slots[(at & MASK) as usize];
+        if slot.ports & (1 << port) != 0 {
+            // The slot stands for two µops, of which it frees one.
+            slot.started -= 1;
+            self.in_scheduler -= 1;
+            self.now[usize::from(counted) & PORT_MASK] -= 1;
+        }
+        self.book(port, at);
+        at
+    }
+
+    /// Books the first cycle in which a µop can start that takes part in memory accesses or
+    /// divides.
     #[inline]
     pub fn dispatch(&mut self, r: Request) -> u64 {
         // The divider's µops all start on port 0, whichever port they were counted for.
-        let port = if r.divider > 0 {
-            0
-        } else {
-            usize::from(r.port)
-        };
+        let port = if r.divider > 0 { 0 } else { r.port };
         let horizon = self.cycle + HORIZON;
         let mut at = r.ready.max(self.cycle + 1);
         loop {
+            at = self.first_free(port, at);
             if at >= horizon {
-                self.clamped += 1;
-                at = horizon;
+                at = self.clamp(port, r.port);
                 break;
-            }
-            at = self.first_free(port, at, horizon);
-            if at >= horizon {
-                continue;
             }
             if let Some(later) = self.conflict(&r, at) {
                 if r.divider == 0 {
                     // The oldest µop of a port does not let younger ones pass.
-                    self.busy[port][(at & MASK) as usize / 64] |= 1 << (at & 63);
+                    let busy = &mut self.busy[(at & MASK) as usize / 64];
+                    busy[usize::from(port) & PORT_MASK] |= 1 << (at & 63);
                 }
                 at = later;
                 continue;
             }
+            self.book(port, at);
             break;
         }
+        let place = (at & MASK) as usize;
         if r.divider > 0 {
             self.book_divider(at, u64::from(r.divider));
+            self.slots[place].divider = r.port + 1;
         }
-        let place = (at & MASK) as usize;
-        let banks = self.banks(r.in_line);
-        let slot = &mut self.slots[place];
-        if slot.ports & (1 << port) != 0 {
-            // Only at the end of the window: the slot stands for two µops, of which it frees one.
-            self.in_scheduler -= 1;
-            self.now[usize::from(r.port) & (MAX_PORTS - 1)] -= 1;
-        }
-        slot.ports |= 1 << port;
-        self.busy[port][place / 64] |= 1 << (at & 63);
-        self.executed[port & (MAX_PORTS - 1)] += 1;
-        if r.divider > 0 {
-            slot.divider = r.port + 1;
-        }
-        if r.load && self.loads_per_bank > 0 {
-            // The first word: taken by some load; the second: by two, if two may.
-            let again = if self.loads_per_bank > 1 {
-                slot.banks[0] & banks
-            } else {
-                banks
-            };
-            slot.banks[1] |= again;
-            slot.banks[0] |= banks;
-        }
-        if r.load && (port == 2 || port == 3) {
-            slot.loads |= (1 << (port - 2)) | (u8::from(r.wide) << port);
+        if r.load {
+            if self.loads_per_bank > 0 {
+                let taken = self.banks_of(r.in_line);
+                if let Some(banks) = self.banks.get_mut(place) {
+                    // The first word: taken by some load; the second: by two, if two may.
+                    banks[1] |= if self.loads_per_bank > 1 {
+                        banks[0] & taken
+                    } else {
+                        taken
+                    };
+                    banks[0] |= taken;
+                }
+            }
+            if port == 2 || port == 3 {
+                self.slots[place].loads |= (1 << (port - 2)) | (u8::from(r.wide) << port);
+            }
         }
         if let Some(line) = r.store_line {
             if let Some(entry) = self.lines.get_mut(place) {
@@ -464,32 +550,34 @@ impl Ports {
             }
             if self.slow_256 && r.wide {
                 let next = ((at + 1) & MASK) as usize;
-                self.busy[port][next / 64] |= 1 << (next & 63);
+                self.busy[next / 64][usize::from(port) & PORT_MASK] |= 1 << (next & 63);
             }
         }
         at
     }
 
-    /// First cycle at or after `at` in which `port` is free.
+    /// First cycle at or after `at` in which `port` is free, or one behind the calendar's end.
     #[inline]
-    fn first_free(&self, port: usize, mut at: u64, horizon: u64) -> u64 {
-        let Some(busy) = self.busy.get(port) else {
-            return at;
-        };
-        while at < horizon {
-            let word = busy[(at & MASK) as usize / 64] >> (at & 63);
-            let taken = u64::from(word.trailing_ones());
-            if taken < 64 - (at & 63) {
-                return at + taken;
+    fn first_free(&self, port: u8, mut at: u64) -> u64 {
+        let port = usize::from(port) & PORT_MASK;
+        let end = self.cycle + HORIZON;
+        while at < end {
+            let word = self.busy[(at & MASK) as usize / 64][port] >> (at & 63);
+            let free = !word;
+            if free != 0 {
+                let taken = u64::from(free.trailing_zeros());
+                if taken < 64 - (at & 63) {
+                    return at + taken;
+                }
             }
             at = (at | 63) + 1;
         }
-        horizon
+        at
     }
 
     /// Banks that a load takes, one bit each.
     #[inline]
-    fn banks(&self, in_line: Option<(u8, u16)>) -> u64 {
+    fn banks_of(&self, in_line: Option<(u8, u16)>) -> u64 {
         let Some((place, size)) = in_line else {
             return 0;
         };
@@ -501,10 +589,10 @@ impl Ports {
     /// When a rule beyond the port itself forbids cycle `at`: the next cycle to try.
     #[inline]
     fn conflict(&self, r: &Request, at: u64) -> Option<u64> {
-        let slot = &self.slots[(at & MASK) as usize];
         if r.divider > 0 {
             return self.divider_conflict(at, u64::from(r.divider));
         }
+        let slot = &self.slots[(at & MASK) as usize];
         if let Some(line) = r.store_line
             && !self.lines.is_empty()
         {
@@ -516,7 +604,10 @@ impl Ports {
                 return Some(at + 1);
             }
         }
-        if r.load && self.loads_per_bank > 0 && slot.banks[1] & self.banks(r.in_line) != 0 {
+        if r.load
+            && let Some(banks) = self.banks.get((at & MASK) as usize)
+            && banks[1] & self.banks_of(r.in_line) != 0
+        {
             return Some(at + 1);
         }
         if self.slow_256 && r.load && (r.port == 2 || r.port == 3) {
@@ -544,6 +635,14 @@ impl Ports {
         self.divider_ring.retain(|(_, to)| *to > now);
         self.divider_ring.push((at, at + cycles));
         self.divider_free = self.divider_free.max(at + cycles);
+    }
+}
+
+/// An array on the heap.
+fn boxed<T: Clone, const N: usize>(value: T) -> Box<[T; N]> {
+    match vec![value; N].into_boxed_slice().try_into() {
+        Ok(array) => array,
+        Err(_) => unreachable!("the length is the array's"),
     }
 }
 

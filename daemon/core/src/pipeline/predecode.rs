@@ -5,10 +5,52 @@
 //! section 4.1.1).
 
 use super::feed::Feed;
-use super::inst::Source;
+use super::inst::{Inst, Source};
 use super::state::Fingerprint;
-use crate::isa::program::{Program, flag};
+use crate::isa::program::{Instr, flag};
 use crate::machine::params::Frontend;
+
+/// How an instruction lies in the predecoder's blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout(u8);
+
+impl Layout {
+    const CROSSES: u8 = 1;
+    const OPCODE_IN_NEXT: u8 = 2;
+    const LCP: u8 = 4;
+
+    /// Of an instruction at `address`, with blocks of `block` bytes, a power of two.
+    #[inline]
+    #[must_use]
+    pub fn new(instr: &Instr, address: u64, block: u32) -> Self {
+        let offset = address as u32 & (block - 1);
+        let crosses = offset + u32::from(instr.len) > block;
+        let in_next = crosses && offset + u32::from(instr.nominal_opcode) >= block;
+        Self(
+            (u8::from(crosses) * Self::CROSSES)
+                | (u8::from(in_next) * Self::OPCODE_IN_NEXT)
+                | (u8::from(instr.is(flag::LCP)) * Self::LCP),
+        )
+    }
+
+    /// It goes on in the next block.
+    #[inline]
+    fn crosses(self) -> bool {
+        self.0 & Self::CROSSES != 0
+    }
+
+    /// It goes on in the next block, where its nominal opcode lies.
+    #[inline]
+    fn opcode_in_next(self) -> bool {
+        self.0 & Self::OPCODE_IN_NEXT != 0
+    }
+
+    /// It has a length-changing prefix.
+    #[inline]
+    fn lcp(self) -> bool {
+        self.0 & Self::LCP != 0
+    }
+}
 
 /// State of the predecoder. All queues are ranges of instruction numbers:
 /// `[.., queued)` is in the instruction queue, `[queued, ready)` predecoded and waiting for a
@@ -62,19 +104,12 @@ impl Predecoder {
     }
 
     /// One cycle; `waiting` instructions are in the instruction queue.
-    pub fn cycle(
-        &mut self,
-        clock: u64,
-        program: &Program,
-        p: &Frontend,
-        feed: &mut Feed,
-        waiting: u64,
-    ) {
+    pub fn cycle(&mut self, clock: u64, p: &Frontend, feed: &mut Feed, waiting: u64) {
         if self.stalled == 0 {
             let room = u64::from(p.instruction_queue).saturating_sub(waiting);
             let fills = p.predecoder_fills_queue;
             if self.ready == self.queued && (fills || u64::from(p.predecode_width) <= room) {
-                self.take(program, p, feed);
+                self.take(p, feed);
             }
             if fills && self.ready - self.queued > room {
                 return;
@@ -91,49 +126,37 @@ impl Predecoder {
         self.stalled = self.stalled.saturating_sub(1);
     }
 
-    fn take(&mut self, program: &Program, p: &Frontend, feed: &Feed) {
-        let block = u64::from(p.predecode_block_bytes);
+    fn take(&mut self, p: &Frontend, feed: &Feed) {
         if self.partial {
             self.partial = false;
             self.ready += 1;
         }
         if self.block_end <= self.ready {
             self.block_end = self.ready;
+            let mut prefixes = 0;
             if self.empty_block {
                 // Bytes behind a branch that ended in this block.
                 self.empty_block = false;
-            } else if !self.fetch(program, feed, block) {
-                return;
+            } else {
+                match self.fetch(p, feed) {
+                    Some(found) => prefixes = found,
+                    None => return,
+                }
             }
-            let prefixes = (self.ready..self.block_end)
-                .filter(|n| {
-                    feed.get(*n)
-                        .and_then(|i| program.instrs.get(i.instr as usize))
-                        .is_some_and(|i| i.is(flag::LCP))
-                })
-                .count() as u32;
             let hidden = self.busy_cycles.saturating_sub(1);
             self.stalled = (p.lcp_stall * prefixes).saturating_sub(hidden);
             self.busy_cycles = 0;
         }
-        let crosses = |number: u64| {
-            feed.get(number).and_then(|i| {
-                let instr = program.instrs.get(i.instr as usize)?;
-                let offset = i.address % block;
-                (offset + u64::from(instr.len) > block)
-                    .then(|| offset + u64::from(instr.nominal_opcode) >= block)
-            })
-        };
-        let width = u64::from(p.predecode_width);
-        while self.ready < self.block_end && self.ready - self.queued < width {
-            if crosses(self.ready).is_some() {
-                break;
-            }
+        let end = self
+            .block_end
+            .min(self.queued + u64::from(p.predecode_width));
+        while self.ready < end && feed.get(self.ready).is_some_and(|i| !i.layout.crosses()) {
             self.ready += 1;
         }
         if self.block_end - self.ready == 1
-            && let Some(opcode_in_next) = crosses(self.ready)
-            && (self.ready - self.queued < width || opcode_in_next)
+            && let Some(last) = feed.get(self.ready)
+            && last.layout.crosses()
+            && (self.ready < end || last.layout.opcode_in_next())
         {
             self.partial = true;
             self.block_end = self.ready;
@@ -141,29 +164,35 @@ impl Predecoder {
         self.busy_cycles += 1;
     }
 
-    /// Fetches the next block; `false` when there is none for the decoders.
-    fn fetch(&mut self, program: &Program, feed: &Feed, block: u64) -> bool {
-        let Some(first) = feed.get(self.ready) else {
-            return false;
-        };
-        if self.ready >= feed.released() || first.source != Source::Decoders {
-            return false;
-        }
-        let window = first.address / block;
-        let mut end = self.ready;
-        while end < feed.released()
-            && let Some(inst) = feed.get(end)
+    /// Fetches the next block; returns how many of its instructions have length-changing
+    /// prefixes, `None` when there is no block for the decoders.
+    fn fetch(&mut self, p: &Frontend, feed: &Feed) -> Option<u32> {
+        let shift = p.predecode_block_bytes.trailing_zeros();
+        let mut window = None;
+        let mut prefixes = 0;
+        while self.block_end < feed.released()
+            && let Some(inst) = feed.get(self.block_end)
             && inst.source == Source::Decoders
-            && inst.address / block == window
+            && *window.get_or_insert(inst.address >> shift) == inst.address >> shift
         {
-            end += 1;
+            self.block_end += 1;
+            prefixes += u32::from(inst.layout.lcp());
             if inst.taken {
-                let len = program.instrs.get(inst.instr as usize).map_or(0, |i| i.len);
-                self.empty_block = inst.address % block + u64::from(len) > block;
+                self.empty_block = inst.layout.crosses();
                 break;
             }
         }
-        self.block_end = end;
-        end > self.ready
+        window.is_some().then_some(prefixes)
+    }
+}
+
+impl Inst {
+    /// The same, with how it lies in the predecoder's blocks of `block` bytes.
+    #[inline]
+    pub(super) fn laid_out(self, instr: &Instr, block: u32) -> Self {
+        Self {
+            layout: Layout::new(instr, self.address, block),
+            ..self
+        }
     }
 }

@@ -1,24 +1,25 @@
 //! Rename and everything behind it: takes µops as they are delivered and gives each its stamps.
 
 mod add;
+mod execute;
 mod load;
+mod plain;
 mod state;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::inst::{Access, Inst};
 use super::memory::Stores;
 use super::moves::Moves;
 use super::observer::{Delivery, Observer, Retired, UopStamps};
-use super::ports::{Ports, Request};
+use super::ports::Ports;
 use super::retire::Retirement;
 use super::schedule::{Constraints, ready_cycle};
 use super::store_buffer::StoreBuffer;
 use super::topdown::{SlotCount, Stall};
-use crate::isa::program::{Instr, Program, Uop, flag};
+use super::window::Window;
+use crate::isa::program::{Instr, Program, flag};
 use crate::isa::regs::RegId;
-use crate::isa::uops::UopKind;
 use crate::machine::CpuModel;
 use crate::machine::params::{Execute, Rename};
 use crate::report::TopDown;
@@ -77,7 +78,7 @@ pub struct Backend {
     high8_dirty: u8,
     deferred: Vec<(RegId, u64, u8)>,
     /// Issue cycles of the µops in the instruction decode queue.
-    idq: VecDeque<u64>,
+    idq: Window<u64>,
     slot_count: SlotCount,
     first_retired: u64,
     last_retired: (u64, u32),
@@ -117,7 +118,7 @@ impl Backend {
             renamed_at: [0; 2],
             high8_dirty: 0,
             deferred: Vec::new(),
-            idq: VecDeque::new(),
+            idq: Window::new(128),
             slot_count: SlotCount::default(),
             first_retired: 0,
             last_retired: (0, 0),
@@ -148,7 +149,7 @@ impl Backend {
     #[inline]
     pub fn idq_len(&mut self, cycle: u64) -> usize {
         while self.idq.front().is_some_and(|issue| *issue <= cycle) {
-            self.idq.pop_front();
+            self.idq.pop();
         }
         self.idq.len()
     }
@@ -158,7 +159,7 @@ impl Backend {
     #[must_use]
     pub fn idq_down_to(&self, len: usize) -> Option<u64> {
         let must_go = self.idq.len().checked_sub(len)?.checked_sub(1)?;
-        self.idq.get(must_go).copied()
+        self.idq.get(self.idq.head() + must_go as u64).copied()
     }
 
     /// Opens an issue cycle for a µop that is in the queue from `delivered` on and may not issue
@@ -243,7 +244,7 @@ impl Backend {
             return;
         }
         self.place(1, delivered, 0);
-        self.idq.push_back(self.cycle);
+        self.idq.push(self.cycle);
         let input = self.ready[usize::from(RegId::RSP.0)];
         let (stamps, executed) = self.simple(self.alu_ports, input, UopStamps::SYNC, delivered);
         self.ready[usize::from(RegId::RSP.0)] = executed + 1;
@@ -259,15 +260,7 @@ impl Backend {
     fn simple(&mut self, ports: u16, input: u64, name: u32, delivered: u64) -> (UopStamps, u64) {
         let port = self.ports.choose(ports, self.slots);
         let ready = ready_cycle(self.cycle, self.execute.issue_to_dispatch, input);
-        let dispatched = self.ports.dispatch(Request {
-            port,
-            ready,
-            divider: 0,
-            load: false,
-            wide: false,
-            store_line: None,
-            in_line: None,
-        });
+        let dispatched = self.ports.start(port, ready);
         let executed = dispatched + 2;
         let (retired, _) = self.retirement.retire(executed, false);
         let stamps = UopStamps {
@@ -324,62 +317,66 @@ impl Backend {
         accesses: &[Access],
         observer: &mut O,
     ) {
+        if instr.plain > 0 && self.high8_dirty == 0 && !O::UOPS {
+            self.plain(program, inst, instr, delivered, accesses, observer);
+        } else {
+            self.any(program, inst, instr, delivered, accesses, observer);
+        }
+    }
+
+    /// [`Backend::laminated`] for any instruction.
+    #[inline(never)]
+    fn any<O: Observer>(
+        &mut self,
+        program: &Program,
+        inst: &Inst,
+        instr: &Instr,
+        delivered: Delivered,
+        accesses: &[Access],
+        observer: &mut O,
+    ) {
         let first = delivered.number == 0;
         let last = delivered.number + 1 == instr.laminated_len;
-        let Some(&laminated) = program
-            .laminated
-            .get(instr.laminated as usize + usize::from(delivered.number))
-        else {
+        let place = instr.laminated as usize + usize::from(delivered.number);
+        let Some(laminated) = program.laminated.get(place) else {
             return;
         };
-        let mut at_least = 0;
-        if first {
-            if self.rename.high8_renamed && self.high8_dirty & instr.wide_reads != 0 {
-                let mask = self.high8_dirty & instr.wide_reads;
-                self.merge_high8(inst, mask, delivered.cycle, observer);
-            }
-            if instr.is(flag::SERIALIZING) && self.retirement.count() > 0 {
-                at_least = self.retirement.last() + 1;
-            }
-            if inst.stores > 0 && self.store_buffer.is_modelled() {
-                at_least = at_least.max(self.store_buffer.room_for(u64::from(inst.stores)));
-            }
-        }
-        self.place(u32::from(laminated.fused), delivered.cycle, at_least);
-        self.idq.push_back(self.cycle);
-
         let range =
             laminated.uops as usize..laminated.uops as usize + usize::from(laminated.uops_len);
         let Some(uops) = program.uops.get(range) else {
             return;
         };
+        let mut at_least = 0;
+        if first
+            && (instr.is(flag::SERIALIZING)
+                || inst.stores > 0
+                || self.high8_dirty & instr.wide_reads != 0)
+        {
+            at_least = self.before_issue(inst, instr, delivered.cycle, observer);
+        }
+        self.place(u32::from(laminated.fused), delivered.cycle, at_least);
+        self.idq.push(self.cycle);
+
         let mut done = 0;
         let mut memory = false;
-        let mut group_start = laminated.uops;
-        let count = uops.len();
+        let mut first_group = first;
         let mut held: Vec<(u32, Executed)> = Vec::new();
         for (n, uop) in uops.iter().enumerate() {
-            let number = laminated.uops + n as u32;
-            let is_first = first && number == instr.uops;
-            let is_last = last && n + 1 == count;
-            let mut e = self.uop(program, inst, instr, uop, is_first, accesses);
-            if is_last {
-                if inst.extra_cycles > 0 {
-                    e.executed += u64::from(inst.extra_cycles);
-                    self.blocked_until = self.cycle + u64::from(inst.extra_cycles);
-                }
-                self.end_instruction(program, instr);
+            let mut e = self.uop(program, inst, instr, uop, first && n == 0, accesses);
+            if last && inst.extra_cycles > 0 && n + 1 == uops.len() {
+                e.executed += u64::from(inst.extra_cycles);
+                self.blocked_until = self.cycle + u64::from(inst.extra_cycles);
             }
             if e.executed >= done {
                 done = e.executed;
                 memory = e.memory;
             }
             if O::UOPS {
-                held.push((number, e));
+                held.push((laminated.uops + n as u32, e));
             }
             if uop.ends_fused {
                 let (retired, slot) = self.retirement.retire(done, memory);
-                if number >= instr.uops && group_start == instr.uops && first {
+                if first_group {
                     self.first_retired = retired;
                 }
                 self.last_retired = (retired, slot);
@@ -404,19 +401,14 @@ impl Backend {
                 self.slots += 1;
                 done = 0;
                 memory = false;
-                group_start = number + 1;
-            }
-        }
-        if last && inst.stores > 0 && self.store_buffer.is_modelled() {
-            let stored = self.stores.count();
-            for n in 0..u64::from(inst.stores) {
-                if self.store_buffer.count() < stored {
-                    let access = accesses.get(usize::from(inst.loads) + n as usize);
-                    self.store_buffer.retire(access, self.last_retired.0);
-                }
+                first_group = false;
             }
         }
         if last {
+            self.end_instruction(program, instr);
+            if inst.stores > 0 && self.store_buffer.is_modelled() {
+                self.retire_stores(inst, accesses);
+            }
             let (last, slot) = self.last_retired;
             observer.retired(
                 inst,
@@ -429,246 +421,37 @@ impl Backend {
         }
     }
 
-    /// Renames, schedules and executes one µop.
-    #[inline]
-    fn uop(
+    /// Inserts the merges that an instruction needs; returns the first cycle in which it may
+    /// issue.
+    fn before_issue<O: Observer>(
         &mut self,
-        program: &Program,
         inst: &Inst,
         instr: &Instr,
-        uop: &Uop,
-        is_first: bool,
-        accesses: &[Access],
-    ) -> Executed {
-        let issued = self.cycle;
-        if instr.is(flag::ELIMINABLE) && self.moves.eliminate(instr.move_from, instr.move_to) {
-            let (from, to) = (usize::from(instr.move_from.0), usize::from(instr.move_to.0));
-            self.ready[to] = self.ready[from];
-            let sum = self.added.get(from).copied().unwrap_or(0);
-            if let Some(place) = self.added.get_mut(to) {
-                *place = sum;
-            }
-            self.chase[to] = self.chase[from] & !chase::MOVE32
-                | if instr.is(flag::MOVE32) {
-                    chase::MOVE32
-                } else {
-                    0
-                };
-            return Executed {
-                ready: issued,
-                dispatched: issued,
-                executed: issued,
-                port: 0xff,
-                memory: false,
-            };
-        }
-        if instr.is(flag::ADD_IMMEDIATE) && self.add_at_rename(program, instr, uop) {
-            return Executed {
-                ready: issued,
-                dispatched: issued,
-                executed: issued,
-                port: 0xff,
-                memory: false,
-            };
-        }
-        if uop.ports == 0 {
-            return Executed {
-                ready: issued,
-                dispatched: issued,
-                executed: issued,
-                port: 0xff,
-                memory: false,
-            };
-        }
-        let mut inputs = 0;
-        let late = instr.is(flag::FP_ADD) && self.execute.fast_add_chains;
-        for input in program.inputs_of(uop) {
-            let place = usize::from(input.0) & (RegId::COUNT - 1);
-            let slow =
-                late && uop.kind == UopKind::Compute && self.chase[place] & chase::FP_ADD == 0;
-            let summed =
-                instr.is(flag::SHIFT) && self.added.get(place).is_some_and(|sum| *sum != 0);
-            let add = if summed { self.execute.sum_to_shift } else { 0 };
-            inputs = inputs.max(self.ready[place] + u64::from(slow) + add);
-        }
-        if instr.high8_reads != 0
-            && self.rename.high8_renamed
-            && instr.high8_reads & !self.high8_dirty != 0
-        {
-            // Reading a high-8 register that was not renamed apart takes a cycle more.
-            inputs += 1;
-        }
-        let mut ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs);
-        match uop.kind {
-            UopKind::Load(_) => ready = ready.max(self.constraints.load()),
-            UopKind::StoreAddress(_) | UopKind::StoreData(_) => {
-                ready = ready.max(self.constraints.store());
-            }
-            UopKind::Compute => {}
-        }
-        if is_first && (instr.throughput > 0 || instr.is(flag::LOAD_FENCE | flag::STORE_FENCE)) {
-            ready = self.first_uop_ready(instr, issued.max(inputs), ready);
-        }
-        let port = self.ports.choose(uop.ports, self.slots);
-        let store_line = match uop.kind {
-            UopKind::StoreData(_) if !self.store_buffer.is_modelled() => self.stores.line(),
-            _ => None,
-        };
-        let load = matches!(uop.kind, UopKind::Load(_));
-        let in_line = match uop.kind {
-            UopKind::Load(n) if inst.loads > 0 => accesses
-                .get(usize::from(n.min(inst.loads - 1)))
-                .map(|a| (a.in_line, a.size)),
-            _ => None,
-        };
-        let dispatched = self.ports.dispatch(Request {
-            port,
-            ready,
-            divider: uop.divider,
-            load,
-            wide: instr.is(flag::WIDE_ACCESS),
-            store_line,
-            in_line,
-        });
-        let mut executed = dispatched + 2;
-        if is_first && instr.throughput > 0 {
-            executed = executed.max(dispatched + u64::from(instr.throughput));
-        }
-        let mut memory = false;
-        match uop.kind {
-            UopKind::Load(n) => {
-                memory = true;
-                let done = self.load(program, inst, instr, uop, n, dispatched, accesses);
-                executed = executed.max(done);
-                self.constraints.load_done(executed);
-            }
-            UopKind::StoreAddress(n) => {
-                memory = true;
-                let at = dispatched + self.execute.store_address_latency;
-                let access = (inst.stores > 0)
-                    .then(|| {
-                        accesses.get(usize::from(inst.loads) + usize::from(n.min(inst.stores - 1)))
-                    })
-                    .flatten();
-                self.stores.address(access.copied(), at);
-                executed = executed.max(at);
-                self.constraints.store_done(executed);
-            }
-            UopKind::StoreData(_) => {
-                memory = true;
-                let at = dispatched + self.execute.store_data_latency;
-                let renamed = self.execute.memory_renaming && instr.is(flag::RENAMED_STORE);
-                self.stores.data(at, renamed.then_some(inputs));
-                executed = executed.max(at);
-                self.constraints.store_done(executed);
-            }
-            UopKind::Compute => {
-                executed = executed.max(self.write(program, instr, uop, dispatched, 0));
-            }
-        }
-        if is_first && instr.is(flag::LOAD_FENCE | flag::STORE_FENCE) {
-            self.constraints.fence_done(
-                executed,
-                instr.is(flag::LOAD_FENCE),
-                instr.is(flag::STORE_FENCE),
-            );
-        }
-        Executed {
-            ready,
-            dispatched,
-            executed,
-            port,
-            memory,
-        }
-    }
-
-    #[cold]
-    fn first_uop_ready(&mut self, instr: &Instr, known: u64, ready: u64) -> u64 {
-        let mut ready = ready;
-        if instr.is(flag::LOAD_FENCE | flag::STORE_FENCE) {
-            ready = ready.max(
-                self.constraints
-                    .fence_ready(instr.is(flag::LOAD_FENCE), instr.is(flag::STORE_FENCE)),
-            );
-        }
-        if instr.throughput > 0 {
-            let from = known.max(ready.saturating_sub(self.execute.issue_to_dispatch));
-            ready = ready.max(self.constraints.throttle(
-                instr.form,
-                u64::from(instr.throughput),
-                from,
-            ));
-        }
-        ready
-    }
-
-    /// Writes a µop's outputs; returns the cycle in which the last one is there.
-    #[inline]
-    fn write(
-        &mut self,
-        program: &Program,
-        instr: &Instr,
-        uop: &Uop,
-        dispatched: u64,
-        not_before: u64,
+        delivered: u64,
+        observer: &mut O,
     ) -> u64 {
-        let mut done = dispatched;
-        for output in program.outputs_of(uop) {
-            let at = (dispatched + u64::from(output.latency)).max(not_before);
-            done = done.max(at);
-            self.set(instr, output.reg, at);
+        let mut at_least = 0;
+        let mask = self.high8_dirty & instr.wide_reads;
+        if self.rename.high8_renamed && mask != 0 {
+            self.merge_high8(inst, mask, delivered, observer);
         }
-        done
+        if instr.is(flag::SERIALIZING) && self.retirement.count() > 0 {
+            at_least = self.retirement.last() + 1;
+        }
+        if inst.stores > 0 && self.store_buffer.is_modelled() {
+            at_least = at_least.max(self.store_buffer.room_for(u64::from(inst.stores)));
+        }
+        at_least
     }
 
-    #[inline]
-    fn set(&mut self, instr: &Instr, reg: RegId, at: u64) {
-        let flags = if instr.is(flag::POINTER_LOAD) {
-            chase::POINTER_LOAD
-        } else if instr.is(flag::FP_ADD) {
-            chase::FP_ADD
-        } else {
-            0
-        };
-        if instr.is(flag::DEFERRED_WRITES) && reg.0 < RegId::PSEUDO {
-            self.deferred.push((reg, at, flags));
-        } else {
-            let place = usize::from(reg.0) & (RegId::COUNT - 1);
-            self.ready[place] = at;
-            self.chase[place] = flags;
-            self.moves.overwrite(reg);
-            if let Some(added) = self.added.get_mut(place) {
-                *added = 0;
+    /// An instruction's stores go to the store buffer as it retires.
+    fn retire_stores(&mut self, inst: &Inst, accesses: &[Access]) {
+        let stored = self.stores.count();
+        for n in 0..usize::from(inst.stores) {
+            if self.store_buffer.count() < stored {
+                let access = accesses.get(usize::from(inst.loads) + n);
+                self.store_buffer.retire(access, self.last_retired.0);
             }
-        }
-    }
-
-    #[inline]
-    fn end_instruction(&mut self, program: &Program, instr: &Instr) {
-        if !self.deferred.is_empty() {
-            for (reg, at, flags) in std::mem::take(&mut self.deferred) {
-                self.ready[usize::from(reg.0) & (RegId::COUNT - 1)] = at;
-                self.chase[usize::from(reg.0) & (RegId::COUNT - 1)] = flags;
-                self.moves.overwrite(reg);
-                if let Some(added) = self.added.get_mut(usize::from(reg.0)) {
-                    *added = 0;
-                }
-            }
-        }
-        if !instr.zeroed.is_empty() {
-            let range = instr.zeroed.start as usize..instr.zeroed.end as usize;
-            for &reg in program.zeroed.get(range).unwrap_or(&[]) {
-                self.ready[usize::from(reg.0) & (RegId::COUNT - 1)] = 0;
-                self.chase[usize::from(reg.0) & (RegId::COUNT - 1)] = chase::NO_UOPS;
-                self.moves.overwrite(reg);
-                if let Some(added) = self.added.get_mut(usize::from(reg.0)) {
-                    *added = 0;
-                }
-            }
-        }
-        if instr.wide_uses != 0 || instr.high8_writes != 0 {
-            self.high8_dirty &= !instr.wide_uses;
-            self.high8_dirty |= instr.high8_writes & !instr.wide_uses;
         }
     }
 }

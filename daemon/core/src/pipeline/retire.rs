@@ -83,14 +83,11 @@ impl Retirement {
             0
         });
         let mut waiting = 0;
-        while waiting < self.count.min(self.entries) {
-            let stamp = self.ring[((self.count - 1 - waiting) & self.mask) as usize];
-            if stamp >> 1 <= now {
-                break;
-            }
-            h.add((stamp >> 1) - now);
-            waiting += 1;
-        }
+        let stamps = (0..self.count.min(self.entries))
+            .map(|back| self.ring[((self.count - 1 - back) & self.mask) as usize] >> 1)
+            .take_while(|stamp| *stamp > now)
+            .inspect(|_| waiting += 1);
+        h.add_distances(stamps.map(|stamp| stamp - now));
         h.add(waiting);
         waiting
     }

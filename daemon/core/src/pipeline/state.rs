@@ -25,6 +25,23 @@ impl Fingerprint {
         self.0 ^= self.0 >> 29;
     }
 
+    /// Adds distances, four at a time as long as they are short.
+    pub fn add_distances(&mut self, distances: impl Iterator<Item = u64>) {
+        let (mut word, mut held) = (0, 0);
+        for distance in distances {
+            if distance >> 16 != 0 {
+                self.add(distance);
+            }
+            word = word << 16 | (distance & 0xffff);
+            held += 1;
+            if held == 4 {
+                self.add(word);
+                (word, held) = (0, 0);
+            }
+        }
+        self.add(word << 3 | held);
+    }
+
     /// The hash so far.
     #[must_use]
     pub fn value(self) -> u64 {

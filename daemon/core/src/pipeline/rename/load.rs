@@ -52,14 +52,8 @@ impl Backend {
             };
         }
         let chased = self.execute.fast_pointer_chasing && uop.near && self.chases(uop);
-        self.write_load(
-            program,
-            instr,
-            uop,
-            dispatched,
-            not_before,
-            u64::from(chased),
-        )
+        let sooner = u64::from(chased);
+        self.write(program, instr, uop, dispatched, not_before, sooner)
     }
 
     /// Whether a load of code from the decoders lies far enough from the last two that could be
@@ -97,26 +91,5 @@ impl Backend {
         base & chase::POINTER_LOAD != 0
             && base & chase::MOVE32 == 0
             && (uop.index == NO_REG || flags(uop.index) & chase::NO_UOPS != 0)
-    }
-
-    #[inline]
-    fn write_load(
-        &mut self,
-        program: &Program,
-        instr: &Instr,
-        uop: &Uop,
-        dispatched: u64,
-        not_before: u64,
-        sooner: u64,
-    ) -> u64 {
-        let mut done = dispatched;
-        for output in program.outputs_of(uop) {
-            let at = (dispatched + u64::from(output.latency)
-                - sooner.min(u64::from(output.latency)))
-            .max(not_before);
-            done = done.max(at);
-            self.set(instr, output.reg, at);
-        }
-        done
     }
 }

@@ -26,7 +26,7 @@ impl Backend {
         self.renamed_at = [0; 2];
         self.high8_dirty = 0;
         self.deferred.clear();
-        self.idq.clear();
+        self.idq.reset();
         self.slot_count = SlotCount::default();
         self.first_retired = 0;
         self.last_retired = (0, 0);
@@ -44,15 +44,18 @@ impl Backend {
                 h.add((ready - now) << 8 | n as u64);
             }
         }
-        for eight in self.chase.chunks_exact(8) {
-            h.add(eight.iter().fold(0, |a, c| a << 8 | u64::from(*c)));
+        let (eights, _) = self.chase.as_chunks();
+        for eight in eights {
+            h.add(u64::from_le_bytes(*eight));
         }
-        for added in &self.added {
-            h.add(*added as u64);
+        if self.rename.add_immediate_range > 0 {
+            for added in &self.added {
+                h.add(*added as u64);
+            }
         }
-        for issue in self.idq.iter().filter(|issue| **issue > clock) {
-            h.add(issue.wrapping_sub(now));
-        }
+        // Issue cycles are not before the clock, which may be ahead of the last issue.
+        let waiting = self.idq.iter().filter(|issue| **issue > clock);
+        h.add_distances(waiting.map(|issue| issue - clock));
         let waiting = self.retirement.fingerprint(now, h);
         self.ports.fingerprint(self.retirement.last(), h);
         self.stores.fingerprint(now, waiting, h);

@@ -1,0 +1,171 @@
+//! A queue whose entries keep their numbers: a ring that grows when it must.
+
+/// Consecutive entries, numbered from the first one ever.
+pub struct Window<T> {
+    /// A power of two.
+    slots: Vec<T>,
+    /// Number of the first entry.
+    head: u64,
+    /// Number behind the last.
+    end: u64,
+}
+
+impl<T: Copy + Default> Window<T> {
+    /// No entries, and room for so many before it must grow.
+    #[must_use]
+    pub fn new(room: usize) -> Self {
+        Self {
+            slots: vec![T::default(); room.next_power_of_two()],
+            head: 0,
+            end: 0,
+        }
+    }
+
+    /// Drops all; counts from 0 again.
+    pub fn reset(&mut self) {
+        self.head = 0;
+        self.end = 0;
+    }
+
+    /// Number of the first entry.
+    #[inline]
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// Number behind the last entry.
+    #[inline]
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    #[inline]
+    fn place(&self, number: u64) -> usize {
+        number as usize & self.slots.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn holds(&self, number: u64) -> bool {
+        number.wrapping_sub(self.head) < self.end - self.head
+    }
+
+    /// Number of entries.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        (self.end - self.head) as usize
+    }
+
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.end == self.head
+    }
+
+    /// The entries, first to last.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        (self.head..self.end).filter_map(|number| self.get(number))
+    }
+
+    /// An entry by number.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, number: u64) -> Option<&T> {
+        match self.holds(number) {
+            true => self.slots.get(self.place(number)),
+            false => None,
+        }
+    }
+
+    /// An entry by number.
+    #[inline]
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        let place = self.place(number);
+        match self.holds(number) {
+            true => self.slots.get_mut(place),
+            false => None,
+        }
+    }
+
+    /// The first entry.
+    #[inline]
+    #[must_use]
+    pub fn front(&self) -> Option<&T> {
+        self.get(self.head)
+    }
+
+    /// The last entry.
+    #[inline]
+    #[must_use]
+    pub fn back(&self) -> Option<&T> {
+        self.get(self.end.wrapping_sub(1))
+    }
+
+    /// The last entry.
+    #[inline]
+    pub fn back_mut(&mut self) -> Option<&mut T> {
+        self.get_mut(self.end.wrapping_sub(1))
+    }
+
+    /// Appends an entry.
+    #[inline]
+    pub fn push(&mut self, entry: T) {
+        if self.end - self.head == self.slots.len() as u64 {
+            self.grow();
+        }
+        let place = self.place(self.end);
+        if let Some(slot) = self.slots.get_mut(place) {
+            *slot = entry;
+        }
+        self.end += 1;
+    }
+
+    /// Takes the first entry.
+    #[inline]
+    pub fn pop(&mut self) -> Option<&T> {
+        let number = self.head;
+        if number == self.end {
+            return None;
+        }
+        self.head += 1;
+        self.slots.get(self.place(number))
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut larger = Self::new(self.slots.len() * 2);
+        larger.head = self.head;
+        larger.end = self.head;
+        for number in self.head..self.end {
+            if let Some(entry) = self.get(number) {
+                larger.push(*entry);
+            }
+        }
+        *self = larger;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_with_their_instructions_while_it_turns_and_grows() {
+        let mut window = Window::new(4);
+        for n in 0..100u64 {
+            window.push(n);
+            if n % 3 == 0 {
+                assert_eq!(window.pop(), Some(&(n / 3)));
+            }
+            for number in 0..200 {
+                let there = (window.head()..window.end()).contains(&number);
+                assert_eq!(window.get(number).copied(), there.then_some(number));
+            }
+        }
+        assert_eq!(window.back(), Some(&99));
+        assert_eq!(window.len(), window.iter().count());
+    }
+}
