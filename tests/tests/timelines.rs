@@ -141,6 +141,8 @@ fn check(cpu: &CpuReport, threads: &BTreeMap<u64, Figures>) {
     let exported = threads.iter().map(|(thread, f)| (*thread, f.cycles));
     assert_eq!(exported.collect::<BTreeMap<_, _>>(), cycles);
     assert_eq!(threads.values().map(|f| f.cycles).sum::<u64>(), cpu.cycles);
+    let functions = cpu.functions.iter().map(|f| f.cycles);
+    assert_eq!(functions.sum::<u64>(), cpu.cycles);
     for port in &cpu.ports {
         let uops = threads.values().filter_map(|f| f.ports.get(&port.port));
         assert_eq!(uops.sum::<u64>(), port.uops, "port {}", port.port);

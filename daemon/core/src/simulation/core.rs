@@ -42,7 +42,7 @@ impl Watch for () {
 pub struct Attribution<W> {
     last: u64,
     /// Cycles between the retirement of the instruction before and of this one, summed by place
-    /// in the program; a block's are those of its instructions.
+    /// in the program; a block's are those of its instructions. The core's, while it lends them.
     cycles: Vec<u64>,
     /// Blocks that retired, in order, each with its cycles, when somebody asks for regions.
     log: Option<Vec<(BlockId, u64)>>,
@@ -111,7 +111,8 @@ pub struct Core<W = ()> {
     threads: FxHashMap<StreamId, Thread<W>>,
     /// Threads that ended.
     pub finished: Vec<ThreadReport>,
-    /// Cycles by instruction of the program over the threads that ended.
+    /// Cycles by instruction of the program. Lent to the thread that is simulated: one list for
+    /// each would make many threads of a large program take gigabytes.
     cycles: Vec<u64>,
     /// Stays by region over the threads that ended.
     pub stays: Vec<Stays>,
@@ -223,9 +224,10 @@ impl<W: Watch> Core<W> {
             instructions: 0,
         });
         let observer = &mut thread.pipeline.observer;
-        if observer.cycles.len() < instructions {
-            observer.cycles.resize(instructions.next_power_of_two(), 0);
+        if self.cycles.len() < instructions {
+            self.cycles.resize(instructions.next_power_of_two(), 0);
         }
+        std::mem::swap(&mut self.cycles, &mut observer.cycles);
         if !regions.is_empty() && observer.log.is_none() {
             observer.log = Some(Vec::new());
         }
@@ -277,6 +279,7 @@ impl<W: Watch> Core<W> {
             }
             thread.pipeline.push(&self.program, inst, accesses);
         }
+        std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
         if !self.doubts.is_empty() {
             for n in execution.first..end {
                 if let Some(&doubt) = self.doubts.get(&(place.first + n as u32))
@@ -323,7 +326,9 @@ impl<W: Watch> Core<W> {
         dictionary: &Dictionary,
     ) -> Option<W> {
         let mut thread = self.threads.remove(&stream)?;
+        std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
         thread.pipeline.flush(&self.program);
+        std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
         thread.track(regions, dictionary);
         thread.tracker.end();
         let pipeline = &thread.pipeline;
@@ -344,13 +349,6 @@ impl<W: Watch> Core<W> {
         self.topdown.backend_memory += t.backend_memory;
         self.topdown.backend_core += t.backend_core;
         self.topdown.other += t.other;
-        let cycles = &pipeline.observer.cycles;
-        if self.cycles.len() < cycles.len() {
-            self.cycles.resize(cycles.len(), 0);
-        }
-        for (sum, n) in self.cycles.iter_mut().zip(cycles) {
-            *sum += n;
-        }
         if self.stays.len() < thread.tracker.stays.len() {
             self.stays
                 .resize_with(thread.tracker.stays.len(), Stays::default);
@@ -382,7 +380,7 @@ impl<W: Watch> Core<W> {
         self.program.instrs.get(self.range(id)).unwrap_or(&[])
     }
 
-    /// Cycles of each instruction of a block over the threads that ended; may end early.
+    /// Cycles of each instruction of a block so far; may end early.
     #[must_use]
     pub fn cycles(&self, id: BlockId) -> &[u64] {
         let Range { start, end } = self.range(id);
