@@ -33,7 +33,10 @@ pub(super) fn measure(place: &Place, source: &Path) -> Result<Vec<Figure>> {
         executable(&program)?;
         let report = place.report(&name, &[program.as_os_str() as &OsStr, source.as_os_str()])?;
         figures.push(Figure::new(
-            format!("{}: cycles in function ranges", name.replace("-f", " f")),
+            format!(
+                "{}: cycles in function ranges",
+                wheel.requirement.replace("==", " ")
+            ),
             in_functions(&report)?,
             "%",
             Limit::Least(80.0),
