@@ -6,6 +6,8 @@
 //! code, the chains again. Rounds during which the core clock drifted are repeated. The result is
 //! the median over rounds, with their interquartile range.
 
+use std::time::{Duration, Instant};
+
 use crate::accesses::Watch;
 use crate::cell::{Cell, CellError, RunError, Sandbox, layout::control};
 use crate::clock::{Quartiles, Source};
@@ -63,6 +65,10 @@ const WANTED_BYTES: u32 = 10_000;
 const ITERATIONS: u32 = 10_000;
 /// Iterations of generated loops, whose body is long.
 const GENERATED_ITERATIONS: u32 = 500;
+/// The same for slow ones.
+const MIN_GENERATED_ITERATIONS: u64 = 10;
+/// Time after which no block is tried any further.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Number of r15.
 const R15: u8 = 15;
 /// Instructions that are run one at a time to see their addresses, but at least three copies.
@@ -131,6 +137,17 @@ impl Plan<'_> {
             counted,
             registers: &self.registers,
         }
+    }
+
+    /// The same with fewer iterations where the longer code, at so many ticks, takes far longer than
+    /// a round need; blocks have the iterations that the notion says.
+    fn fitting(&self, ticks: u64) -> Self {
+        let mut plan = Self { ..*self };
+        if !plan.watched && ticks > BUDGET {
+            let fewer = u64::from(plan.iterations) * BUDGET / ticks;
+            plan.iterations = fewer.max(MIN_GENERATED_ITERATIONS) as u32;
+        }
+        plan
     }
 
     /// Blocks by which the two codes differ.
@@ -326,7 +343,11 @@ impl Profiler {
         if plan.watched {
             self.watch(cell, plan)?;
         }
-        let runs = self.warm(cell, plan)?;
+        let ticks = self.warm(cell, plan)?;
+        let plan = &plan.fitting(ticks);
+        // The shorter code and the setting of the state take about as long again.
+        let runs = (BUDGET / (2 * ticks).max(1)).clamp(MIN_RUNS, MAX_RUNS) as u32;
+        let started = Instant::now();
         let mut program = Program::new(self.timer);
         let before = chains(&mut program)?;
         let short = program.measure(plan.body(1), runs)?;
@@ -342,7 +363,7 @@ impl Profiler {
             let (first, last) = (rate(cell, before), rate(cell, after));
             if (last / first - 1.0).abs() > DRIFT {
                 drifted += 1;
-                if drifted > MAX_DRIFTED {
+                if drifted > MAX_DRIFTED || started.elapsed() > PATIENCE {
                     return Err(Reject::Clock.into());
                 }
                 continue;
@@ -358,10 +379,11 @@ impl Profiler {
             }
             let quartiles = Quartiles::of(&mut figures);
             let spread = quartiles.relative().abs();
-            if spread > STEADY && figures.len() < MAX_ROUNDS {
+            let patient = started.elapsed() < PATIENCE;
+            if spread > STEADY && figures.len() < MAX_ROUNDS && patient {
                 continue;
             }
-            if spread > UNSTEADY && retries > 0 {
+            if spread > UNSTEADY && retries > 0 && patient {
                 // Others may have been busy for a moment.
                 retries -= 1;
                 figures.clear();
@@ -421,17 +443,14 @@ impl Profiler {
         }
     }
 
-    /// Runs the longer code so that all its pages are mapped; says how often to run it in a round.
-    fn warm(&self, cell: &mut Cell, plan: &Plan<'_>) -> Result<u32, Failure> {
+    /// Runs the longer code so that all its pages are mapped; says how many ticks it takes.
+    fn warm(&self, cell: &mut Cell, plan: &Plan<'_>) -> Result<u64, Failure> {
         let mut program = Program::new(self.timer);
         let section = program.measure(plan.body(2), 2)?;
         let end = program.finish()?;
         cell.load(program.bytes()).map_err(lost)?;
         cell.run(crate::cell::layout::CODE, end)?;
-        let ticks = section.results().map(|n| cell.result(n)).min().unwrap_or(0);
-        // The shorter code and the setting of the state take about as long again.
-        let runs = BUDGET / (2 * ticks).max(1);
-        Ok(runs.clamp(MIN_RUNS, MAX_RUNS) as u32)
+        Ok(section.results().map(|n| cell.result(n)).min().unwrap_or(0))
     }
 }
 
