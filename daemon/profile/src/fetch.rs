@@ -1,7 +1,7 @@
 //! Whether a cell fetches code as quickly as others do.
 //!
 //! On Zen 5 one cell in twelve runs straight-line code at a half to a third of its speed, for as
-//! long as it lives: which physical pages its code got decides. Nothing else shows it, so every
+//! long as it lives, probably by the physical pages that its code got. Nothing else shows it, so every
 //! cell runs a piece of code that is bound by fetching before it is used, and slow ones are thrown
 //! away.
 
