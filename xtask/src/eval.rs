@@ -31,7 +31,7 @@ pub struct Args {
     /// CPU model
     #[arg(long, value_name = "NAME", default_value = "skl")]
     cpu: String,
-    /// How many times as long the long run is
+    /// How many times the instructions the long run has
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=100))]
     longer: u32,
     /// Another program to measure instead of ffmpeg, without a long run
@@ -122,9 +122,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             Some(clip) => std::path::absolute(clip)?,
             None => program::make_clip(&work)?,
         };
+        let longer = program::Longer {
+            times: args.longer,
+            command: &|times| program::ffmpeg(&clip, times),
+        };
         let short = program::ffmpeg(&clip, 1);
-        let long = program::ffmpeg(&clip, args.longer);
-        program::measure(&built, &work, &args.cpu, &short, Some(&long))?
+        program::measure(&built, &work, &args.cpu, &short, Some(&longer))?
     } else {
         program::measure(&built, &work, &args.cpu, &args.command, None)?
     };
