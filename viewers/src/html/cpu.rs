@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use mcad_core::report::{CpuReport, Report, TopDown};
 
-use super::table::{Table, figure, name};
+use super::table::{Table, figure, left_out, name};
 use super::{blocks, lines};
 use crate::escape::html as esc;
 use crate::layout::{grouped, percent};
@@ -176,16 +176,12 @@ fn functions(number: usize, cpu: &CpuReport, out: &mut dyn Write) -> io::Result<
     }
     table.end()?;
     let hidden = cpu.functions.get(FUNCTIONS..).unwrap_or(&[]);
-    if !hidden.is_empty() {
-        let cycles: u64 = hidden.iter().fold(0, |sum, f| sum.saturating_add(f.cycles));
-        writeln!(
-            out,
-            "<p class=\"dim\">{} more functions with {} of the cycles are in the JSON report.</p>",
-            grouped(hidden.len() as u64),
-            percent(cycles, cpu.cycles)
-        )?;
-    }
-    Ok(())
+    left_out(
+        "functions",
+        hidden.iter().map(|x| x.cycles),
+        cpu.cycles,
+        out,
+    )
 }
 
 fn regions(number: usize, cpu: &CpuReport, out: &mut dyn Write) -> io::Result<()> {

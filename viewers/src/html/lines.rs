@@ -5,9 +5,8 @@ use std::io::{self, Write};
 
 use mcad_core::report::{CpuReport, Report};
 
-use super::table::{Table, figure, name};
+use super::table::{Table, figure, left_out, name};
 use crate::escape::html as esc;
-use crate::layout::{grouped, percent};
 
 /// Rows of the table.
 const LINES: usize = 300;
@@ -74,14 +73,5 @@ pub(super) fn section(
     }
     table.end()?;
     let hidden = cpu.lines.get(LINES..).unwrap_or(&[]);
-    if !hidden.is_empty() {
-        let cycles: u64 = hidden.iter().fold(0, |sum, l| sum.saturating_add(l.cycles));
-        writeln!(
-            out,
-            "<p class=\"dim\">{} more lines with {} of the cycles are in the JSON report.</p>",
-            grouped(hidden.len() as u64),
-            percent(cycles, cpu.cycles)
-        )?;
-    }
-    Ok(())
+    left_out("lines", hidden.iter().map(|x| x.cycles), cpu.cycles, out)
 }

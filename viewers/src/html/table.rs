@@ -145,3 +145,22 @@ fn meter(length: f64) -> String {
          aria-hidden=\"true\"><rect width=\"{length:.1}\" height=\"1\"/></svg>"
     )
 }
+
+/// Says how many rows a table leaves out, and which share of `whole` their cycles are.
+pub(super) fn left_out(
+    what: &str,
+    cycles: impl ExactSizeIterator<Item = u64>,
+    whole: u64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let number = cycles.len();
+    if number == 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "<p class=\"dim\">{} more {what} with {} of the cycles are in the JSON report.</p>",
+        grouped(number as u64),
+        percent(cycles.fold(0, u64::saturating_add), whole)
+    )
+}
