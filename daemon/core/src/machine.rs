@@ -135,26 +135,3 @@ pub fn model_from(
         table,
     }))
 }
-
-/// The name of the model that fits a CPU of this vendor, family and model number (CPUID leaf 1,
-/// as `/proc/cpuinfo` prints them).
-#[must_use]
-pub fn name_of(vendor: &str, family: u32, model: u32) -> Option<&'static str> {
-    if vendor != "GenuineIntel" || family != 6 {
-        return None;
-    }
-    Some(match model {
-        0x2a | 0x2d => "snb",
-        0x3a | 0x3e => "ivb",
-        0x3c | 0x3f | 0x45 | 0x46 => "hsw",
-        0x3d | 0x47 | 0x4f | 0x56 => "bdw",
-        0x4e | 0x5e | 0x8e | 0x9e | 0xa5 | 0xa6 => "skl",
-        // Cascade Lake shares the number; only its stepping differs (5 and up).
-        0x55 => "clx",
-        0x7d | 0x7e | 0x6a | 0x6c => "icl",
-        0x8c | 0x8d => "tgl",
-        0xa7 => "rkl",
-        0x97 | 0x9a | 0xb7 | 0xba | 0xbf | 0x8f | 0xcf => "glc",
-        _ => return None,
-    })
-}

@@ -13,7 +13,7 @@ const DEFAULT_CPU: &str = "skl";
 /// What to analyse, as parsed.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AnalysisArgs {
-    /// CPU model (repeatable: all in one pass); `mcad cpus` lists them
+    /// CPU model (repeatable: all in one pass); `mcad cpus` lists them, native is this machine's
     #[arg(long = "cpu", value_name = "NAME")]
     cpus: Vec<String>,
     /// How to analyse (repeatable)
@@ -69,7 +69,7 @@ impl AnalysisArgs {
         let mut pairs = Vec::new();
         let mut add = |key: &str, value: String| pairs.push((key.to_owned(), value));
         for cpu in &self.cpus {
-            add("cpu", cpu.clone());
+            add("cpu", super::model::resolved(cpu).to_owned());
         }
         for kind in &self.analyses {
             if let Some(value) = kind.to_possible_value() {

@@ -28,7 +28,8 @@ const DEFAULT_CPU: &str = "skl";
 /// Options of `mcad block`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// CPU model (repeatable: side by side); `mcad cpus` lists them, FILE.toml is a measured one
+    /// CPU model (repeatable: side by side); `mcad cpus` lists them, native is this machine's,
+    /// FILE.toml is a measured one
     #[arg(long = "cpu", value_name = "NAME", default_value = DEFAULT_CPU)]
     cpus: Vec<String>,
     #[command(flatten)]

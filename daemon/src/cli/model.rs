@@ -1,23 +1,31 @@
-//! CPU models as the command line names them: one of the built-in ones, or a file that
-//! `mcad profile instruction --export` wrote.
+//! CPU models as the command line names them: one of the built-in ones, `native` for the one of
+//! the host's core, or a file that `mcad profile instruction --export` wrote.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use mcad_core::machine::{self, CpuModel};
+use mcad_profile::host::Host;
+use mcad_viewers::escape::escape;
 
 /// Largest file that is read; the largest table has less than a tenth of it.
 const MAX_BYTES: u64 = 64 << 20;
 
+/// The host's own CPU among the names of models.
+const NATIVE: &str = "native";
+
 /// The model of a name, or of a file when the name ends in `.toml`.
 ///
 /// # Errors
-/// When the name is unknown, or the file is no model.
+/// When the name is unknown, the host has no model, or the file is no model.
 pub(super) fn model(name: &str) -> anyhow::Result<Arc<CpuModel>> {
     let path = Path::new(name);
     if path.extension().is_none_or(|extension| extension != "toml") {
-        return Ok(machine::cpu(name)?);
+        return match name {
+            NATIVE => native(&Host::at_hand()),
+            _ => Ok(machine::cpu(name)?),
+        };
     }
     let metadata = path
         .metadata()
@@ -27,4 +35,48 @@ pub(super) fn model(name: &str) -> anyhow::Result<Arc<CpuModel>> {
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
     machine::measured::model(&text).with_context(|| format!("{name} is no model"))
+}
+
+/// A name that means the same CPU on every machine, where there is one.
+pub(super) fn resolved(name: &str) -> &str {
+    match name {
+        NATIVE => Host::at_hand().core.unwrap_or(name),
+        _ => name,
+    }
+}
+
+fn native(host: &Host) -> anyhow::Result<Arc<CpuModel>> {
+    let Some(core) = host.core else {
+        bail!(
+            "there is no model of this machine's CPU ({}, family {}, model {}); `mcad cpus` lists \
+             those there are",
+            escape(&host.name),
+            host.family,
+            host.model
+        );
+    };
+    Ok(machine::cpu(core)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(core: Option<&'static str>) -> Host {
+        Host {
+            name: "a CPU".to_owned(),
+            vendor: "GenuineIntel".to_owned(),
+            family: 6,
+            model: 1,
+            core,
+        }
+    }
+
+    #[test]
+    fn the_hosts_model_is_found_or_its_lack_is_told() {
+        let model = native(&host(Some("glc"))).map(|m| m.name.clone());
+        assert_eq!(model.ok().as_deref(), Some("glc"));
+        let error = native(&host(None)).err().map(|e| e.to_string());
+        assert!(error.is_some_and(|e| e.contains("a CPU, family 6, model 1")));
+    }
 }
