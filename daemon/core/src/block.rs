@@ -11,6 +11,7 @@ pub mod dependencies;
 pub mod detail;
 mod exact;
 mod live;
+mod rate;
 pub mod rounds;
 mod simulator;
 mod trace;

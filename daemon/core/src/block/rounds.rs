@@ -1,7 +1,8 @@
-//! Watches iterations retire and reads the throughput off, as uiCA does.
+//! Watches iterations retire and reads the throughput off.
 
 use rustc_hash::FxHashMap;
 
+use super::rate;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired};
 use crate::pipeline::state::{Fingerprint, State};
@@ -157,7 +158,8 @@ impl Rounds {
         Some(cycles as f64 / period as f64)
     }
 
-    /// Cycles per iteration over the second half.
+    /// Cycles per iteration over the second half: of the period with which they retire, else the
+    /// steady rate, else between the first and the last.
     #[must_use]
     pub fn throughput(&self) -> f64 {
         let Some((first, last)) = self.window() else {
@@ -171,6 +173,10 @@ impl Rounds {
         }
         if let Some(exact) = self.periodic(first, last) {
             return exact;
+        }
+        let half = self.rounds.get(first..=last).unwrap_or_default();
+        if let Some(rate) = rate::steady(half.iter().map(|r| r.last)) {
+            return rate;
         }
         (to.last - from.last) as f64 / (last - first) as f64
     }
