@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use mcad_core::block::{Block, Init, Mode, Options, Simulator};
+use mcad_core::block::{Block, Init, Options, Simulator};
 
 /// Name and code.
 const BLOCKS: [(&str, &[u8]); 4] = [
@@ -40,8 +40,8 @@ const BLOCKS: [(&str, &[u8]); 4] = [
 
 fn predict(c: &mut Criterion) {
     let options = Options {
-        mode: Mode::Auto,
         init: Init::Stack,
+        ..Options::default()
     };
     for cpu in ["skl", "glc"] {
         let Ok(model) = mcad_core::machine::cpu(cpu) else {

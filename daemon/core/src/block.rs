@@ -13,6 +13,7 @@ mod exact;
 mod live;
 mod rate;
 pub mod rounds;
+mod settled;
 mod simulator;
 mod trace;
 mod values;
@@ -38,6 +39,17 @@ pub enum Mode {
     Loop,
 }
 
+/// What may end a simulation before all its cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EarlyEnd {
+    /// Nothing.
+    Never,
+    /// The core's state recurs: the result is the same to the last bit.
+    Recurring,
+    /// The state recurs, or iterations have settled: the result is nearly always the same.
+    Settled,
+}
+
 /// How to predict.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -45,6 +57,8 @@ pub struct Options {
     pub mode: Mode,
     /// Assumption about register values at the start.
     pub init: Init,
+    /// What may end the simulation early.
+    pub early_end: EarlyEnd,
 }
 
 impl Default for Options {
@@ -52,6 +66,7 @@ impl Default for Options {
         Self {
             mode: Mode::Auto,
             init: Init::Distinct,
+            early_end: EarlyEnd::Settled,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mcad_core::block::bottleneck::Part;
 use mcad_core::block::detail::Detail;
-use mcad_core::block::{Block, Init, Mode, Options};
+use mcad_core::block::{Block, Mode, Options};
 use mcad_core::machine::params::{PortChoice, Slots};
 use mcad_core::machine::{self, CpuModel, cpu};
 
@@ -26,7 +26,7 @@ fn models() -> impl Iterator<Item = Arc<CpuModel>> {
 fn options(mode: Mode) -> Options {
     Options {
         mode,
-        init: Init::Distinct,
+        ..Options::default()
     }
 }
 

@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use mcad_core::block::{Block, Init, Mode, Options};
+use mcad_core::block::{Block, EarlyEnd, Init, Mode, Options};
 use mcad_core::machine::{self, cpu};
 
 fn predictions(golden: &str) -> String {
@@ -33,7 +33,13 @@ fn predictions(golden: &str) -> String {
                 let init = Init::Distinct;
                 match Block::new(model, &bytes) {
                     Ok(block) => {
-                        let cycles = block.predict(Options { mode, init }).cycles;
+                        let cycles = block
+                            .predict(Options {
+                                mode,
+                                init,
+                                early_end: EarlyEnd::Recurring,
+                            })
+                            .cycles;
                         write!(out, ",{cycles:.2}").unwrap();
                     }
                     Err(_) => out.push_str(",ERR"),

@@ -1,8 +1,8 @@
-//! Recognising recurring states saves time and changes no result.
+//! Simulations that end early: a recurring state changes no result, settled iterations hardly any.
 
 #![allow(clippy::unwrap_used)]
 
-use mcad_core::block::{Block, Init, Mode, Options, Simulator};
+use mcad_core::block::{Block, EarlyEnd, Init, Mode, Options, Simulator};
 use mcad_core::machine::{self, cpu};
 
 /// Instructions that between them use every part of the state: chains, ports, dividers, loads and
@@ -51,36 +51,79 @@ impl Random {
     }
 }
 
+/// Up to nine pieces, half of the time in a loop.
+fn some_block(random: &mut Random) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..=random.below(9) {
+        bytes.extend_from_slice(PIECES[random.below(PIECES.len())]);
+    }
+    if random.below(2) == 0 {
+        bytes.extend_from_slice(&[0x49, 0xff, 0xcf, 0x75, 0x00]); // dec r15; jnz
+    }
+    bytes
+}
+
 #[test]
 fn results_are_the_same_with_and_without() {
     let mut random = Random(7);
     for info in machine::cpus() {
         let model = cpu(info.name).unwrap();
-        let mut quick = Simulator::new(&model);
-        let mut slow = Simulator::new(&model).without_recurrence();
+        let mut simulator = Simulator::new(&model);
         for _ in 0..60 {
-            let mut bytes = Vec::new();
-            for _ in 0..=random.below(9) {
-                bytes.extend_from_slice(PIECES[random.below(PIECES.len())]);
-            }
-            if random.below(2) == 0 {
-                bytes.extend_from_slice(&[0x49, 0xff, 0xcf, 0x75, 0x00]); // dec r15; jnz
-            }
+            let bytes = some_block(&mut random);
             let Ok(block) = Block::new(&model, &bytes) else {
                 continue;
             };
             for mode in [Mode::Unrolled, Mode::Loop] {
                 for init in [Init::Distinct, Init::Equal, Init::Stack] {
-                    let options = Options { mode, init };
+                    let ending = |early_end| Options {
+                        mode,
+                        init,
+                        early_end,
+                    };
                     assert_eq!(
-                        quick.predict(&block, options),
-                        slow.predict(&block, options),
-                        "{} {options:?} {bytes:02x?}",
+                        simulator.predict(&block, ending(EarlyEnd::Recurring)),
+                        simulator.predict(&block, ending(EarlyEnd::Never)),
+                        "{} {mode:?} {init:?} {bytes:02x?}",
                         info.name
                     );
                 }
             }
         }
+    }
+}
+
+#[test]
+fn settled_iterations_go_on_as_they_did() {
+    let mut random = Random(23);
+    for info in machine::cpus() {
+        let model = cpu(info.name).unwrap();
+        let mut simulator = Simulator::new(&model);
+        let (mut blocks, mut far, mut difference) = (0, 0, 0.0);
+        for _ in 0..100 {
+            let Ok(block) = Block::new(&model, &some_block(&mut random)) else {
+                continue;
+            };
+            let options = Options {
+                init: Init::Stack,
+                ..Options::default()
+            };
+            let whole = Options {
+                early_end: EarlyEnd::Never,
+                ..options
+            };
+            let all = simulator.predict(&block, whole).cycles;
+            let relative = (simulator.predict(&block, options).cycles - all).abs() / all;
+            blocks += 1;
+            far += u32::from(relative > 0.01);
+            difference += relative;
+        }
+        let mean = difference / f64::from(blocks);
+        assert!(
+            blocks > 50 && far <= 2 && mean < 1e-3,
+            "{}: {far} of {blocks} differ by more than 1 %, the mean is {mean}",
+            info.name
+        );
     }
 }
 
@@ -101,6 +144,7 @@ fn a_simulator_keeps_nothing_of_earlier_blocks() {
         let options = Options {
             mode,
             init: Init::Equal,
+            ..Options::default()
         };
         assert_eq!(
             used.predict(&block, options),

@@ -34,14 +34,31 @@ fn random_bytes_give_a_figure_or_an_error() {
             predicted += 1;
             let mode = [Mode::Auto, Mode::Unrolled, Mode::Loop][random.next() as usize % 3];
             let init = [Init::Distinct, Init::Equal, Init::Stack][random.next() as usize % 3];
-            let cycles = simulator.predict(&block, Options { mode, init }).cycles;
+            let cycles = simulator
+                .predict(
+                    &block,
+                    Options {
+                        mode,
+                        init,
+                        ..Options::default()
+                    },
+                )
+                .cycles;
             assert!(
                 cycles.is_finite() && cycles > 0.0,
                 "{} {bytes:02x?}",
                 info.name
             );
             if predicted % 20 == 0 {
-                let detail = block.explain(Options { mode, init }, 1, &|i| i.to_string());
+                let detail = block.explain(
+                    Options {
+                        mode,
+                        init,
+                        ..Options::default()
+                    },
+                    1,
+                    &|i| i.to_string(),
+                );
                 assert_eq!(detail.instructions.len(), block.decoded.len());
             }
         }

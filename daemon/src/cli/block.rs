@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use mcad_assemble::{Format, Region, assemble, assemble_file};
 use mcad_core::block::detail::Detail;
-use mcad_core::block::{self, Block, Options};
+use mcad_core::block::{self, Block, EarlyEnd, Options};
 use mcad_core::machine::CpuModel;
 use mcad_viewers::{Style, block as view};
 use serde::Serialize;
@@ -82,6 +82,9 @@ pub(super) struct NotionArgs {
     /// Register values at the start, which say what addresses are equal
     #[arg(long, value_enum, default_value_t = Init::Distinct)]
     init: Init,
+    /// Simulate all 500 cycles, also where iterations have settled before
+    #[arg(long)]
+    full: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -160,6 +163,10 @@ impl NotionArgs {
                 Init::Equal => block::Init::Equal,
                 Init::Stack => block::Init::Stack,
                 Init::Filled => block::Init::Filled,
+            },
+            early_end: match self.full {
+                true => EarlyEnd::Never,
+                false => EarlyEnd::Settled,
             },
         }
     }

@@ -226,9 +226,24 @@ impl Exact {
     /// Whether iterations `from` to `to` access memory as those `period` before them do.
     #[must_use]
     pub fn repeats(&self, block: &Block, from: u32, period: u32, to: u32) -> bool {
+        let alike = |signatures: &[u64], to: usize| {
+            (from as usize..to).all(|n| {
+                let before = n.checked_sub(period as usize);
+                before.is_some_and(|b| signatures.get(b) == signatures.get(n))
+            })
+        };
+        let to = to as usize;
+        if !alike(&self.signatures, to.min(self.signatures.len())) {
+            return false;
+        }
+        let seen = self.signatures.len().saturating_sub(from as usize);
+        if to <= self.signatures.len() || (self.unchanged >= STEADY && seen >= period as usize) {
+            // What is there goes on unchanged.
+            return true;
+        }
         let mut ahead = self.clone();
         let mut scratch = Vec::new();
-        while ahead.signatures.len() < to as usize {
+        while ahead.signatures.len() < to {
             for (n, (d, decoded)) in block.described.iter().zip(&block.decoded).enumerate() {
                 scratch.clear();
                 let mut inst = Inst::new(n as u32, 0);
@@ -236,10 +251,7 @@ impl Exact {
             }
             ahead.end_round();
         }
-        (from as usize..to as usize).all(|n| {
-            let before = n.checked_sub(period as usize);
-            before.is_some_and(|b| ahead.signatures.get(b) == ahead.signatures.get(n))
-        })
+        alike(&ahead.signatures, to)
     }
 
     /// Adds accesses to the iteration's signature.

@@ -3,14 +3,16 @@
 use rustc_hash::FxHashMap;
 
 use super::rate;
+use super::settled::Settling;
 use crate::pipeline::inst::Inst;
-use crate::pipeline::observer::{Observer, Retired};
+use crate::pipeline::observer::{Backlog, Observer, Retired};
 use crate::pipeline::state::{Fingerprint, State};
 
 /// States that are kept to find one again.
 const MAX_STATES: usize = 1 << 12;
 
-/// The core was in one state at the start of two iterations.
+/// Iterations that will go on as they do: the core was in one state at the start of two of them,
+/// or they have settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recurrence {
     /// The later iteration.
@@ -21,11 +23,17 @@ pub struct Recurrence {
     pub cycles: u64,
 }
 
+/// When an iteration retired.
 #[derive(Clone, Copy, Debug, Default)]
-struct Round {
-    first: u64,
-    last: u64,
-    slot: u32,
+pub(super) struct Round {
+    /// Cycle of its first µop.
+    pub(super) first: u64,
+    /// Cycle of its last µop.
+    pub(super) last: u64,
+    /// µops that retired before the last one in its cycle.
+    pub(super) slot: u32,
+    /// What had piled up as the last instruction issued.
+    pub(super) backlog: Backlog,
 }
 
 /// Retirement of each iteration.
@@ -41,7 +49,10 @@ pub struct Rounds {
     /// An iteration after which the state is wanted was completed.
     wanted: bool,
     states: FxHashMap<Fingerprint, (u32, u64)>,
+    settling: Option<Settling>,
     found: Option<Recurrence>,
+    /// There are enough iterations.
+    enough: bool,
 }
 
 impl Rounds {
@@ -57,7 +68,9 @@ impl Rounds {
             comparable: None,
             wanted: false,
             states: FxHashMap::default(),
+            settling: None,
             found: None,
+            enough: false,
         }
     }
 
@@ -65,6 +78,14 @@ impl Rounds {
     #[must_use]
     pub fn recurring_from(mut self, round: u32, stride: u32) -> Self {
         self.comparable = Some((round, stride));
+        self
+    }
+
+    /// Makes it also look whether iterations have settled, from iteration `round` on, where those
+    /// that lie alike are `stride` apart.
+    #[must_use]
+    pub fn settling_from(mut self, round: u32, stride: u32) -> Self {
+        self.settling = Some(Settling::new(round, stride));
         self
     }
 
@@ -103,7 +124,7 @@ impl Rounds {
             self.rounds.push(Round {
                 first: round.first + r.cycles,
                 last: round.last + r.cycles,
-                slot: round.slot,
+                ..round
             });
         }
     }
@@ -189,12 +210,18 @@ impl Observer for Rounds {
                 first: retired.first,
                 ..Round::default()
             });
+            self.enough = self.done();
         }
         if inst.instr == self.last_instr
             && let Some(round) = self.rounds.get_mut(inst.tag as usize)
         {
             round.last = retired.last;
             round.slot = retired.slot;
+            if self.found.is_none()
+                && let Some(settling) = &mut self.settling
+            {
+                self.found = settling.settled(&self.rounds);
+            }
             self.wanted = self.comparable.is_some_and(|(from, stride)| {
                 inst.tag >= from && (inst.tag + 1).is_multiple_of(stride)
             });
@@ -227,6 +254,14 @@ impl Observer for Rounds {
     }
 
     fn satisfied(&self) -> bool {
-        self.found.is_some() || self.done()
+        self.found.is_some() || self.enough
+    }
+
+    fn backlog(&mut self, inst: &Inst, backlog: Backlog) {
+        if inst.instr == self.last_instr
+            && let Some(round) = self.rounds.get_mut(inst.tag as usize)
+        {
+            round.backlog = backlog;
+        }
     }
 }

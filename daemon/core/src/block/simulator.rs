@@ -2,14 +2,15 @@
 //!
 //! The simulation stops early when the state of the core recurs at the start of an iteration: all
 //! later iterations then repeat with that period, and their retirement is filled in instead of
-//! simulated. The result is the same to the last bit; see [`crate::pipeline::state`].
+//! simulated. The result is the same to the last bit; see [`crate::pipeline::state`]. It also stops
+//! when iterations have settled, see [`super::settled`].
 
 use std::sync::Arc;
 
 use super::alias::{Aliases, Init, Pattern, Plan};
 use super::exact::Exact;
 use super::rounds::{Recurrence, Rounds};
-use super::{Block, Mode, Options, Prediction};
+use super::{Block, EarlyEnd, Mode, Options, Prediction};
 use crate::machine::CpuModel;
 use crate::pipeline::Pipeline;
 use crate::pipeline::feed::LOOKAHEAD;
@@ -151,7 +152,6 @@ pub struct Simulator {
     reorder_buffer: u64,
     /// Binary logarithm of the predecoder's block.
     predecode_shift: u32,
-    recurrence: bool,
 }
 
 impl Simulator {
@@ -167,15 +167,7 @@ impl Simulator {
             banks: model.core.execute.loads_per_bank > 0,
             reorder_buffer: u64::from(model.core.retire.reorder_buffer),
             predecode_shift: model.core.frontend.predecode_block_bytes.trailing_zeros(),
-            recurrence: true,
         }
-    }
-
-    /// Simulates every iteration, recurring or not: slower, with the same results.
-    #[must_use]
-    pub fn without_recurrence(mut self) -> Self {
-        self.recurrence = false;
-        self
     }
 
     /// Predicts the block's throughput; the block must be of the simulator's model.
@@ -206,9 +198,12 @@ impl Simulator {
             Pattern::Unknown if self.paired_stores && !exact => None,
             Pattern::Unknown => Some(SETTLED),
         };
-        if let Some(round) = comparable.filter(|_| self.recurrence) {
+        if let Some(round) = comparable.filter(|_| options.early_end != EarlyEnd::Never) {
             let stride = self.stride(block, feeding.looped, feeding.stream);
             rounds = rounds.recurring_from(round, stride);
+            if options.early_end == EarlyEnd::Settled {
+                rounds = rounds.settling_from(round, stride);
+            }
         }
         let old = std::mem::replace(&mut self.pipeline.observer, Rounds::new(0, 0, 0, 0));
         self.pipeline.reset(feeding.looped, rounds.recycling(old));

@@ -116,13 +116,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::block::{Block, Init, Mode, Options};
+    use crate::block::{Block, Mode, Options};
     use crate::machine::cpu;
 
     fn cycles(model: &Arc<CpuModel>, mode: Mode, bytes: &[u8]) -> f64 {
         let options = Options {
             mode,
-            init: Init::Distinct,
+            ..Options::default()
         };
         Block::new(model, bytes).unwrap().predict(options).cycles
     }

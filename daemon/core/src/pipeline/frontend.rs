@@ -93,8 +93,10 @@ impl FrontEnd {
             last,
         };
         loop {
-            if O::STATES && t.observer.wants_state() {
-                if let Some(state) = self.state(&t) {
+            if O::STATES {
+                if t.observer.wants_state()
+                    && let Some(state) = self.state(&t)
+                {
                     t.observer.state(state);
                 }
                 if t.observer.satisfied() {

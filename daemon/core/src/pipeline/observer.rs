@@ -14,6 +14,17 @@ pub struct Retired {
     pub slot: u32,
 }
 
+/// How far the back end lags behind the issue of an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// µops issued and not yet dispatched.
+    pub scheduler: u64,
+    /// Cycles from issue to retirement.
+    pub retirement: u64,
+    /// Cycles from retirement until all stores are written, where the store buffer is modelled.
+    pub stores: u64,
+}
+
 /// The stamps of one µop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UopStamps {
@@ -61,7 +72,8 @@ pub trait Observer {
     /// Whether [`Observer::uop`] wants to be called; the pipeline skips the work otherwise.
     const UOPS: bool = false;
 
-    /// Whether [`Observer::wants_state`] is to be asked before each cycle of the front end.
+    /// Whether [`Observer::satisfied`] and [`Observer::wants_state`] are to be asked before each
+    /// cycle of the front end, and [`Observer::backlog`] wants to be called.
     const STATES: bool = false;
 
     /// Whether the core's state is wanted now.
@@ -74,9 +86,14 @@ pub trait Observer {
         let _ = state;
     }
 
-    /// Whether the simulation may end after a state was received.
+    /// Whether the simulation may end.
     fn satisfied(&self) -> bool {
         false
+    }
+
+    /// How far the back end lags behind an instruction; called before [`Observer::retired`].
+    fn backlog(&mut self, inst: &Inst, backlog: Backlog) {
+        let _ = (inst, backlog);
     }
 
     /// An instruction (or a macro-fused pair, told by its first half) has all its stamps.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::inst::{Access, Inst};
 use super::memory::Stores;
 use super::moves::Moves;
-use super::observer::{Delivery, Observer, Retired, UopStamps};
+use super::observer::{Backlog, Delivery, Observer, Retired, UopStamps};
 use super::ports::Ports;
 use super::retire::Retirement;
 use super::schedule::{Constraints, ready_cycle};
@@ -130,6 +130,15 @@ impl Backend {
     #[must_use]
     pub fn cycle(&self) -> u64 {
         self.cycle
+    }
+
+    /// How far things lag behind the µop that has just issued and retires at `retired`.
+    fn backlog(&self, retired: u64) -> Backlog {
+        Backlog {
+            scheduler: u64::from(self.ports.in_scheduler()),
+            retirement: retired - self.cycle,
+            stores: self.store_buffer.last().saturating_sub(retired),
+        }
     }
 
     /// Fused µops issued.
@@ -410,6 +419,9 @@ impl Backend {
                 self.retire_stores(inst, accesses);
             }
             let (last, slot) = self.last_retired;
+            if O::STATES {
+                observer.backlog(inst, self.backlog(last));
+            }
             observer.retired(
                 inst,
                 Retired {

@@ -42,6 +42,13 @@ impl StoreBuffer {
         self.count
     }
 
+    /// Cycle in which the last store is written.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Whether the buffer is modelled.
     #[inline]
     #[must_use]

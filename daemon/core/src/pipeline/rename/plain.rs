@@ -67,6 +67,9 @@ impl Backend {
             self.last_retired = (ends.last, ends.slot);
             self.retire_stores(inst, accesses);
         }
+        if O::STATES {
+            observer.backlog(inst, self.backlog(ends.last));
+        }
         observer.retired(inst, ends);
     }
 

@@ -1,0 +1,173 @@
+//! Whether the iterations of a block have settled, though the core's state does not recur.
+//!
+//! Where ports have slack, which of them a µop takes hangs on all choices before it, so that the
+//! state of the core seldom recurs; but what paces the block — the front end, a chain, one port —
+//! does not care. Iterations have settled when they retire in a period and nothing piles up any
+//! more: as long as the scheduler, the re-order buffer or the store buffer fill, the pace can still
+//! change.
+//!
+//! That is no proof. docs/BLOCK.md has figures for how often, and how far, a block goes another way
+//! later.
+
+use super::rounds::{Recurrence, Round};
+use crate::pipeline::observer::Backlog;
+
+/// Cycles that must be alike at least.
+const MIN_CYCLES: u64 = 48;
+/// Periods that must be alike at least.
+const MIN_PERIODS: usize = 4;
+/// Growth of the scheduler's or the re-order buffer's backlog that counts as none, in µops or
+/// cycles: choices of ports make them swing.
+const SWING: u64 = 8;
+
+/// Looks at iterations from time to time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settling {
+    /// First iteration that may count.
+    from: usize,
+    /// Iterations that lie alike are so many apart.
+    stride: usize,
+    /// Cycle in which to look again.
+    next: u64,
+}
+
+impl Settling {
+    /// Iterations count from `from` on; those that lie alike are `stride` apart.
+    pub(super) fn new(from: u32, stride: u32) -> Self {
+        Self {
+            from: from as usize,
+            stride: stride as usize,
+            next: MIN_CYCLES * 4 / 3,
+        }
+    }
+
+    /// How iterations will go on, if they have settled; all of `rounds` are complete.
+    pub(super) fn settled(&mut self, rounds: &[Round]) -> Option<Recurrence> {
+        let last = rounds.last()?.last;
+        if last < self.next {
+            return None;
+        }
+        self.next = last + last / 8;
+        // The second half of what has been simulated, with the iteration before it.
+        let window = MIN_CYCLES.max(last / 2);
+        let start = rounds.partition_point(|r| r.last + window < last);
+        let rounds_seen = rounds.get(start.max(self.from)..)?;
+        let count = rounds_seen.len().checked_sub(1)?;
+        if last - rounds_seen.first()?.last < MIN_CYCLES || count < self.stride.max(MIN_PERIODS) {
+            return None;
+        }
+        if piles_up(rounds_seen) {
+            return None;
+        }
+        let period = period(rounds_seen, count / MIN_PERIODS)?;
+        let before = rounds_seen.get(count - period)?;
+        Some(Recurrence {
+            round: rounds.len() as u32,
+            period: period as u32,
+            cycles: last - before.last,
+        })
+    }
+}
+
+/// Whether more waits in the second half of `rounds` than in the first.
+fn piles_up(rounds: &[Round]) -> bool {
+    let (early, late) = rounds.split_at(rounds.len() / 2);
+    let grows = |swing: u64, of: fn(&Backlog) -> u64| {
+        let most = |rounds: &[Round]| rounds.iter().map(|r| of(&r.backlog)).max();
+        most(late) > most(early).map(|n| n + swing)
+    };
+    grows(SWING, |b| b.scheduler) || grows(SWING, |b| b.retirement) || grows(0, |b| b.stores)
+}
+
+/// The shortest period, of at most `longest` iterations, with which all of `rounds` retire.
+fn period(rounds: &[Round], longest: usize) -> Option<usize> {
+    let step = |n: usize| {
+        let (before, here) = (rounds.get(n.checked_sub(1)?)?, rounds.get(n)?);
+        Some((here.last - before.last, here.slot))
+    };
+    (1..=longest).find(|p| (p + 1..rounds.len()).rev().all(|n| step(n) == step(n - p)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Iterations that take the given cycles in turn.
+    fn rounds(count: usize, cycles: &[u64]) -> Vec<Round> {
+        let mut last = 10;
+        let round = |n: usize| {
+            last += cycles[n % cycles.len()];
+            Round {
+                first: last,
+                last,
+                ..Round::default()
+            }
+        };
+        (0..count).map(round).collect()
+    }
+
+    fn settled(rounds: &[Round]) -> Option<Recurrence> {
+        Settling::new(2, 1).settled(rounds)
+    }
+
+    #[test]
+    fn the_shortest_period_is_found() {
+        for cycles in [&[7u64][..], &[3, 4], &[1, 2, 1, 3], &[2, 2, 2, 2, 5]] {
+            let period = cycles.len() as u32;
+            let found = settled(&rounds(60, cycles)).unwrap();
+            assert_eq!((found.round, found.period), (60, period));
+            assert_eq!(found.cycles, cycles.iter().sum::<u64>());
+        }
+    }
+
+    #[test]
+    fn few_cycles_few_periods_and_late_changes_say_nothing() {
+        assert_eq!(settled(&rounds(40, &[1])), None);
+        assert_eq!(settled(&rounds(5, &[20])), None);
+        let mut late = rounds(60, &[3]);
+        late[59].last += 1;
+        assert_eq!(settled(&late), None);
+        let mut slots = rounds(60, &[3]);
+        slots[58].slot = 1;
+        assert_eq!(settled(&slots), None);
+    }
+
+    #[test]
+    fn what_piles_up_has_not_settled() {
+        let swinging = |n: usize| Backlog {
+            scheduler: 20 + n as u64 % 3,
+            ..Backlog::default()
+        };
+        let filling: [fn(usize) -> Backlog; 3] = [
+            |n| Backlog {
+                scheduler: n as u64,
+                ..Backlog::default()
+            },
+            |n| Backlog {
+                retirement: 2 * n as u64,
+                ..Backlog::default()
+            },
+            |n| Backlog {
+                stores: n as u64 / 8,
+                ..Backlog::default()
+            },
+        ];
+        let with = |backlog: &dyn Fn(usize) -> Backlog| {
+            let mut rounds = rounds(60, &[3]);
+            for (n, round) in rounds.iter_mut().enumerate() {
+                round.backlog = backlog(n);
+            }
+            settled(&rounds)
+        };
+        assert!(with(&swinging).is_some());
+        assert!(filling.iter().all(|f| with(f).is_none()));
+    }
+
+    #[test]
+    fn it_looks_again_only_after_a_while() {
+        let mut settling = Settling::new(2, 1);
+        assert_eq!(settling.settled(&rounds(5, &[20])), None);
+        assert_eq!(settling.settled(&rounds(6, &[20])), None);
+        assert!(settling.settled(&rounds(40, &[20])).is_some());
+    }
+}
