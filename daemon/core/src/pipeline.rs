@@ -11,6 +11,7 @@
 //! execution on a port (Intel's usage). Stage rules follow Abel & Reineke, "uiCA" (ICS 2022).
 
 pub mod decode;
+pub mod entries;
 pub mod feed;
 pub mod frontend;
 pub mod inst;

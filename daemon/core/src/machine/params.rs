@@ -165,6 +165,9 @@ pub enum PortChoice {
     RoundRobin,
 }
 
+/// Longest time, in cycles, that a load may keep its scheduler entry after it has started.
+pub const MAX_LOAD_HOLD: u32 = 63;
+
 /// Scheduler, ports and memory pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -177,6 +180,12 @@ pub struct Execute {
     pub alu_ports: String,
     /// Entries of the scheduler, unfused.
     pub scheduler: u32,
+    /// Entries of the scheduler that loads have for themselves; 0: they wait with the others.
+    #[serde(default)]
+    pub load_scheduler: u32,
+    /// Cycles that a load keeps its entry in that after it has started.
+    #[serde(default)]
+    pub load_scheduler_hold: u32,
     /// Least cycles from issue to dispatch.
     pub issue_to_dispatch: u64,
     /// Loads whose base comes straight from a load take a cycle less.
@@ -324,6 +333,21 @@ impl Core {
             ("rename.issue_width", self.rename.issue_width, 1, 16),
             ("execute.ports", self.execute.ports, 1, 16),
             ("execute.scheduler", self.execute.scheduler, 16, 1024),
+            (
+                "execute.load_scheduler",
+                match self.execute.load_scheduler {
+                    0 => self.execute.scheduler,
+                    entries => entries,
+                },
+                16,
+                1024,
+            ),
+            (
+                "execute.load_scheduler_hold",
+                self.execute.load_scheduler_hold,
+                0,
+                MAX_LOAD_HOLD,
+            ),
             (
                 "retire.reorder_buffer",
                 self.retire.reorder_buffer,

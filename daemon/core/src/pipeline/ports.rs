@@ -6,6 +6,7 @@
 //! keeps one bit per port and cycle; a µop takes the first free cycle of its port at or after the
 //! one in which it is ready, which is oldest-first selection because µops come in program order.
 
+use super::entries::Entries;
 use super::state::Fingerprint;
 use crate::machine::params::{Execute, PortChoice};
 
@@ -18,6 +19,8 @@ const HORIZON: u64 = WINDOW - 128;
 /// Number of ports that any CPU may have.
 pub const MAX_PORTS: usize = 16;
 const PORT_MASK: usize = MAX_PORTS - 1;
+/// Ports that loads start on: 2, 3 and A.
+const LOAD_PORTS: u16 = 0b100_0000_1100;
 
 /// 64 cycles of the calendar make a word.
 const WORDS: usize = (WINDOW / 64) as usize;
@@ -70,7 +73,7 @@ pub struct Ports {
     now: Usage,
     at_start: Usage,
     before: Usage,
-    in_scheduler: u32,
+    entries: Entries,
     orders: Vec<Order>,
     next_load: u32,
     next_data: u8,
@@ -129,7 +132,7 @@ impl Ports {
             now: [0; MAX_PORTS],
             at_start: [0; MAX_PORTS],
             before: [0; MAX_PORTS],
-            in_scheduler: 0,
+            entries: Entries::new(p, LOAD_PORTS),
             orders: Vec::with_capacity(16),
             next_load: 0,
             next_data: 4,
@@ -147,7 +150,7 @@ impl Ports {
         for usage in [&self.now, &self.at_start, &self.before] {
             h.add_distances(usage.iter().take(self.count).map(|n| u64::from(*n)));
         }
-        h.add(u64::from(self.in_scheduler));
+        self.entries.fingerprint(self.cycle, h);
         for order in &self.orders {
             h.add(u64::from(order.ports) << 8 | u64::from(order.taken));
         }
@@ -226,7 +229,7 @@ impl Ports {
         self.now = [0; MAX_PORTS];
         self.at_start = [0; MAX_PORTS];
         self.before = [0; MAX_PORTS];
-        self.in_scheduler = 0;
+        self.entries.reset();
         self.orders.clear();
         self.next_load = 0;
         self.next_data = 4;
@@ -238,11 +241,11 @@ impl Ports {
         self.clamped = 0;
     }
 
-    /// µops issued and not dispatched before the current issue cycle.
+    /// The schedulers' entries that µops take which have issued before the current cycle.
     #[inline]
     #[must_use]
-    pub fn in_scheduler(&self) -> u32 {
-        self.in_scheduler
+    pub fn entries(&self) -> &Entries {
+        &self.entries
     }
 
     /// Moves the issue cycle on by one.
@@ -264,7 +267,9 @@ impl Ports {
             ports &= ports - 1;
         }
         self.at_start = self.now;
-        self.in_scheduler -= u32::from(self.slots[(self.cycle & MASK) as usize].started);
+        let starting = self.slots[(self.cycle & MASK) as usize];
+        self.entries
+            .step(self.cycle, starting.ports, starting.started);
         self.cycle += 1;
         if self.cycle & 63 == 0 {
             // The 64 cycles behind are never asked for again.
@@ -291,7 +296,7 @@ impl Ports {
             }
         };
         self.now[usize::from(port) & PORT_MASK] += 1;
-        self.in_scheduler += 1;
+        self.entries.enter(port);
         port
     }
 
@@ -489,7 +494,7 @@ impl Ports {
         if slot.ports & (1 << port) != 0 {
             // The slot stands for two µops, of which it frees one.
             slot.started -= 1;
-            self.in_scheduler -= 1;
+            self.entries.leave(port);
             self.now[usize::from(counted) & PORT_MASK] -= 1;
         }
         self.book(port, at);

@@ -54,7 +54,6 @@ pub struct Delivered {
 pub struct Backend {
     rename: Rename,
     execute: Execute,
-    scheduler: u32,
     alu_ports: u16,
     cycle: u64,
     slots: u32,
@@ -100,7 +99,6 @@ impl Backend {
         Self {
             rename: core.rename.clone(),
             execute: core.execute.clone(),
-            scheduler: core.execute.scheduler,
             alu_ports: core.alu_ports().unwrap_or_default().0,
             cycle: 0,
             slots: 0,
@@ -135,7 +133,7 @@ impl Backend {
     /// How far things lag behind the µop that has just issued and retires at `retired`.
     fn backlog(&self, retired: u64) -> Backlog {
         Backlog {
-            scheduler: u64::from(self.ports.in_scheduler()),
+            scheduler: u64::from(self.ports.entries().taken()),
             retirement: retired - self.cycle,
             stores: self.store_buffer.last().saturating_sub(retired),
         }
@@ -187,7 +185,7 @@ impl Backend {
         if rob > first && memory {
             stall = Stall::Memory;
         }
-        while self.ports.in_scheduler() + width > self.scheduler {
+        while self.ports.entries().full(width) {
             self.ports.step();
             self.cycle += 1;
             gate += 1;
