@@ -374,7 +374,7 @@ pub struct Measured {
     pub source: String,
     /// Runs that count.
     pub runs: u64,
-    /// Runs that were rejected: the clock drifted, or they are far from all others.
+    /// Runs that were rejected: the clock was uncertain, or they are far from all others.
     pub rejected: u64,
     /// Median of the cycles.
     pub cycles: u64,

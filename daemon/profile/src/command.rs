@@ -2,23 +2,27 @@
 //!
 //! With a counter, the cycles that the command and all that it starts spend in user mode. Without,
 //! its processor time times the core clock, which is measured on the same core directly before and
-//! after; a run between two clocks that differ is rejected. The kernel knows a process's processor
-//! time to the nanosecond, but most kernels divide it into user and kernel time by what each timer
-//! tick happens to hit (`CONFIG_TICK_CPU_ACCOUNTING`), some milliseconds apart: for one short run
-//! that is a guess. Repeated runs do the same work, so the share of user time is taken over all of
-//! them together.
+//! after and every three milliseconds in between; a run whose clock is uncertain nevertheless is
+//! rejected. The kernel knows a process's processor time to the nanosecond, but most kernels divide
+//! it into user and kernel time by what each timer tick happens to hit
+//! (`CONFIG_TICK_CPU_ACCOUNTING`), some milliseconds apart: for one short run that is a guess.
+//! Repeated runs do the same work, so the share of user time is taken over all of them together.
 
+mod memory;
+mod priority;
 mod run;
 mod summary;
+mod watch;
 
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::clock::{AffinityError, Cpu, Rate, Source, pinned, ticks_per_second};
+use crate::clock::{AffinityError, Cpu, Source, pinned, ticks_per_second};
 use crate::host::Host;
 
+pub use memory::Memory;
 pub use summary::{Cycles, Fate, Sample};
 
 /// How long the time-stamp counter is compared with the system's clock.
@@ -71,8 +75,10 @@ pub struct Plan {
     pub fixed_addresses: bool,
     /// The CPU that it is kept on; none: the last one allowed, or any if the system forbids that.
     pub cpu: Option<Cpu>,
-    /// Largest relative difference of the clock before and after a run.
-    pub most_drift: f64,
+    /// Whether it goes ahead of everything else on that CPU, where the system allows it.
+    pub ahead: bool,
+    /// Largest uncertainty of a run's mean clock, relative: [`crate::clock::Course::error`].
+    pub most_clock_error: f64,
 }
 
 impl Plan {
@@ -90,7 +96,8 @@ impl Plan {
             same_output: false,
             fixed_addresses: false,
             cpu: None,
-            most_drift: 0.01,
+            ahead: true,
+            most_clock_error: 0.01,
         }
     }
 }
@@ -104,6 +111,11 @@ pub struct Measured {
     pub host: Host,
     /// The CPU that the command was kept on; none: it could not be kept on one.
     pub cpu: Option<Cpu>,
+    /// Whether the command went ahead of everything else on that CPU.
+    pub ahead: bool,
+    /// Why it did not, if it was to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_ahead: Option<String>,
     /// Where cycles come from.
     pub source: Source,
     /// Why there is no counter of cycles.
@@ -111,7 +123,7 @@ pub struct Measured {
     pub no_counter: Option<String>,
     /// User cycles of the runs that count.
     pub cycles: Cycles,
-    /// Runs that were rejected since the clock drifted.
+    /// Runs that were rejected since their clock was not certain enough.
     pub drifted: usize,
     /// Runs that were rejected since they are far from all others.
     pub outliers: usize,
@@ -119,8 +131,13 @@ pub struct Measured {
     pub user_share: f64,
     /// Megahertz of the core, the median over the runs that count.
     pub core_mhz: f64,
-    /// Largest difference of the clock before and after a run that counts, relative.
-    pub drift: f64,
+    /// Largest uncertainty of the clock of a run that counts, relative.
+    pub clock_error: f64,
+    /// Share of the time that watching the clock took on that CPU; none of it is the command's.
+    pub watched: f64,
+    /// What memory had to do with the differences between the runs that count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
     /// Every run, in order.
     pub samples: Vec<Sample>,
 }
@@ -175,8 +192,8 @@ pub enum CommandError {
     },
     /// The clock was never steady.
     #[error(
-        "the core clock differed by more than {most} % before and after each of {runs} runs; \
-         measure on a quieter machine, or allow more drift"
+        "the core clock was uncertain by more than {most} % in each of {runs} runs; \
+         measure on a quieter machine, or allow more with --max-drift"
     )]
     Drifted {
         /// Runs tried.
@@ -217,7 +234,13 @@ fn measure_on(
     let fixed = plan.fixed_addresses.then(run::FixedAddresses::set);
     let _until_the_end = fixed.transpose()?;
     let hertz = ticks_per_second(COMPARED);
-    let mut runner = run::Runner::new(plan);
+    let not_ahead = match cpu {
+        _ if !plan.ahead => None,
+        Some(_) => priority::allowed().err(),
+        None => Some("it is not kept on one CPU".to_owned()),
+    };
+    let mut runner = run::Runner::new(plan, plan.ahead && not_ahead.is_none());
+    let mut watcher = watch::Watcher::new(cpu);
     for _ in 0..plan.warmup {
         runner.run()?;
     }
@@ -227,11 +250,8 @@ fn measure_on(
     };
     let mut samples: Vec<Sample> = Vec::new();
     loop {
-        let before = Rate::measure();
-        let ran = runner.run()?;
-        let after = Rate::measure();
-        let rate = (before.cycles_per_tick + after.cycles_per_tick) / 2.0;
-        let sample = Sample::new(&ran, rate * hertz, before.drift(&after), plan.most_drift);
+        let (ran, seen) = watcher.watch(|| runner.run());
+        let sample = Sample::new(&ran?, hertz, &seen, plan.most_clock_error);
         progress(&sample);
         samples.push(sample);
         let counting = samples.iter().filter(|s| s.fate == Fate::Counts).count();
@@ -251,7 +271,7 @@ fn measure_on(
     if of(Fate::Counts) == 0 {
         return Err(CommandError::Drifted {
             runs: tried,
-            most: 100.0 * plan.most_drift,
+            most: 100.0 * plan.most_clock_error,
         });
     }
     Ok(Measured {
@@ -262,6 +282,8 @@ fn measure_on(
             .collect(),
         host: Host::at_hand(),
         cpu,
+        ahead: runner.ahead,
+        not_ahead,
         source,
         no_counter: runner.no_counter,
         cycles,
@@ -269,11 +291,13 @@ fn measure_on(
         outliers: of(Fate::Outlier),
         user_share,
         core_mhz: summary::median(&samples, |s| s.core_mhz),
-        drift: samples
+        clock_error: samples
             .iter()
             .filter(|s| s.fate == Fate::Counts)
-            .map(|s| s.drift)
+            .map(|s| s.clock_error)
             .fold(0.0, f64::max),
+        watched: watcher.share(),
+        memory: summary::memory(&samples),
         samples,
     })
 }

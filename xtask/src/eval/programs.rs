@@ -57,6 +57,8 @@ struct Measured {
     cycles: Cycles,
     drifted: usize,
     outliers: usize,
+    ahead: bool,
+    memory: Option<Memory>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -69,6 +71,12 @@ struct Host {
 struct Cycles {
     median: f64,
     spread: f64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Memory {
+    correlation: f64,
+    spread_at_median: f64,
 }
 
 /// The list's packages. A version with another hash is not run.
@@ -160,10 +168,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let wanted = |row: &&Row| args.only.is_empty() || args.only.contains(&row.pypi_package);
     for row in rows.iter().filter(wanted) {
         let program = fetch(row, &work)?;
+        let load = load();
         let measured = measure(&built, &directory, row, &program, args.runs)?;
         if figures.is_empty() {
             let core = measured.host.core.as_deref().unwrap_or("no model");
-            println!("host: {} ({core}); {}", measured.host.name, measured.source);
+            println!(
+                "host: {} ({core}); {}; programs run {}",
+                measured.host.name,
+                measured.source,
+                if measured.ahead {
+                    "ahead of everything else on their CPU"
+                } else {
+                    "at ordinary priority"
+                }
+            );
             if !args.same_cpu {
                 println!(
                     "the list's medians hold for the kind of CPU that it was measured on only: \
@@ -174,11 +192,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let name = format!("{} {}", row.pypi_package, row.package_version);
         let cycles = &measured.cycles;
         println!(
-            "{name}: {:.0} user cycles, {} runs rejected; the list has {:.0}",
+            "{name}: {:.0} user cycles, {} runs rejected; the list has {:.0}; load {load}",
             cycles.median,
             measured.drifted + measured.outliers,
             row.user_cycles
         );
+        if let Some(memory) = &measured.memory {
+            println!(
+                "{name}: rank correlation with the latency of memory {:.2}; were that the same in \
+                 all runs, the interquartile range were {:.2} %",
+                memory.correlation,
+                100.0 * memory.spread_at_median
+            );
+        }
         figures.push(Figure::new(
             format!("{name}: interquartile range"),
             100.0 * cycles.spread,
@@ -200,6 +226,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         bail!("{} has no such program", list.display());
     }
     Ok(judge(&figures))
+}
+
+/// How many processes the machine has had to run over the last minute; other guests of a virtual
+/// one are not among them.
+fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let first = text.split_whitespace().next();
+    first.unwrap_or("not known").to_owned()
 }
 
 /// The program's file, out of its package.

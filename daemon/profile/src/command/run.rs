@@ -8,6 +8,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
+use super::priority::{self, Level};
 use super::{CommandError, Input, Plan};
 use crate::clock::{CounterError, Scope, UserCycles};
 
@@ -32,6 +33,8 @@ pub(super) struct Ran {
 /// Runs the command of a plan again and again.
 pub(super) struct Runner<'p> {
     plan: &'p Plan,
+    /// Whether the command goes ahead of everything else on its CPU.
+    pub(super) ahead: bool,
     program: String,
     runs: u32,
     /// Length and hash of what the first run wrote.
@@ -41,9 +44,10 @@ pub(super) struct Runner<'p> {
 }
 
 impl<'p> Runner<'p> {
-    pub(super) fn new(plan: &'p Plan) -> Self {
+    pub(super) fn new(plan: &'p Plan, ahead: bool) -> Self {
         Self {
             plan,
+            ahead,
             program: plan
                 .command
                 .first()
@@ -130,8 +134,16 @@ impl<'p> Runner<'p> {
     ) -> Result<(Child, Result<UserCycles, CounterError>), CommandError> {
         let pipe = || io::pipe().map_err(doing("make a pipe"));
         let ((mut hear, say), (wait, mut go)) = (pipe()?, pipe()?);
+        let ahead = self.ahead;
+        let before = move || {
+            await_counter(&say, &wait)?;
+            if ahead {
+                priority::set(Level::Command)?;
+            }
+            Ok(())
+        };
         // SAFETY: what it calls is allowed between fork and exec.
-        unsafe { command.pre_exec(move || await_counter(&say, &wait)) };
+        unsafe { command.pre_exec(before) };
         // The thread is in `spawn` until the program runs.
         let (child, counter) = std::thread::scope(|scope| {
             let spawning = scope.spawn(move || {

@@ -1,6 +1,8 @@
 //! From runs to figures.
 
+use super::memory::Memory;
 use super::run::Ran;
+use super::watch::Seen;
 use crate::clock::{Quartiles, Source};
 
 /// How many interquartile ranges beyond the quartiles a run must be to be rejected (Tukey's "far
@@ -17,7 +19,7 @@ const LEAST: usize = 5;
 pub enum Fate {
     /// It counts.
     Counts,
-    /// The core clock was not the same before and after.
+    /// The mean of the core clock was not certain enough.
     ClockDrifted,
     /// It is far from all others.
     Outlier,
@@ -37,10 +39,12 @@ pub struct Sample {
     pub user_seconds: f64,
     /// Seconds from start to end.
     pub wall_seconds: f64,
-    /// Megahertz of the core, the mean of before and after.
+    /// Megahertz of the core, the mean over the run.
     pub core_mhz: f64,
-    /// Relative difference of the clock before and after.
-    pub drift: f64,
+    /// How uncertain that is, relative: [`crate::clock::Course::error`].
+    pub clock_error: f64,
+    /// Nanoseconds of a load from memory during the run, the mean; none when that was not seen.
+    pub load_ns: Option<f64>,
     /// How often something else took the CPU away.
     pub preempted: i64,
     /// What became of it.
@@ -94,9 +98,11 @@ impl Cycles {
 }
 
 impl Sample {
-    /// A run between clocks that average `hertz`; its cycles are final only when all runs are
-    /// there ([`settle`]).
-    pub(super) fn new(ran: &Ran, hertz: f64, drift: f64, most_drift: f64) -> Self {
+    /// A run and what was seen during it, on a machine with so many ticks a second. Its cycles are
+    /// final only when all runs are there ([`settle`]).
+    pub(super) fn new(ran: &Ran, ticks_per_second: f64, seen: &Seen, most_error: f64) -> Self {
+        let (rate, clock_error) = (seen.clock.mean(), seen.clock.error());
+        let hertz = ticks_per_second * rate;
         Self {
             cycles: ran.counted.unwrap_or(ran.user * hertz),
             counted: ran.counted.is_some(),
@@ -104,10 +110,11 @@ impl Sample {
             user_seconds: ran.user,
             wall_seconds: ran.wall,
             core_mhz: hertz / 1e6,
-            drift,
+            clock_error,
+            load_ns: seen.load.map(|ticks| ticks / ticks_per_second * 1e9),
             preempted: ran.preempted,
             // A counter does not care about the clock.
-            fate: if ran.counted.is_none() && drift > most_drift {
+            fate: if ran.counted.is_none() && clock_error > most_error {
                 Fate::ClockDrifted
             } else {
                 Fate::Counts
@@ -171,6 +178,13 @@ fn pooled(sample: &Sample, share: f64) -> f64 {
     sample.cpu_seconds * share * sample.core_mhz * 1e6
 }
 
+/// What memory had to do with the cycles of the runs that count; none where it was not watched.
+pub(super) fn memory(samples: &[Sample]) -> Option<Memory> {
+    let counting = samples.iter().filter(|s| s.fate == Fate::Counts);
+    let runs: Option<Vec<_>> = counting.map(|s| Some((s.load_ns?, s.cycles))).collect();
+    Memory::of(&runs?)
+}
+
 /// The median of something over the runs that count.
 pub(super) fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
     let counting = samples.iter().filter(|s| s.fate == Fate::Counts);
@@ -181,6 +195,14 @@ pub(super) fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Course;
+
+    fn seen(drift: f64) -> Seen {
+        Seen {
+            clock: Course::new(&[1.0 - drift / 2.0, 1.0 + drift / 2.0]),
+            load: None,
+        }
+    }
 
     fn sample(user: f64, system: f64, drift: f64) -> Sample {
         let ran = Ran {
@@ -188,7 +210,7 @@ mod tests {
             system,
             ..Ran::default()
         };
-        Sample::new(&ran, 1e9, drift, 0.01)
+        Sample::new(&ran, 1e9, &seen(drift), 0.01)
     }
 
     #[test]
@@ -215,7 +237,7 @@ mod tests {
                 system: 0.5,
                 ..Ran::default()
             };
-            Sample::new(&ran, 1e9, 0.5, 0.01)
+            Sample::new(&ran, 1e9, &seen(1.0), 0.01)
         };
         let mut samples: Vec<Sample> = [1.0, 2.0, 4.0].map(counted).to_vec();
         let (cycles, _) = settle(&mut samples);

@@ -33,7 +33,11 @@ pub(super) struct Args {
     /// The CPU to run on [default: the last one allowed]
     #[arg(long, value_name = "N")]
     pin: Option<u32>,
-    /// Reject runs before and after which the core clock differs by more
+    /// Run the command at its ordinary priority, even where it may go ahead of everything else on
+    /// its CPU
+    #[arg(long)]
+    no_priority: bool,
+    /// Reject runs whose mean core clock is less certain
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     max_drift: f64,
     /// Write JSON to stdout instead of text
@@ -60,7 +64,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     plan.same_output = args.check_output;
     plan.fixed_addresses = args.no_aslr;
     plan.cpu = args.pin.map(Cpu);
-    plan.most_drift = args.max_drift / 100.0;
+    plan.ahead = !args.no_priority;
+    plan.most_clock_error = args.max_drift / 100.0;
     let measured = watched(&plan, false)?;
     let mut stdout = io::stdout().lock();
     if args.json {
@@ -100,7 +105,7 @@ pub(in crate::cli) fn watched(plan: &Plan, quiet: bool) -> anyhow::Result<Measur
 fn csv(samples: &[Sample], out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "run,cycles,cpu_seconds,user_seconds,wall_seconds,core_mhz,drift,preempted,fate"
+        "run,cycles,cpu_seconds,user_seconds,wall_seconds,core_mhz,clock_error,load_ns,preempted,fate"
     )?;
     for (n, s) in samples.iter().enumerate() {
         let fate = match s.fate {
@@ -110,14 +115,15 @@ fn csv(samples: &[Sample], out: &mut dyn Write) -> io::Result<()> {
         };
         writeln!(
             out,
-            "{},{:.0},{:.6},{:.6},{:.6},{:.2},{:.5},{},{fate}",
+            "{},{:.0},{:.6},{:.6},{:.6},{:.2},{:.5},{},{},{fate}",
             n + 1,
             s.cycles,
             s.cpu_seconds,
             s.user_seconds,
             s.wall_seconds,
             s.core_mhz,
-            s.drift,
+            s.clock_error,
+            s.load_ns.map_or_else(String::new, |ns| format!("{ns:.1}")),
             s.preempted
         )?;
     }
@@ -137,6 +143,11 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
         Some(core) => writeln!(out, " (model {core})")?,
         None => writeln!(out, " (not modelled)")?,
     }
+    match &m.not_ahead {
+        _ if m.ahead => writeln!(out, "priority     ahead of everything else on that CPU")?,
+        Some(why) => writeln!(out, "priority     ordinary: {why}")?,
+        None => writeln!(out, "priority     ordinary")?,
+    }
     match (m.source, &m.no_counter) {
         (Source::Counter, _) => writeln!(out, "cycles from  performance counter, user mode")?,
         (source, why) => {
@@ -146,9 +157,11 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "core clock   {:.1} MHz, at most {:.2} % different before and after a run",
+        "core clock   {:.1} MHz, known within {:.2} % for each run; watching it took {:.2} % of the \
+         time",
         m.core_mhz,
-        100.0 * m.drift
+        100.0 * m.clock_error,
+        100.0 * m.watched
     )?;
     writeln!(
         out,
@@ -178,12 +191,26 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "rejected     {} since the clock drifted, {} far from all others",
+        "rejected     {} since the clock was uncertain, {} far from all others",
         m.drifted, m.outliers
     )?;
     writeln!(
         out,
         "user time    {:.1} % of the processor time, over all runs",
         100.0 * m.user_share
+    )?;
+    let Some(memory) = &m.memory else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "memory       {:.0} ns a load (quartiles {:.0} to {:.0}); rank correlation with cycles \
+         {:.2};",
+        memory.load_ns.median, memory.load_ns.low, memory.load_ns.high, memory.correlation
+    )?;
+    writeln!(
+        out,
+        "             quartiles {:.2} % of the median apart were it the same in all runs",
+        100.0 * memory.spread_at_median
     )
 }

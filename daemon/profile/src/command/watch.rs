@@ -1,0 +1,153 @@
+//! What the machine is like while a command runs: the core clock directly before and after, and in
+//! between as a thread on the command's CPU sees it that wakes every three milliseconds for some
+//! microseconds.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::memory::Chase;
+use super::priority::{self, Level};
+use crate::clock::{Course, Cpu, Rate, Scope, UserCycles, cycles_per_tick};
+
+/// From one moment to the next: no multiple of the kernel's tick, so that looking does not always
+/// take the same ticks from the command.
+const PERIOD: Duration = Duration::from_millis(3);
+
+/// Watches one run after the other.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    /// Whether to look during a run, too.
+    during: bool,
+    chase: Option<Chase>,
+    /// Seconds of processor time that looking took, and how long there was something to look at.
+    spent: f64,
+    watched: f64,
+}
+
+/// What was seen during a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    /// The clock.
+    pub(super) clock: Course,
+    /// Ticks of the time-stamp counter that a load from memory took, the mean.
+    pub(super) load: Option<f64>,
+}
+
+impl Watcher {
+    /// Of runs on a CPU. There is nothing to see during them when they are on any CPU, and no need
+    /// to where cycles are counted.
+    pub(super) fn new(cpu: Option<Cpu>) -> Self {
+        let during = cpu.is_some() && UserCycles::open(Scope::Thread).is_err();
+        Self {
+            during,
+            chase: during.then(Chase::new).flatten(),
+            spent: 0.0,
+            watched: 0.0,
+        }
+    }
+
+    /// Does `work` and watches.
+    pub(super) fn watch<T>(&mut self, work: impl FnOnce() -> T) -> (T, Seen) {
+        let over = AtomicBool::new(false);
+        let before = Rate::measure();
+        let started = Instant::now();
+        let (during, chase) = (self.during, self.chase.as_mut());
+        // The thread is on the CPUs that this one may use.
+        let (result, looked) = std::thread::scope(|scope| {
+            let looking = during.then(|| scope.spawn(|| look(chase, &over)));
+            let result = work();
+            over.store(true, Ordering::Relaxed);
+            let looked = looking.map(|looking| {
+                looking.thread().unpark();
+                looking.join().unwrap_or_default()
+            });
+            (result, looked.unwrap_or_default())
+        });
+        self.watched += started.elapsed().as_secs_f64();
+        self.spent += looked.spent;
+        let mut rates = vec![before.cycles_per_tick];
+        rates.extend(looked.rates);
+        rates.push(Rate::measure().cycles_per_tick);
+        let seen = Seen {
+            clock: Course::new(&rates),
+            load: (!looked.loads.is_empty()).then(|| Course::new(&looked.loads).mean()),
+        };
+        (result, seen)
+    }
+
+    /// Share of the time that looking took.
+    pub(super) fn share(&self) -> f64 {
+        self.spent / self.watched.max(1e-9)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Looked {
+    rates: Vec<f64>,
+    loads: Vec<f64>,
+    spent: f64,
+}
+
+fn look(mut chase: Option<&mut Chase>, over: &AtomicBool) -> Looked {
+    // Where it may not go ahead, the moments are somewhat less evenly spread.
+    let _ = priority::set(Level::Watch);
+    let mut looked = Looked::default();
+    loop {
+        std::thread::park_timeout(PERIOD);
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        looked.rates.push(cycles_per_tick());
+        let load = chase.as_mut().map(|chase| chase.load());
+        looked.loads.extend(load);
+    }
+    looked.spent = spent();
+    looked
+}
+
+/// Processor time of this thread in seconds.
+fn spent() -> f64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the place lives through the call. Without an answer it stays zero.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_looks_for_as_long_as_the_work_takes() {
+        let mut watcher = Watcher {
+            during: true,
+            chase: Chase::new(),
+            spent: 0.0,
+            watched: 0.0,
+        };
+        let pause = Duration::from_millis(50);
+        let (result, seen) = watcher.watch(|| {
+            std::thread::sleep(pause);
+            7
+        });
+        assert_eq!(result, 7);
+        assert!(seen.clock.mean() > 0.0 && seen.load.is_some_and(|load| load > 0.0));
+        assert!(watcher.share() > 0.0 && watcher.watched >= pause.as_secs_f64());
+    }
+
+    #[test]
+    fn without_looking_the_clock_has_two_ends() {
+        let mut watcher = Watcher {
+            during: false,
+            chase: None,
+            spent: 0.0,
+            watched: 0.0,
+        };
+        let ((), seen) = watcher.watch(|| ());
+        assert!(seen.clock.mean() > 0.0 && seen.load.is_none());
+        assert_eq!(watcher.share(), 0.0);
+    }
+}
