@@ -120,7 +120,7 @@ fn instructions_are_measured_compared_and_exported_as_a_model() {
     let rows = lines(Path::new(csv));
     assert_eq!(
         rows[0],
-        "form,example,figure,from,to,kind,cycles,spread,reason"
+        "form,example,figure,from,to,kind,cycles,spread,exact,reason"
     );
     assert!(rows[1].starts_with("\"IMUL (R64, R64)\",\"imul rbx,rcx\",throughput,"));
     // Both sources, to the result and to the flags.

@@ -7,6 +7,7 @@
 //! 2019, section 5); conflicts
 //! are those of asmbench (Hammer, Hager and Wellein, PMBS 2018).
 
+mod forward;
 mod latency;
 mod link;
 mod shape;
@@ -22,17 +23,23 @@ use crate::init::FILL;
 use crate::reject::Reject;
 use latency::Chain;
 pub use latency::Pair;
-use link::{HELPERS, Helper};
-use shape::{BASE, Shape};
+use link::{Helper, helpers};
+use shape::{BASE, INDEX, Shape};
 
 /// Instructions in the body of a generated loop, about.
 const BODY: usize = 48;
+
+/// By how many cycles a latency may come out below zero, for noise and for ways that are not half
+/// of there and back.
+const NOISE: f64 = 0.5;
 
 /// A measured latency.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latency {
     /// From which operand to which.
     pub pair: Pair,
+    /// Whether it is exact: else a helper's way there and back was taken to be half each way.
+    pub exact: bool,
     /// Cycles and their spread, or why there are none.
     pub result: Result<Figure, String>,
 }
@@ -137,11 +144,11 @@ impl Bench {
             profiler,
             helpers: HashMap::new(),
         };
-        for helper in HELPERS {
+        for helper in helpers() {
             let Some((bytes, latencies)) = helper.chain() else {
                 continue;
             };
-            if let Ok(figure) = bench.cycles(&bytes)? {
+            if let Ok(figure) = bench.cycles(&bytes, FILL)? {
                 bench.helpers.insert(helper, figure.cycles / latencies);
             }
         }
@@ -153,9 +160,9 @@ impl Bench {
     pub fn helpers(&self) -> Vec<(String, f64)> {
         let known = |helper: &Helper| {
             let cycles = self.helpers.get(helper)?;
-            Some((format!("{helper:?}").to_lowercase(), *cycles))
+            Some((helper.to_string(), *cycles))
         };
-        HELPERS.iter().filter_map(known).collect()
+        helpers().filter_map(|helper| known(&helper)).collect()
     }
 
     /// Measures a form.
@@ -165,11 +172,18 @@ impl Bench {
     pub fn measure(&mut self, subject: Subject<'_, '_>) -> Result<FormFigures, CellError> {
         let mut latencies = Vec::new();
         for pair in latency::pairs(subject.shape) {
-            let result = match latency::chain(subject.shape, pair) {
-                Some(chain) => self.latency(&chain)?,
-                None => Err("no helper leads from the result to the source".to_owned()),
+            let (exact, result) = match latency::chain(subject.shape, pair) {
+                Some(chain) => (chain.exact(), self.latency(&chain)?),
+                None => (
+                    false,
+                    Err("no helper leads from the result to the source".to_owned()),
+                ),
             };
-            latencies.push(Latency { pair, result });
+            latencies.push(Latency {
+                pair,
+                exact,
+                result,
+            });
         }
         Ok(FormFigures {
             latencies,
@@ -181,13 +195,23 @@ impl Bench {
         let mut helped = 0.0;
         for (helper, ways) in &chain.helpers {
             let Some(cycles) = self.helpers.get(helper) else {
-                return Ok(Err(format!("the helper '{helper:?}' has no figure here")));
+                return Ok(Err(format!("the helper '{helper}' has no figure here")));
             };
             helped += ways * cycles;
         }
-        Ok(self.cycles(&chain.bytes)?.map(|figure| Figure {
-            cycles: ((figure.cycles - helped) / chain.links).max(0.0),
-            spread: figure.spread / chain.links,
+        Ok(self.cycles(&chain.bytes, chain.index)?.and_then(|figure| {
+            let cycles = (figure.cycles - helped) / chain.links;
+            if cycles < -NOISE {
+                return Err(format!(
+                    "there and back takes {:.2} cycles, less than the helpers' {helped:.2}: it does \
+                     not go through them",
+                    figure.cycles
+                ));
+            }
+            Ok(Figure {
+                cycles: cycles.max(0.0),
+                spread: figure.spread / chain.links,
+            })
         }))
     }
 
@@ -202,7 +226,7 @@ impl Bench {
         let mut best: Result<Figure, String> =
             Err("no encoding with registers to spare".to_owned());
         for way in throughput::ways(subject.shape) {
-            let figure = self.cycles(&way.bytes)?.map(|figure| Figure {
+            let figure = self.cycles(&way.bytes, FILL)?.map(|figure| Figure {
                 cycles: figure.cycles / f64::from(way.count),
                 spread: figure.spread / f64::from(way.count),
             });
@@ -237,16 +261,17 @@ impl Bench {
         bytes.extend(second);
         let (least, most) = (a.1.min(b.1), a.1.max(b.1));
         Ok(self
-            .cycles(&bytes)?
+            .cycles(&bytes, FILL)?
             .map(|figure| (figure.cycles / f64::from(count) - most) / least.max(1e-9)))
     }
 
-    /// Cycles that a piece of code takes when it is repeated.
-    fn cycles(&mut self, bytes: &[u8]) -> Result<Result<Figure, String>, CellError> {
+    /// Cycles that a piece of code takes when it is repeated; `index` is in the register that
+    /// addresses may have as index.
+    fn cycles(&mut self, bytes: &[u8], index: u64) -> Result<Result<Figure, String>, CellError> {
         let instructions = bytes.len().div_ceil(4).max(1);
         let copies = (BODY / instructions).clamp(1, BODY);
         let body = bytes.repeat(copies);
-        let measured = self.profiler.measure_generated(&body, registers())?;
+        let measured = self.profiler.measure_generated(&body, registers(index))?;
         Ok(match measured {
             Ok(Measured { cycles, spread, .. }) => Ok(Figure {
                 cycles: cycles / copies as f64,
@@ -263,10 +288,12 @@ fn reason(reject: &Reject) -> String {
 
 /// Register values that most instructions take without a fault: addresses, which are equal; one in
 /// `rcx` for shifts and repetitions, zero in `rdx` for divisions.
-fn registers() -> [u64; 16] {
+fn registers(index: u64) -> [u64; 16] {
     let mut values = [FILL; 16];
     let stack = crate::cell::layout::STACK;
-    for (register, value) in [(1, 1), (2, 0), (4, stack), (usize::from(link::CONSTANT), 1)] {
+    let constant = usize::from(link::CONSTANT);
+    let index = (usize::from(INDEX), index);
+    for (register, value) in [(1, 1), (2, 0), (4, stack), index, (constant, 1)] {
         if let Some(place) = values.get_mut(register) {
             *place = value;
         }

@@ -64,7 +64,9 @@ fn forms_of_all_kinds_have_figures() {
     let subjects = Subjects::of(table);
     for (name, pairs) in [
         ("ADD_01 (R64, R64)", 4),
-        ("MOV (R64, M64)", 1),
+        ("MOV (R64, M64)", 3),
+        ("MOV (M64, R64)", 3),
+        ("ADD (M64, R64)", 8),
         ("ADDPD (XMM, XMM)", 2),
         ("MOVD (R32, XMM)", 1),
         ("SHL (R64, CL)", 0),
@@ -86,9 +88,17 @@ fn forms_of_all_kinds_have_figures() {
         );
     }
     let load = bench.measure(named(&subjects, "MOV (R64, M64)")).unwrap();
-    let pair = load.latencies[0].pair;
-    assert_eq!(
-        (pair.from, pair.kind),
-        (OperandName::Mem(0), LatencyKind::Addr)
-    );
+    let pairs: Vec<_> = load
+        .latencies
+        .iter()
+        .map(|l| (l.pair.from, l.pair.kind, l.exact))
+        .collect();
+    let memory = OperandName::Mem(0);
+    let expected = [
+        (memory, LatencyKind::Addr, true),
+        (memory, LatencyKind::Index, true),
+        // Through a store, whose share of the way can only be taken to be half.
+        (memory, LatencyKind::Mem, false),
+    ];
+    assert_eq!(pairs, expected);
 }

@@ -2,9 +2,10 @@
 
 use mcad_core::machine::table::{LatencyKind, OperandName};
 
+use super::forward::Carrier;
 use super::link::{CARRY, Helper, Link};
-use super::shape::{Class, Place, Shape, encode};
-use crate::init::REGISTERS;
+use super::shape::{Address, BASE, Class, INDEX, Place, Shape, encode};
+use crate::init::{FILL, REGISTERS};
 
 /// A pair of operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,31 +24,40 @@ pub(crate) struct Chain {
     pub(crate) bytes: Vec<u8>,
     pub(crate) links: f64,
     pub(crate) helpers: Vec<(Helper, f64)>,
+    /// What is in the register that the address has as index.
+    pub(crate) index: u64,
 }
 
-/// Pairs whose latency a chain can show: from what is read, or from the base of the address, to
-/// what is written other than memory.
+impl Chain {
+    /// Whether every helper is in it with the whole of its latency.
+    pub(crate) fn exact(&self) -> bool {
+        self.helpers.iter().all(|(_, ways)| ways.fract() == 0.0)
+    }
+}
+
+/// Pairs whose latency a chain can show: from what is read, and from the base and the index of the
+/// address, to what is written.
 pub(crate) fn pairs(shape: &Shape<'_>) -> Vec<Pair> {
     let operands = &shape.form.operands;
     let mut pairs = Vec::new();
     for to in operands.iter().filter(|o| o.written) {
-        if matches!(shape.place(to.name), None | Some(Place::Memory)) {
+        if shape.place(to.name).is_none() {
             continue;
         }
         for from in operands {
-            let kind = match shape.place(from.name) {
-                Some(Place::Memory) if from.name == OperandName::Agen || from.read => {
-                    LatencyKind::Addr
+            let kinds: &[LatencyKind] = match shape.place(from.name) {
+                Some(Place::Memory) if from.name != OperandName::Agen && from.read => {
+                    &[LatencyKind::Addr, LatencyKind::Index, LatencyKind::Mem]
                 }
-                Some(Place::Memory) | None => continue,
-                Some(_) if !from.read => continue,
-                Some(_) => LatencyKind::Reg,
+                Some(Place::Memory) => &[LatencyKind::Addr, LatencyKind::Index],
+                Some(_) if from.read => &[LatencyKind::Reg],
+                Some(_) | None => &[],
             };
-            pairs.push(Pair {
+            pairs.extend(kinds.iter().map(|kind| Pair {
                 from: from.name,
                 to: to.name,
-                kind,
-            });
+                kind: *kind,
+            }));
         }
     }
     pairs
@@ -75,15 +85,23 @@ pub(crate) fn chain(shape: &Shape<'_>, pair: Pair) -> Option<Chain> {
 
 fn chain_with(shape: &Shape<'_>, pair: Pair, version: (u8, u8)) -> Option<Chain> {
     let (from, to) = (shape.place(pair.from)?, shape.place(pair.to)?);
-    if from == to && pair.kind == LatencyKind::Reg {
+    let address = match pair.kind {
+        LatencyKind::Addr => Address::Base,
+        LatencyKind::Index => Address::Indexed,
+        LatencyKind::Mem => Address::Absolute,
+        LatencyKind::Reg if to == Place::Memory => Address::Absolute,
+        LatencyKind::Reg => Address::Base,
+    };
+    if from == to && matches!(pair.kind, LatencyKind::Reg | LatencyKind::Mem) {
         let chosen: Vec<_> = match to {
             Place::Free(n, class) => vec![(n, numbers(class, version).0)],
             _ => Vec::new(),
         };
         return Some(Chain {
-            bytes: encode(&shape.instance(&chosen)?)?,
+            bytes: encode(&shape.at(&shape.instance(&chosen)?, address)?)?,
             links: 1.0,
             helpers: Vec::new(),
+            index: FILL,
         });
     }
     if let (Place::Free(s, a), Place::Free(d, b)) = (from, to)
@@ -97,6 +115,7 @@ fn chain_with(shape: &Shape<'_>, pair: Pair, version: (u8, u8)) -> Option<Chain>
             bytes,
             links: 2.0,
             helpers: Vec::new(),
+            index: FILL,
         });
     }
     let mut chosen = Vec::new();
@@ -122,17 +141,38 @@ fn chain_with(shape: &Shape<'_>, pair: Pair, version: (u8, u8)) -> Option<Chain>
         };
         Some((class, number))
     };
-    let back = if pair.kind == LatencyKind::Addr {
-        Link::to_address(number(to, false)?)?
-    } else {
-        Link::between(number(to, false)?, number(from, true)?)?
+    let mut back = Link::default();
+    let result = match to {
+        Place::Memory => {
+            let mut carrier =
+                Carrier::of(shape.memory_bytes(), number(from, true).map(|(c, _)| c))?;
+            if address != Address::Absolute {
+                carrier = carrier.narrow();
+            }
+            back.append(carrier.load()?);
+            carrier.register()
+        }
+        _ => number(to, false)?,
     };
-    let mut bytes = encode(&shape.instance(&chosen)?)?;
+    back.append(match pair.kind {
+        LatencyKind::Addr => Link::to_address(result, BASE)?,
+        LatencyKind::Index => Link::to_address(result, INDEX)?,
+        LatencyKind::Mem => {
+            let carrier = Carrier::of(shape.memory_bytes(), Some(result.0))?;
+            carrier.store(result)?
+        }
+        LatencyKind::Reg => Link::between(result, number(from, true)?)?,
+    });
+    let mut bytes = encode(&shape.at(&shape.instance(&chosen)?, address)?)?;
     bytes.extend(back.bytes);
     Some(Chain {
         bytes,
         links: 1.0,
         helpers: back.taken,
+        index: match address {
+            Address::Indexed => 0,
+            Address::Base | Address::Absolute => FILL,
+        },
     })
 }
 

@@ -4,8 +4,11 @@
 //! Between two kinds of registers only the way there and back can be measured; each way is taken
 //! to be half of it, which is how uops.info publishes such latencies as upper bounds.
 
+use std::fmt;
+
 use iced_x86::{Code, IcedError, Instruction, Register};
 
+use super::forward::Carrier;
 use super::shape::{BASE, Class, encode, offset};
 
 /// A helper whose latency is measured by itself.
@@ -29,10 +32,12 @@ pub(crate) enum Helper {
     Mmx,
     /// `kmovd`, general to mask and back.
     Mask,
+    /// A store and the load of the same.
+    Memory(Carrier),
 }
 
-/// All of them.
-pub(crate) const HELPERS: [Helper; 9] = [
+/// All but those through memory.
+const REGISTER_HELPERS: [Helper; 9] = [
     Helper::Move,
     Helper::Shuffle,
     Helper::ShuffleMmx,
@@ -44,14 +49,20 @@ pub(crate) const HELPERS: [Helper; 9] = [
     Helper::Mask,
 ];
 
+/// All of them.
+pub(crate) fn helpers() -> impl Iterator<Item = Helper> {
+    let memory = super::forward::CARRIERS.into_iter().map(Helper::Memory);
+    REGISTER_HELPERS.into_iter().chain(memory)
+}
+
 /// General-purpose registers that only links use: for values in passing, and a constant.
-const PASSING: u8 = 13;
+pub(crate) const PASSING: u8 = 13;
 pub(crate) const CONSTANT: u8 = 14;
 
 /// The carry flag's number among the flags.
 pub(crate) const CARRY: u8 = 1;
 
-fn general(number: u8) -> Register {
+pub(crate) fn general(number: u8) -> Register {
     offset(Register::RAX, number)
 }
 
@@ -59,7 +70,7 @@ fn general32(number: u8) -> Register {
     offset(Register::EAX, number)
 }
 
-fn vector(number: u8) -> Register {
+pub(crate) fn vector(number: u8) -> Register {
     offset(Register::XMM0, number)
 }
 
@@ -72,7 +83,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    fn add(
+    pub(crate) fn add(
         &mut self,
         instruction: Result<Instruction, IcedError>,
         cost: (Helper, f64),
@@ -162,23 +173,33 @@ impl Link {
         Some(link)
     }
 
-    /// From a register to the base of an address, whose value stays: it is changed by the register
-    /// and changed back.
-    pub(crate) fn to_address(from: (Class, u8)) -> Option<Self> {
+    /// From a register to one of an address, whose value stays: it is changed by the register and
+    /// changed back.
+    pub(crate) fn to_address(from: (Class, u8), of_address: u8) -> Option<Self> {
         let (mut link, register) = match from {
             (Class::General, register) => (Self::default(), register),
             other => (Self::between(other, (Class::General, PASSING))?, PASSING),
         };
         for _ in 0..2 {
-            let change = Instruction::with2(Code::Xor_rm64_r64, general(BASE), general(register));
+            let (changed, by) = (general(of_address), general(register));
+            let change = Instruction::with2(Code::Xor_rm64_r64, changed, by);
             link.add(change, (Helper::Xor, 1.0))?;
         }
         Some(link)
     }
 
-    fn append(&mut self, other: Self) {
+    pub(crate) fn append(&mut self, other: Self) {
         self.bytes.extend(other.bytes);
         self.taken.extend(other.taken);
+    }
+}
+
+impl fmt::Display for Helper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory(carrier) => write!(f, "memory {carrier}"),
+            register => f.write_str(&format!("{register:?}").to_lowercase()),
+        }
     }
 }
 
@@ -193,8 +214,9 @@ impl Helper {
             Self::ShuffleMmx => ((C::Mmx, x), (C::Mmx, y)),
             Self::And if is_x86_feature_detected!("avx512f") => ((C::Mask, x), (C::Mask, y)),
             Self::Xor => {
-                return Some((Link::to_address((C::General, CONSTANT))?.bytes, 2.0));
+                return Some((Link::to_address((C::General, CONSTANT), BASE)?.bytes, 2.0));
             }
+            Self::Memory(carrier) => return Some((carrier.round_trip()?, 1.0)),
             Self::Flags => ((C::General, 8), (C::Flags, 0)),
             Self::Vector => ((C::General, 8), (C::Vector, x)),
             Self::Mmx => ((C::General, 8), (C::Mmx, x)),
@@ -251,14 +273,14 @@ mod tests {
                 let link = Link::between((from, 2), (to, 3));
                 assert!(link.is_some_and(|l| !l.bytes.is_empty()), "{from:?} {to:?}");
             }
-            assert!(Link::to_address((from, 2)).is_some());
+            assert!(Link::to_address((from, 2), BASE).is_some());
         }
         assert!(Link::between((Class::X87, 0), (Class::General, 0)).is_none());
     }
 
     #[test]
     fn a_helper_measures_only_itself() {
-        for helper in HELPERS {
+        for helper in helpers() {
             let Some((bytes, latencies)) = helper.chain() else {
                 continue;
             };

@@ -3,6 +3,8 @@
 use iced_x86::{Code, Encoder, Instruction, OpCodeOperandKind as Kind, OpKind, Register};
 use mcad_core::machine::table::{Binding, Form, FormTable, OperandName, Selector, example};
 
+use crate::init::FILL;
+
 /// Kinds of places that values are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
@@ -61,6 +63,19 @@ pub(crate) fn class_of(register: Register) -> Option<Class> {
 
 /// Number of the register that memory operands have as base.
 pub(crate) const BASE: u8 = 6;
+/// And of the one that they have as index where there is to be one.
+pub(crate) const INDEX: u8 = 5;
+
+/// How a form finds its memory operand, which is the same in all ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// By [`BASE`].
+    Base,
+    /// By [`BASE`] and [`INDEX`].
+    Indexed,
+    /// By no register.
+    Absolute,
+}
 
 /// A form with an example of it.
 #[derive(Debug)]
@@ -185,11 +200,43 @@ impl<'t> Shape<'t> {
                 instruction.set_op_register(n, self.register(n, number));
             }
         }
-        let bytes = encode(&instruction)?;
-        let mut decoder = iced_x86::Decoder::with_ip(64, &bytes, 0, iced_x86::DecoderOptions::NONE);
-        let decoded = decoder.decode();
-        let form = self.table.find(&decoded)?;
-        std::ptr::eq(form, self.form).then_some(instruction)
+        self.same_form(&instruction).then_some(instruction)
+    }
+
+    /// Bytes of the memory operand.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.example.memory_size().size()
+    }
+
+    /// The same instance with its memory operand elsewhere, or by another way; none when it is
+    /// another form then.
+    pub(crate) fn at(&self, instance: &Instruction, address: Address) -> Option<Instruction> {
+        let mut instance = *instance;
+        match address {
+            Address::Base => return Some(instance),
+            Address::Indexed => {
+                let there = instance.memory_index();
+                if there != Register::None && !there.is_gpr64() {
+                    return None;
+                }
+                instance.set_memory_index(offset(Register::RAX, INDEX));
+            }
+            Address::Absolute => {
+                instance.set_memory_base(Register::None);
+                instance.set_memory_displacement64(FILL);
+                instance.set_memory_displ_size(4);
+            }
+        }
+        self.same_form(&instance).then_some(instance)
+    }
+
+    fn same_form(&self, instance: &Instruction) -> bool {
+        let decoded = encode(instance).map(|bytes| {
+            let options = iced_x86::DecoderOptions::NONE;
+            iced_x86::Decoder::with_ip(64, &bytes, 0, options).decode()
+        });
+        let form = decoded.and_then(|decoded| self.table.find(&decoded));
+        form.is_some_and(|form| std::ptr::eq(form, self.form))
     }
 
     /// Numbers of operands that nothing hangs on: 10 and on, or 4 and on where there are eight.

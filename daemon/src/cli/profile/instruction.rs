@@ -4,6 +4,7 @@ mod check;
 mod conflicts;
 mod export;
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -172,7 +173,8 @@ fn line(subject: Subject<'_, '_>, figures: &Result<FormFigures, String>) -> Stri
             let cycles = latency.result.as_ref().ok()?.cycles;
             let from = source(&operand_text(latency.pair.from), latency.pair.kind);
             let to = operand_text(latency.pair.to);
-            Some(format!("{from} to {to} {cycles:.2}"))
+            let about = if latency.exact { "" } else { "~" };
+            Some(format!("{from} to {to} {about}{cycles:.2}"))
         })
         .collect();
     format!("{name:<44} {throughput}  {}", latencies.join(", "))
@@ -183,7 +185,7 @@ fn create_csv(path: &Path) -> anyhow::Result<csv::Writer<File>> {
     let file = File::create(path).with_context(|| format!("cannot create {name}"))?;
     let mut csv = csv::Writer::from_writer(file);
     csv.write_record([
-        "form", "example", "figure", "from", "to", "kind", "cycles", "spread", "reason",
+        "form", "example", "figure", "from", "to", "kind", "cycles", "spread", "exact", "reason",
     ])
     .with_context(|| format!("cannot write {name}"))?;
     Ok(csv)
@@ -195,26 +197,27 @@ fn write_rows(
     figures: &Result<FormFigures, String>,
 ) -> anyhow::Result<()> {
     let (name, example) = (&*subject.form().name, subject.example());
-    let mut row = |what: [&str; 4], result: Result<&Figure, &String>| {
+    let mut row = |what: [&str; 5], result: Result<&Figure, &String>| {
         let (cycles, spread, reason) = match result {
             Ok(f) => (format!("{:.4}", f.cycles), format!("{:.4}", f.spread), ""),
             Err(why) => (String::new(), String::new(), why.as_str()),
         };
-        let [figure, from, to, kind] = what;
+        let [figure, from, to, kind, exact] = what;
         csv.write_record([
-            name, &example, figure, from, to, kind, &cycles, &spread, reason,
+            name, &example, figure, from, to, kind, &cycles, &spread, exact, reason,
         ])
         .context("cannot write the figures")
     };
     let figures = match figures {
         Ok(figures) => figures,
-        Err(why) => return row(["none", "", "", ""], Err(why)),
+        Err(why) => return row(["none", "", "", "", ""], Err(why)),
     };
-    row(["throughput", "", "", ""], figures.throughput.as_ref())?;
+    row(["throughput", "", "", "", ""], figures.throughput.as_ref())?;
     for latency in &figures.latencies {
         let pair = latency.pair;
         let (from, to) = (operand_text(pair.from), operand_text(pair.to));
-        let what = ["latency", &from, &to, kind_text(pair.kind)];
+        let exact = if latency.exact { "yes" } else { "no" };
+        let what = ["latency", &from, &to, kind_text(pair.kind), exact];
         row(what, latency.result.as_ref())?;
     }
     Ok(())
@@ -241,5 +244,63 @@ fn summary(bench: &Bench, results: &[Outcome<'_, '_>], out: &mut dyn Write) -> i
         measured.iter().filter(with_latency).count(),
         latencies.filter(|l| l.result.is_ok()).count()
     )?;
+    let published = Published::of(results);
+    if published.pairs.iter().any(|(_, _, all)| *all > 0) {
+        writeln!(out, "{published}")?;
+    }
     writeln!(out, "helpers: {}", helpers.join(", "))
+}
+
+/// How many of the latencies that a table has for some forms were measured, those of forms that
+/// cannot be measured included.
+struct Published {
+    /// By the part of the source that they are from: measured, and all.
+    pairs: [(LatencyKind, usize, usize); 4],
+}
+
+impl Published {
+    fn of(results: &[Outcome<'_, '_>]) -> Self {
+        use LatencyKind::{Addr, Index, Mem, Reg};
+        let pairs = [Reg, Addr, Index, Mem].map(|kind| {
+            let (mut measured, mut all) = (0, 0);
+            for (subject, figures) in results {
+                let known = figures.as_ref().map_or(&[][..], |f| &f.latencies);
+                let published = subject.form().perf.latencies.iter();
+                for entry in published.filter(|entry| entry.kind == kind) {
+                    all += 1;
+                    let name = (entry.from, entry.to, entry.kind);
+                    measured += usize::from(known.iter().any(|l| {
+                        (l.pair.from, l.pair.to, l.pair.kind) == name && l.result.is_ok()
+                    }));
+                }
+            }
+            (kind, measured, all)
+        });
+        Self { pairs }
+    }
+}
+
+impl fmt::Display for Published {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sum = |part: fn(&(LatencyKind, usize, usize)) -> usize| -> usize {
+            self.pairs.iter().map(part).sum()
+        };
+        let (measured, all) = (sum(|p| p.1), sum(|p| p.2));
+        let share = 100.0 * measured as f64 / all.max(1) as f64;
+        write!(
+            f,
+            "of the table's {all} pairs {measured} ({share:.1} %) were measured: from"
+        )?;
+        for (n, (kind, measured, all)) in self.pairs.iter().enumerate() {
+            let source = match kind {
+                LatencyKind::Reg => "registers",
+                LatencyKind::Addr => "base registers",
+                LatencyKind::Index => "index registers",
+                LatencyKind::Mem => "memory",
+            };
+            let comma = if n == 0 { "" } else { "," };
+            write!(f, "{comma} {source} {measured} of {all}")?;
+        }
+        Ok(())
+    }
 }

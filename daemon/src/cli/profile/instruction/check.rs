@@ -11,6 +11,8 @@ use super::{Outcome, source};
 
 /// Difference that is none, in cycles.
 const AGREEMENT: f64 = 0.1;
+/// The same for latencies that half of a helper's way there and back is in.
+const HALF_AGREEMENT: f64 = 1.0;
 /// The same for throughputs, which the model computes for the very code that was measured,
 /// relative.
 const THROUGHPUT_AGREEMENT: f64 = 0.1;
@@ -22,7 +24,8 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "\nDisagreements with the table of {}", model.full_name)?;
-    let (mut latencies, mut agree) = (0_u32, 0_u32);
+    // Exact ones, and the others.
+    let (mut latencies, mut agree) = ([0_u32; 2], [0_u32; 2]);
     let (mut throughputs, mut as_simulated) = (0_u32, 0_u32);
     for (subject, figures) in results {
         let Ok(figures) = figures else { continue };
@@ -34,24 +37,29 @@ pub(super) fn write(
             let mut known = form.perf.latencies.iter();
             let same = known.find(|l| (l.from, l.to, l.kind) == (pair.from, pair.to, pair.kind));
             let Some(entry) = same else { continue };
-            latencies += 1;
+            let (place, agreement) = match latency.exact {
+                true => (0, AGREEMENT),
+                false => (1, HALF_AGREEMENT),
+            };
+            latencies[place] += 1;
             // A dependency that is none lets instances through as fast as they come.
             let floor = match &figures.throughput {
                 Ok(throughput) if entry.cycles == 0 => throughput.cycles,
                 _ => 0.0,
             };
             let difference = figure.cycles - f64::from(entry.cycles);
-            if (-AGREEMENT..=floor + AGREEMENT).contains(&difference) {
-                agree += 1;
+            if (-agreement..=floor + agreement).contains(&difference) {
+                agree[place] += 1;
                 continue;
             }
             writeln!(
                 out,
-                "  {:<44} {} to {}: {} in the table, {:.2} here",
+                "  {:<44} {} to {}: {} in the table, {}{:.2} here",
                 form.name,
                 source(&operand_text(pair.from), pair.kind),
                 operand_text(pair.to),
                 entry.cycles,
+                if latency.exact { "" } else { "~" },
                 figure.cycles
             )?;
         }
@@ -80,9 +88,12 @@ pub(super) fn write(
     let share = |part: u32, of: u32| 100.0 * f64::from(part) / f64::from(of.max(1));
     writeln!(
         out,
-        "latencies within {AGREEMENT} cycles: {:.1} % of {latencies}; \
-         throughputs within {:.0} % of the simulation: {:.1} % of {throughputs}",
-        share(agree, latencies),
+        "latencies within {AGREEMENT} cycles: {:.1} % of {} that are exact, \
+         within {HALF_AGREEMENT}: {:.1} % of {} that are not; throughputs within {:.0} % of the simulation: {:.1} % of {throughputs}",
+        share(agree[0], latencies[0]),
+        latencies[0],
+        share(agree[1], latencies[1]),
+        latencies[1],
         100.0 * THROUGHPUT_AGREEMENT,
         share(as_simulated, throughputs)
     )
