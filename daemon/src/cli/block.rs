@@ -2,8 +2,9 @@
 
 pub(super) mod batch;
 pub(super) mod hex;
+mod input;
 
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,13 +13,14 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use mcad_assemble::{Format, Region, assemble, assemble_file};
+use mcad_assemble::Region;
 use mcad_core::block::detail::Detail;
 use mcad_core::block::{self, Block, EarlyEnd, Options};
 use mcad_core::machine::CpuModel;
 use mcad_viewers::{Style, block as view};
 use serde::Serialize;
 
+pub(super) use self::input::InputArgs;
 use super::exit::{NEGATIVE, exit_code};
 use super::output::style_of;
 
@@ -34,16 +36,8 @@ pub(super) struct Args {
     cpus: Vec<String>,
     #[command(flatten)]
     notion: NotionArgs,
-    /// Assembly text, or an ELF object, with markers around the blocks if not everything is meant;
-    /// - is stdin
-    #[arg(value_name = "FILE", conflicts_with_all = ["hex", "batch"])]
-    file: Option<PathBuf>,
-    /// The block's bytes in hexadecimal
-    #[arg(long, value_name = "HEX", conflicts_with = "batch")]
-    hex: Option<String>,
-    /// Only this function of FILE
-    #[arg(long, value_name = "NAME", requires = "file")]
-    symbol: Option<String>,
+    #[command(flatten)]
+    input: InputArgs,
     /// Assembly syntax, of FILE and of what is printed [default: att for FILE, intel for what is
     /// printed]
     #[arg(long, value_enum)]
@@ -186,54 +180,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         return run_batch(args, model, options, path);
     }
-    let regions = regions(
-        args.file.as_deref(),
-        args.hex.as_deref(),
-        args.symbol.as_deref(),
-        args.syntax,
-    )?;
+    let regions = args.input.regions(args.syntax)?;
     show(args, &models, options, &regions)
-}
-
-/// The blocks that are asked for: of a file, or written in hexadecimal.
-///
-/// # Errors
-/// When there are none, or they cannot be read or assembled.
-pub(super) fn regions(
-    file: Option<&Path>,
-    hex: Option<&str>,
-    symbol: Option<&str>,
-    syntax: Option<Syntax>,
-) -> anyhow::Result<Vec<Region>> {
-    let mut options = mcad_assemble::Options {
-        symbol: symbol.map(str::to_owned),
-        syntax: match syntax {
-            Some(Syntax::Intel) => mcad_assemble::Syntax::Intel,
-            Some(Syntax::Att) | None => mcad_assemble::Syntax::Att,
-        },
-        ..mcad_assemble::Options::default()
-    };
-    match (file, hex) {
-        (Some(path), _) if path.as_os_str() == "-" => {
-            let mut input = Vec::new();
-            let limit = mcad_assemble::MAX_INPUT_BYTES;
-            io::stdin()
-                .lock()
-                .take(limit + 1)
-                .read_to_end(&mut input)
-                .context("cannot read stdin")?;
-            if input.len() as u64 > limit {
-                bail!("stdin has more than {limit} bytes");
-            }
-            Ok(assemble(&input, "stdin", &options)?)
-        }
-        (Some(path), _) => Ok(assemble_file(path, &options)?),
-        (None, Some(text)) => {
-            options.format = Format::Hex;
-            Ok(assemble(text.as_bytes(), "--hex", &options)?)
-        }
-        (None, None) => bail!("no block: give FILE, --hex HEX or --batch FILE.csv"),
-    }
 }
 
 /// A block's result on one CPU.

@@ -14,23 +14,15 @@ use mcad_profile::reject::Reject;
 use mcad_viewers::escape::escape;
 use serde::Serialize;
 
-use super::super::block::{Syntax, regions};
+use super::super::block::{InputArgs, Syntax};
 use super::super::exit::{NEGATIVE, exit_code};
 use super::machine::BlockArgs;
 
 /// Options of `mcad profile block`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Assembly text, or an ELF object, with markers around the blocks if not everything is meant;
-    /// - is stdin
-    #[arg(value_name = "FILE", conflicts_with_all = ["hex", "batch"])]
-    file: Option<PathBuf>,
-    /// The block's bytes in hexadecimal
-    #[arg(long, value_name = "HEX", conflicts_with = "batch")]
-    hex: Option<String>,
-    /// Only this function of FILE
-    #[arg(long, value_name = "NAME", requires = "file")]
-    symbol: Option<String>,
+    #[command(flatten)]
+    input: InputArgs,
     /// Assembly syntax of FILE [default: att]
     #[arg(long, value_enum)]
     syntax: Option<Syntax>,
@@ -109,12 +101,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 .unwrap_or(Notion::Unrolled)
         });
     }
-    let regions = regions(
-        args.file.as_deref(),
-        args.hex.as_deref(),
-        args.symbol.as_deref(),
-        args.syntax,
-    )?;
+    let regions = args.input.regions(args.syntax)?;
     let mut profiler = args.machine.profiler()?;
     let mut blocks = Vec::new();
     for region in regions {

@@ -1,0 +1,63 @@
+//! Which blocks are meant: what `mcad block` and `mcad profile block` have in common.
+
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use mcad_assemble::{Format, Region, assemble, assemble_file};
+
+use super::Syntax;
+
+/// Where blocks come from. The commands have an option `--batch` beside these.
+#[derive(Debug, clap::Args)]
+pub(in crate::cli) struct InputArgs {
+    /// Assembly text, or an ELF object, with markers around the blocks if not everything is meant;
+    /// - is stdin
+    #[arg(value_name = "FILE", conflicts_with_all = ["hex", "batch"])]
+    file: Option<PathBuf>,
+    /// The block's bytes in hexadecimal
+    #[arg(long, value_name = "HEX", conflicts_with = "batch")]
+    hex: Option<String>,
+    /// Only this function of FILE
+    #[arg(long, value_name = "NAME", requires = "file")]
+    symbol: Option<String>,
+}
+
+impl InputArgs {
+    /// The blocks that are asked for: of a file, AT&T syntax unless told otherwise, or written in
+    /// hexadecimal.
+    ///
+    /// # Errors
+    /// When there are none, or they cannot be read or assembled.
+    pub(in crate::cli) fn regions(&self, syntax: Option<Syntax>) -> anyhow::Result<Vec<Region>> {
+        let mut options = mcad_assemble::Options {
+            symbol: self.symbol.clone(),
+            syntax: match syntax {
+                Some(Syntax::Intel) => mcad_assemble::Syntax::Intel,
+                Some(Syntax::Att) | None => mcad_assemble::Syntax::Att,
+            },
+            ..mcad_assemble::Options::default()
+        };
+        match (&self.file, &self.hex) {
+            (Some(path), _) if path.as_os_str() == "-" => {
+                let mut input = Vec::new();
+                let limit = mcad_assemble::MAX_INPUT_BYTES;
+                io::stdin()
+                    .lock()
+                    .take(limit + 1)
+                    .read_to_end(&mut input)
+                    .context("cannot read stdin")?;
+                if input.len() as u64 > limit {
+                    bail!("stdin has more than {limit} bytes");
+                }
+                Ok(assemble(&input, "stdin", &options)?)
+            }
+            (Some(path), _) => Ok(assemble_file(path, &options)?),
+            (None, Some(text)) => {
+                options.format = Format::Hex;
+                Ok(assemble(text.as_bytes(), "--hex", &options)?)
+            }
+            (None, None) => bail!("no block: give FILE, --hex HEX or --batch FILE.csv"),
+        }
+    }
+}
