@@ -5,6 +5,7 @@
 //! missed.
 
 pub mod diff;
+pub mod instructions;
 pub mod profile;
 mod program;
 pub mod programs;
@@ -14,7 +15,8 @@ mod wheel;
 
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -91,6 +93,20 @@ impl fmt::Display for Figure {
         } = self;
         write!(f, "{mark}  {name:<44} {value:>10.3} {unit} {limit}")
     }
+}
+
+/// A text file, compressed with xz or not.
+fn read_text(path: &Path) -> Result<String> {
+    let name = || format!("cannot read {}", path.display());
+    let bytes = fs::read(path).with_context(name)?;
+    if !bytes.starts_with(b"\xfd7zXZ\0") {
+        return String::from_utf8(bytes).with_context(name);
+    }
+    let mut text = String::new();
+    liblzma::read::XzDecoder::new_multi_decoder(bytes.as_slice())
+        .read_to_string(&mut text)
+        .with_context(name)?;
+    Ok(text)
 }
 
 /// Prints figures beside their limits; fails when one is missed.

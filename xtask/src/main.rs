@@ -35,6 +35,8 @@ enum Command {
     EvalViews(eval::views::Args),
     /// Measure what is promised of `mcad profile block` and print it beside the limits
     EvalProfile(eval::profile::Args),
+    /// Measure latencies twice and print how far they agree with each other and with a table
+    EvalInstructions(eval::instructions::Args),
     /// Measure what is promised of measured programs and print it beside the limits
     EvalPrograms(eval::programs::Args),
     /// Make the embedded instruction tables from published rows
@@ -55,6 +57,7 @@ fn main() -> Result<ExitCode> {
         Command::EvalDiff(args) => return eval::diff::run(&args),
         Command::EvalViews(args) => return eval::views::run(&args),
         Command::EvalProfile(args) => return eval::profile::run(&args),
+        Command::EvalInstructions(args) => return eval::instructions::run(&args),
         Command::EvalPrograms(args) => return eval::programs::run(&args),
         Command::Tables(args) => tables::run(&args)?,
         Command::TablesCoverage(args) => tables::coverage::run(&args)?,

@@ -5,7 +5,6 @@
 //! only with --same-cpu.
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,16 +90,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 type Row = (String, Option<f64>);
 
 fn read(path: &Path) -> Result<Vec<Row>> {
-    let name = || format!("cannot read {}", path.display());
-    let bytes = fs::read(path).with_context(name)?;
-    let mut text = String::new();
-    if bytes.starts_with(b"\xfd7zXZ\0") {
-        liblzma::read::XzDecoder::new_multi_decoder(bytes.as_slice())
-            .read_to_string(&mut text)
-            .with_context(name)?;
-    } else {
-        text = String::from_utf8(bytes).with_context(name)?;
-    }
+    let text = super::read_text(path)?;
     let rows = text.lines().filter_map(|line| {
         let mut fields = line.split(',');
         let hex = fields.next()?;
