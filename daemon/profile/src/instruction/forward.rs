@@ -3,7 +3,7 @@
 //! Only the way there and back can be measured, so store and load are each taken to be half of it,
 //! as uops.info publishes them: upper bounds. Helpers have their address in the instruction: Zen 2
 //! and later hand a value on without memory where store and load have theirs from registers (Fog,
-//! *The microarchitecture of Intel, AMD and VIA CPUs*, 22.18), which would be another latency.
+//! *The microarchitecture of Intel, AMD and VIA CPUs*), which would be another latency.
 
 use std::fmt;
 
@@ -76,8 +76,8 @@ impl Carrier {
             .filter(|c| c.there())
     }
 
-    /// One that takes a part of the same value, for loads behind stores by a register: no core
-    /// hands on 16 bits without memory.
+    /// One that takes a part of the same value, for loads behind stores by a register: what is
+    /// handed on without memory has 32 or 64 bits.
     pub(crate) fn narrow(self) -> Self {
         match self.class {
             Class::General => general_carrier(self.bytes.min(2)),
