@@ -6,8 +6,8 @@
 //! What a load returns is the value last stored there, else what memory was filled with, or a
 //! symbol for what lies there.
 //!
-//! For recurrence each iteration gets a signature: which stores its loads take from, which lines
-//! its stores share, and where in a line everything lies.
+//! For recurrence each iteration gets a signature: which stores its loads take from and, where the
+//! core cares, which lines its stores share and where in a line everything lies.
 
 use iced_x86::Instruction;
 use rustc_hash::FxHashMap;
@@ -94,6 +94,10 @@ pub struct Exact {
     stores: u64,
     /// Lines of the last stores.
     lines: [(u64, i64); NEIGHBOURS],
+    /// Whether it matters where in its line an access lies.
+    places: bool,
+    /// Whether it matters which stores share a line.
+    shared_lines: bool,
     /// Whether the current iteration changed any value.
     changed: bool,
     /// Iterations in a row that changed nothing.
@@ -126,6 +130,9 @@ impl Exact {
     /// Starts again with another block.
     pub fn begin(&mut self, init: Init, block: &Block) {
         self.init = init;
+        let execute = &block.model.core.execute;
+        self.places = execute.loads_per_bank > 0 || execute.store_buffer > 0;
+        self.shared_lines = execute.ports > 9 || execute.store_buffer > 0;
         self.plan(block);
         self.values = [None; RegId::COUNT];
         self.symbols.clear();
@@ -226,38 +233,41 @@ impl Exact {
     /// Whether iterations `from` to `to` access memory as those `period` before them do.
     #[must_use]
     pub fn repeats(&self, block: &Block, from: u32, period: u32, to: u32) -> bool {
-        let alike = |signatures: &[u64], to: usize| {
-            (from as usize..to).all(|n| {
-                let before = n.checked_sub(period as usize);
-                before.is_some_and(|b| signatures.get(b) == signatures.get(n))
-            })
+        let (from, period, to) = (from as usize, period as usize, to as usize);
+        let alike = |signatures: &[u64], n: usize| {
+            let before = n.checked_sub(period);
+            before.is_some_and(|b| signatures.get(b) == signatures.get(n))
         };
-        let to = to as usize;
-        if !alike(&self.signatures, to.min(self.signatures.len())) {
+        let seen = self.signatures.len();
+        if !(from..to.min(seen)).all(|n| alike(&self.signatures, n)) {
             return false;
         }
-        let seen = self.signatures.len().saturating_sub(from as usize);
-        if to <= self.signatures.len() || (self.unchanged >= STEADY && seen >= period as usize) {
+        if self.unchanged >= STEADY && seen >= from + period {
             // What is there goes on unchanged.
             return true;
         }
         let mut ahead = self.clone();
         let mut scratch = Vec::new();
-        while ahead.signatures.len() < to {
+        for n in seen..to {
             for (n, (d, decoded)) in block.described.iter().zip(&block.decoded).enumerate() {
                 scratch.clear();
                 let mut inst = Inst::new(n as u32, 0);
                 ahead.step(n, d, &decoded.instruction, &mut inst, &mut scratch);
             }
             ahead.end_round();
+            if n >= from && !alike(&ahead.signatures, n) {
+                return false;
+            }
         }
-        alike(&ahead.signatures, to)
+        true
     }
 
     /// Adds accesses to the iteration's signature.
     fn sign(&mut self, inst: &Inst, accesses: &[Access]) {
         for (n, access) in accesses.iter().enumerate() {
-            self.signature.add(access.address & 63);
+            if self.places {
+                self.signature.add(access.address & 63);
+            }
             if n < usize::from(inst.loads) {
                 for granule in granules(access) {
                     let distance = match self.memory.get(&granule) {
@@ -272,7 +282,7 @@ impl Exact {
                     };
                     self.signature.add(distance);
                 }
-            } else {
+            } else if self.shared_lines {
                 let line = (access.line, access.offset);
                 let shared = self.lines.iter().map(|l| Access::same_line(*l, line));
                 self.signature
@@ -527,6 +537,8 @@ impl Default for Exact {
             memory: FxHashMap::default(),
             stores: 0,
             lines: [(0, 0); NEIGHBOURS],
+            places: false,
+            shared_lines: false,
             changed: false,
             unchanged: 0,
             round: Vec::new(),

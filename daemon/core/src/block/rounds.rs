@@ -13,7 +13,7 @@ const MAX_STATES: usize = 1 << 12;
 
 /// Iterations that will go on as they do: the core was in one state at the start of two of them,
 /// or they have settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recurrence {
     /// The later iteration.
     pub round: u32,
@@ -21,6 +21,8 @@ pub struct Recurrence {
     pub period: u32,
     /// Cycles between the two.
     pub cycles: u64,
+    /// Cycles per iteration, where only these stay the same: iterations retire in no period.
+    pub rate: Option<f64>,
 }
 
 /// When an iteration retired.
@@ -51,6 +53,8 @@ pub struct Rounds {
     states: FxHashMap<Fingerprint, (u32, u64)>,
     settling: Option<Settling>,
     found: Option<Recurrence>,
+    /// Cycles per iteration, when they are known already.
+    rate: Option<f64>,
     /// There are enough iterations.
     enough: bool,
 }
@@ -70,6 +74,7 @@ impl Rounds {
             states: FxHashMap::default(),
             settling: None,
             found: None,
+            rate: None,
             enough: false,
         }
     }
@@ -113,8 +118,9 @@ impl Rounds {
         u32::try_from(rounds.max(self.min_iterations as u64 + 2)).unwrap_or(u32::MAX)
     }
 
-    /// Fills in the iterations from `r` on until there are enough.
+    /// Takes the rate of `r`, or fills in the iterations from `r` on until there are enough.
     pub fn extrapolate(&mut self, r: Recurrence) {
+        self.rate = r.rate;
         self.rounds.truncate(r.round as usize);
         while !self.done() {
             let before = self.rounds.len().checked_sub(r.period as usize);
@@ -138,6 +144,9 @@ impl Rounds {
     /// Whether enough iterations are known.
     #[must_use]
     pub fn done(&self) -> bool {
+        if self.rate.is_some() {
+            return true;
+        }
         match (self.stop(), self.rounds.last()) {
             (Some(stop), Some(last)) => last.first > stop,
             _ => false,
@@ -183,6 +192,9 @@ impl Rounds {
     /// steady rate, else between the first and the last.
     #[must_use]
     pub fn throughput(&self) -> f64 {
+        if let Some(rate) = self.rate {
+            return rate;
+        }
         let Some((first, last)) = self.window() else {
             return 0.0;
         };
@@ -247,6 +259,7 @@ impl Observer for Rounds {
                     round: state.tag,
                     period: state.tag - tag,
                     cycles: state.cycle - cycle,
+                    rate: None,
                 });
             }
             _ => {}

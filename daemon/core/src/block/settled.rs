@@ -2,13 +2,14 @@
 //!
 //! Where ports have slack, which of them a µop takes hangs on all choices before it, so that the
 //! state of the core seldom recurs; but what paces the block — the front end, a chain, one port —
-//! does not care. Iterations have settled when they retire in a period and nothing piles up any
-//! more: as long as the scheduler, the re-order buffer or the store buffer fill, the pace can still
-//! change.
+//! does not care. Iterations have settled when they retire in a period, or at a rate that stays the
+//! same, and nothing piles up any more: as long as the scheduler, the re-order buffer or the store
+//! buffer fill, the pace can still change.
 //!
 //! That is no proof. docs/BLOCK.md has figures for how often, and how far, a block goes another way
 //! later.
 
+use super::rate;
 use super::rounds::{Recurrence, Round};
 use crate::pipeline::observer::Backlog;
 
@@ -20,6 +21,10 @@ const MIN_PERIODS: usize = 4;
 /// cycles: choices of ports make them swing.
 const SWING: u64 = 8;
 
+/// Looks in a row that must find the same rate; meanwhile the simulation goes on for more than half
+/// as long again.
+const SAME_RATES: u32 = 5;
+
 /// Looks at iterations from time to time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settling {
@@ -29,6 +34,8 @@ pub(super) struct Settling {
     stride: usize,
     /// Cycle in which to look again.
     next: u64,
+    /// The rate found last, and how often in a row.
+    rate: (f64, u32),
 }
 
 impl Settling {
@@ -38,6 +45,7 @@ impl Settling {
             from: from as usize,
             stride: stride as usize,
             next: MIN_CYCLES * 4 / 3,
+            rate: (0.0, 0),
         }
     }
 
@@ -56,15 +64,27 @@ impl Settling {
         if last - rounds_seen.first()?.last < MIN_CYCLES || count < self.stride.max(MIN_PERIODS) {
             return None;
         }
+        let (seen, times) = std::mem::take(&mut self.rate);
         if piles_up(rounds_seen) {
             return None;
         }
-        let period = period(rounds_seen, count / MIN_PERIODS)?;
+        let (period, rate) = match period(rounds_seen, count / MIN_PERIODS) {
+            Some(period) => (period, None),
+            None => {
+                let rate = rate::steady(rounds_seen.iter().map(|r| r.last))?;
+                self.rate = (rate, if rate == seen { times + 1 } else { 1 });
+                if self.rate.1 < SAME_RATES {
+                    return None;
+                }
+                (self.stride, Some(rate))
+            }
+        };
         let before = rounds_seen.get(count - period)?;
         Some(Recurrence {
             round: rounds.len() as u32,
             period: period as u32,
             cycles: last - before.last,
+            rate,
         })
     }
 }
@@ -118,6 +138,22 @@ mod tests {
             assert_eq!((found.round, found.period), (60, period));
             assert_eq!(found.cycles, cycles.iter().sum::<u64>());
         }
+    }
+
+    #[test]
+    fn a_rate_must_be_found_five_times() {
+        // Three cycles for two iterations, disturbed now and then.
+        let mut irregular = rounds(400, &[1, 2]);
+        for (n, round) in irregular.iter_mut().enumerate() {
+            round.last += u64::from(n % 13 == 0 || n % 29 == 0);
+        }
+        let mut settling = Settling::new(2, 2);
+        let found: Vec<_> = (40..400)
+            .filter_map(|n| settling.settled(irregular.get(..n)?))
+            .collect();
+        let first = found.first().unwrap();
+        assert_eq!((first.rate, first.period), (Some(1.5), 2));
+        assert!(first.round > 60, "{first:?}");
     }
 
     #[test]
