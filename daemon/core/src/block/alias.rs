@@ -93,6 +93,20 @@ fn effect(d: &Described) -> Effect {
     }
 }
 
+/// Whether any address of a block matters: loads must meet stores, or, where stores leave in pairs,
+/// two stores each other, or, where the cache has banks, loads each other.
+#[must_use]
+pub fn matters(block: &[Described], paired_stores: bool, banks: bool) -> bool {
+    let any = |accessed: fn(&Described) -> &[Value]| {
+        let is_access = |d: &Described, v: &Value| v.memory < d.operands.memory.len();
+        block
+            .iter()
+            .any(|d| accessed(d).iter().any(|v| is_access(d, v)))
+    };
+    let (loads, stores) = (any(|d| &d.operands.in_mems), any(|d| &d.operands.out_mems));
+    (stores && (loads || paired_stores)) || (loads && banks)
+}
+
 /// A block's accesses and what it does to address registers.
 pub struct Plan {
     steps: Vec<Step>,
@@ -119,13 +133,6 @@ impl Plan {
             stores: steps.iter().map(|s| s.stores.len()).sum(),
             steps,
         }
-    }
-
-    /// Whether any address matters: loads must meet stores, or, where stores leave in pairs, two
-    /// stores each other, or, where the cache has banks, loads each other.
-    #[must_use]
-    pub fn matters(&self, paired_stores: bool, banks: bool) -> bool {
-        (self.stores > 0 && (self.loads > 0 || paired_stores)) || (self.loads > 0 && banks)
     }
 
     /// Stores of one iteration.

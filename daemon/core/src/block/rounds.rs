@@ -21,7 +21,7 @@ pub struct Recurrence {
     pub period: u32,
     /// Cycles between the two.
     pub cycles: u64,
-    /// Cycles per iteration, where only these stay the same: iterations retire in no period.
+    /// Cycles per iteration, where only these are known to stay the same.
     pub rate: Option<f64>,
 }
 

@@ -68,7 +68,7 @@ impl Settling {
         if piles_up(rounds_seen) {
             return None;
         }
-        let (period, rate) = match period(rounds_seen, count / MIN_PERIODS) {
+        let (period, same_rate) = match period(rounds_seen, count / MIN_PERIODS) {
             Some(period) => (period, None),
             None => {
                 let rate = rate::steady(rounds_seen.iter().map(|r| r.last))?;
@@ -79,24 +79,30 @@ impl Settling {
                 (self.stride, Some(rate))
             }
         };
-        let before = rounds_seen.get(count - period)?;
+        let cycles = last - rounds_seen.get(count - period)?.last;
         Some(Recurrence {
             round: rounds.len() as u32,
             period: period as u32,
-            cycles: last - before.last,
-            rate,
+            cycles,
+            rate: Some(same_rate.unwrap_or(cycles as f64 / period as f64)),
         })
     }
 }
 
 /// Whether more waits in the second half of `rounds` than in the first.
 fn piles_up(rounds: &[Round]) -> bool {
-    let (early, late) = rounds.split_at(rounds.len() / 2);
-    let grows = |swing: u64, of: fn(&Backlog) -> u64| {
-        let most = |rounds: &[Round]| rounds.iter().map(|r| of(&r.backlog)).max();
-        most(late) > most(early).map(|n| n + swing)
+    let most = |rounds: &[Round]| {
+        rounds.iter().fold(Backlog::default(), |most, r| Backlog {
+            scheduler: most.scheduler.max(r.backlog.scheduler),
+            retirement: most.retirement.max(r.backlog.retirement),
+            stores: most.stores.max(r.backlog.stores),
+        })
     };
-    grows(SWING, |b| b.scheduler) || grows(SWING, |b| b.retirement) || grows(0, |b| b.stores)
+    let (early, late) = rounds.split_at(rounds.len() / 2);
+    let (early, late) = (most(early), most(late));
+    late.scheduler > early.scheduler + SWING
+        || late.retirement > early.retirement + SWING
+        || late.stores > early.stores
 }
 
 /// The shortest period, of at most `longest` iterations, with which all of `rounds` retire.

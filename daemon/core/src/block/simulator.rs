@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::alias::{Aliases, Init, Pattern, Plan};
+use super::alias::{Aliases, Init, Pattern, Plan, matters};
 use super::exact::Exact;
 use super::rounds::{Recurrence, Rounds};
 use super::{Block, EarlyEnd, Mode, Options, Prediction};
@@ -177,19 +177,16 @@ impl Simulator {
             mode => mode,
         };
         let feeding = Feeding::new(block, mode);
-        let plan = Plan::new(&block.described);
-        let with_memory = plan.matters(self.paired_stores, self.banks);
+        let with_memory = matters(&block.described, self.paired_stores, self.banks);
         let exact = with_memory && Exact::is_wanted(&block.model.core, options.init);
         if exact {
             self.exact.begin(options.init, block);
         }
-        let pattern = if with_memory {
-            match exact {
-                false => plan.pattern(options.init),
-                true => Pattern::Unknown,
-            }
-        } else {
-            Pattern::Settles(0)
+        let plan = (with_memory && !exact).then(|| Plan::new(&block.described));
+        let pattern = match &plan {
+            Some(plan) => plan.pattern(options.init),
+            None if exact => Pattern::Unknown,
+            None => Pattern::Settles(0),
         };
         let mut rounds = feeding.rounds(block);
         let comparable = match pattern {
@@ -211,10 +208,10 @@ impl Simulator {
 
         let mut round = 0u32;
         while !self.pipeline.observer.done() {
-            let memory = match (with_memory, exact) {
-                (false, _) => None,
-                (true, true) => Some(Memory::Values(&mut self.exact)),
-                (true, false) => Some(Memory::Expressions(&plan, &mut self.aliases)),
+            let memory = match &plan {
+                Some(plan) => Some(Memory::Expressions(plan, &mut self.aliases)),
+                None if exact => Some(Memory::Values(&mut self.exact)),
+                None => None,
             };
             feeding.push(&mut self.pipeline, block, round, memory, &mut self.accesses);
             round += 1;
@@ -223,7 +220,7 @@ impl Simulator {
             }
             self.pipeline.run(&block.program);
             if let Some(recurrence) = self.pipeline.observer.take_recurrence()
-                && (pattern != Pattern::Unknown || self.repeats(block, &plan, recurrence, exact))
+                && (pattern != Pattern::Unknown || self.repeats(block, plan.as_ref(), recurrence))
             {
                 self.pipeline.observer.extrapolate(recurrence);
             }
@@ -258,20 +255,14 @@ impl Simulator {
     }
 
     /// Whether loads will meet the same stores in all iterations that a recurrence fills in.
-    fn repeats(&self, block: &Block, plan: &Plan, r: Recurrence, exact: bool) -> bool {
-        // Iterations that can be in flight together.
-        let fused: u64 = block
-            .program
-            .instrs
-            .iter()
-            .map(|i| u64::from(i.fused))
-            .sum();
-        let rounds = self.reorder_buffer / fused.max(1) + 2;
-        let window = rounds * plan.stores() as u64;
+    fn repeats(&self, block: &Block, plan: Option<&Plan>, r: Recurrence) -> bool {
         let to = self.pipeline.observer.rounds_needed(r);
-        if exact {
+        let Some(plan) = plan else {
             return self.exact.repeats(block, r.round, r.period, to);
-        }
+        };
+        // Iterations that can be in flight together.
+        let rounds = self.reorder_buffer / block.fused_uops().max(1) + 2;
+        let window = rounds * plan.stores() as u64;
         self.aliases.repeats(plan, r.round, r.period, to, window)
     }
 }

@@ -56,7 +56,8 @@ impl Feed {
         Self {
             cache: UopCache::new(&p, warm),
             p,
-            insts: Window::new(2048),
+            // It grows where more wait; blocks do with this, which fits a first-level cache.
+            insts: Window::new(256),
             accesses: Vec::new(),
             accesses_head: 0,
             open: 0,

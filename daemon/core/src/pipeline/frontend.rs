@@ -226,7 +226,7 @@ impl FrontEnd {
         while t.feed.head() < number {
             t.feed.pop();
         }
-        let Some(&inst) = t.feed.front() else { return };
+        let Some(inst) = t.feed.front() else { return };
         let Some(instr) = t.program.instrs.get(inst.instr as usize) else {
             return;
         };
@@ -234,7 +234,7 @@ impl FrontEnd {
             && !matches!(from, Delivery::Of(Source::LoopStream))
             && let Some(offset) = self.stack.pass(instr)
         {
-            t.back.stack_sync(&inst, offset, self.clock, t.observer);
+            t.back.stack_sync(inst, offset, self.clock, t.observer);
         }
         let delivered = Delivered {
             number: laminated,
@@ -243,7 +243,7 @@ impl FrontEnd {
         };
         t.back.laminated(
             t.program,
-            &inst,
+            inst,
             instr,
             delivered,
             t.feed.front_accesses(),

@@ -262,9 +262,9 @@ impl Ports {
             self.now[usize::from(slot.divider - 1) & PORT_MASK] -= 1;
             ports &= !1;
         }
-        while ports != 0 {
-            self.now[ports.trailing_zeros() as usize & PORT_MASK] -= 1;
-            ports &= ports - 1;
+        // All ports at once: which ones dispatch cannot be foreseen.
+        for (port, used) in self.now.iter_mut().enumerate() {
+            *used = used.wrapping_sub(u16::from(ports & (1 << port) != 0));
         }
         self.at_start = self.now;
         let starting = self.slots[(self.cycle & MASK) as usize];
