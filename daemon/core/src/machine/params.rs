@@ -159,8 +159,8 @@ pub enum PortChoice {
     EightPorts,
     /// Ice Lake on: counters of the previous cycle, slot-dependent order.
     TenPorts,
-    /// The port with the fewest µops waiting, those issued in the same cycle included.
-    LeastLoaded,
+    /// Golden Cove: as Ice Lake, in the same order whatever the slot (docs/GOLDEN-COVE.md).
+    TwelvePorts,
     /// Every port in turn (ablation: no knowledge of the real rule).
     RoundRobin,
 }

@@ -40,7 +40,8 @@ struct Slot {
     loads: u8,
 }
 
-/// The order in which µops of one cycle that may use the same ports take them (ten ports).
+/// The order in which µops of one cycle that may use the same ports take them (ten ports and
+/// twelve).
 #[derive(Clone, Copy)]
 struct Order {
     ports: u16,
@@ -286,9 +287,8 @@ impl Ports {
         } else {
             match self.choice {
                 PortChoice::EightPorts => self.choose_of_eight(ports, slot),
-                PortChoice::TenPorts => self.choose_of_ten(ports, slot),
+                PortChoice::TenPorts | PortChoice::TwelvePorts => self.choose_of_ten(ports, slot),
                 PortChoice::SixPorts => self.choose_of_six(ports, slot),
-                PortChoice::LeastLoaded => self.choose_least_loaded(ports),
                 PortChoice::RoundRobin => {
                     self.rotation = self.rotation.wrapping_add(1);
                     nth_port(ports, self.rotation % ports.count_ones())
@@ -361,12 +361,13 @@ impl Ports {
                 self.orders.len() - 1
             }
         };
+        let by_slot = self.choice == PortChoice::TenPorts;
         let order = &mut self.orders[place];
         let earlier = order.taken;
         order.taken += 1;
         let place = match slot {
-            4 => 0,
-            3 if earlier == 0 && order.eligible > 1 => 1,
+            4 if by_slot => 0,
+            3 if by_slot && earlier == 0 && order.eligible > 1 => 1,
             _ => earlier % order.eligible,
         };
         order.order[usize::from(place) & PORT_MASK]
@@ -397,24 +398,6 @@ impl Ports {
             eligible: keys[..n].iter().filter(|k| (**k >> 4) < least + 5).count() as u8,
             order: keys.map(|key| 15 - (key & 15) as u8),
         }
-    }
-
-    /// The port with the fewest µops, those of the same cycle included.
-    fn choose_least_loaded(&mut self, ports: u16) -> u8 {
-        if matches!(
-            ports,
-            0b1100 | 0b100_0000_1100 | 0b10_0001_0000 | 0b1_1000_0000
-        ) {
-            return self.choose_of_ten(ports, 0);
-        }
-        let mut rest = ports;
-        let mut least = u16::MAX;
-        while rest != 0 {
-            let port = rest.trailing_zeros() as u16;
-            rest &= rest - 1;
-            least = least.min((self.now[usize::from(port) & 15] << 4) | (15 - port));
-        }
-        15 - (least & 15) as u8
     }
 
     fn choose_of_six(&mut self, ports: u16, slot: u32) -> u8 {
