@@ -2,7 +2,7 @@
 //!
 //! With a counter, the cycles that the command and all that it starts spend in user mode. Without,
 //! its processor time times the core clock, which is measured on the same core directly before and
-//! after and every three milliseconds in between; a run whose clock is uncertain nevertheless is
+//! after and every five milliseconds in between; a run whose clock is uncertain nevertheless is
 //! rejected. The kernel knows a process's processor time to the nanosecond, but most kernels divide
 //! it into user and kernel time by what each timer tick happens to hit
 //! (`CONFIG_TICK_CPU_ACCOUNTING`), some milliseconds apart: for one short run that is a guess.
@@ -129,6 +129,9 @@ pub struct Measured {
     pub outliers: usize,
     /// Share of user time in processor time, over the runs that count.
     pub user_share: f64,
+    /// How uncertain that is where the kernel divides by timer ticks, relative: twice its standard
+    /// error.
+    pub user_share_error: f64,
     /// Megahertz of the core, the median over the runs that count.
     pub core_mhz: f64,
     /// Largest uncertainty of the clock of a run that counts, relative.
@@ -290,6 +293,7 @@ fn measure_on(
         drifted: of(Fate::ClockDrifted),
         outliers: of(Fate::Outlier),
         user_share,
+        user_share_error: summary::share_error(&samples, user_share, tick()),
         core_mhz: summary::median(&samples, |s| s.core_mhz),
         clock_error: samples
             .iter()
@@ -300,4 +304,15 @@ fn measure_on(
         memory: summary::memory(&samples),
         samples,
     })
+}
+
+/// Seconds from one of the kernel's timer ticks to the next: the coarse clock moves with them.
+fn tick() -> f64 {
+    let mut step = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the place lives through the call. Without an answer it stays zero.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut step) };
+    step.tv_sec as f64 + step.tv_nsec as f64 / 1e9
 }

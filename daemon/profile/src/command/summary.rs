@@ -178,6 +178,18 @@ fn pooled(sample: &Sample, share: f64) -> f64 {
     sample.cpu_seconds * share * sample.core_mhz * 1e6
 }
 
+/// Twice the standard error of a share of user time that timer ticks, so many seconds apart, found
+/// in the runs that count, relative: each tick hits user or kernel time.
+pub(super) fn share_error(samples: &[Sample], share: f64, tick: f64) -> f64 {
+    let counting = samples.iter().filter(|s| s.fate == Fate::Counts);
+    let ticks = counting.map(|s| s.cpu_seconds).sum::<f64>() / tick;
+    if ticks > 0.0 && share > 0.0 {
+        2.0 * ((1.0 - share) / share / ticks).sqrt()
+    } else {
+        0.0
+    }
+}
+
 /// What memory had to do with the cycles of the runs that count; none where it was not watched.
 pub(super) fn memory(samples: &[Sample]) -> Option<Memory> {
     let counting = samples.iter().filter(|s| s.fate == Fate::Counts);
@@ -263,6 +275,15 @@ mod tests {
         // Ranks 5 and 16 of 20.
         let (low, high) = cycles.confidence;
         assert!((low - 100.04e6).abs() < 1.0 && (high - 100.15e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_share_is_as_certain_as_ticks_are_many() {
+        let samples = [sample(0.8, 0.2, 0.0); 4];
+        // 400 ticks: a standard error of 0.02.
+        assert!((share_error(&samples, 0.8, 0.01) - 2.0 * 0.02 / 0.8).abs() < 1e-12);
+        assert_eq!(share_error(&samples, 1.0, 0.01), 0.0);
+        assert_eq!(share_error(&[], 0.8, 0.01), 0.0);
     }
 
     #[test]

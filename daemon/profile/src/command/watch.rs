@@ -1,5 +1,5 @@
 //! What the machine is like while a command runs: the core clock directly before and after, and in
-//! between as a thread on the command's CPU sees it that wakes every three milliseconds for some
+//! between as a thread on the command's CPU sees it that wakes every five milliseconds for some
 //! microseconds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::clock::{Course, Cpu, Rate, Scope, UserCycles, cycles_per_tick};
 
 /// From one moment to the next: no multiple of the kernel's tick, so that looking does not always
 /// take the same ticks from the command.
-const PERIOD: Duration = Duration::from_millis(3);
+const PERIOD: Duration = Duration::from_micros(4700);
 
 /// Watches one run after the other.
 #[derive(Debug)]

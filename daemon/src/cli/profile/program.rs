@@ -199,6 +199,14 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
         "user time    {:.1} % of the processor time, over all runs",
         100.0 * m.user_share
     )?;
+    if m.source == Source::TimeStamp {
+        writeln!(
+            out,
+            "             uncertain by {:.1} %, and so are all cycles together, if the kernel \
+             divides by ticks",
+            100.0 * m.user_share_error
+        )?;
+    }
     let Some(memory) = &m.memory else {
         return Ok(());
     };
