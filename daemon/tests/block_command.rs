@@ -115,6 +115,31 @@ fn batches_answer_every_line_in_order() {
 }
 
 #[test]
+fn a_batch_says_what_a_single_block_does() {
+    // Blocks that recur, that settle in a period, that settle at a rate and that do none of these.
+    for hex in [
+        "4801d8",
+        "498b7e08418b46104889ee41894628",
+        "488b4fd080791050",
+        "83e80183f805",
+    ] {
+        for cpu in ["skl", "icl", "glc"] {
+            let options = ["--cpu", cpu, "--init", "stack"];
+            let batch = stdout(
+                mcad()
+                    .args(["block", "--batch", "-"])
+                    .args(options)
+                    .write_stdin(hex),
+            );
+            let one = stdout(mcad().args(["block", "--json", "--hex", hex]).args(options));
+            let json: Value = serde_json::from_str(&one).unwrap();
+            let cycles = json["blocks"][0]["cpus"][0]["cycles"].as_f64().unwrap();
+            assert_eq!(batch, format!("{hex},{cycles:.4}\n"), "{cpu}");
+        }
+    }
+}
+
+#[test]
 fn wrong_use_is_told() {
     let stderr = |args: &[&str]| {
         let output = mcad()

@@ -58,6 +58,13 @@ struct Step {
     executed: bool,
 }
 
+impl Step {
+    /// Whether it accesses memory, or changes what is known of registers.
+    fn matters(&self) -> bool {
+        self.loads | self.stores != 0 || self.executed || self.moved != 0
+    }
+}
+
 impl Stored {
     fn overlaps(&self, access: &Access) -> bool {
         self.address < access.address.wrapping_add(u64::from(access.size))
@@ -187,6 +194,9 @@ impl Exact {
         let Some(&step) = self.steps.get(n) else {
             return;
         };
+        if !step.matters() {
+            return;
+        }
         inst.loads = step.loads;
         inst.stores = step.stores;
         if let Some((same, _, _)) = self.steady(n) {

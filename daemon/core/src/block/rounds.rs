@@ -215,8 +215,9 @@ impl Rounds {
     }
 }
 
-impl Observer for Rounds {
-    fn retired(&mut self, inst: &Inst, retired: Retired) {
+impl Rounds {
+    /// The first or the last instruction of an iteration retired.
+    fn round_retired(&mut self, inst: &Inst, retired: Retired) {
         if inst.instr == self.first_instr {
             self.rounds.push(Round {
                 first: retired.first,
@@ -237,6 +238,15 @@ impl Observer for Rounds {
             self.wanted = self.comparable.is_some_and(|(from, stride)| {
                 inst.tag >= from && (inst.tag + 1).is_multiple_of(stride)
             });
+        }
+    }
+}
+
+impl Observer for Rounds {
+    #[inline]
+    fn retired(&mut self, inst: &Inst, retired: Retired) {
+        if inst.instr == self.first_instr || inst.instr == self.last_instr {
+            self.round_retired(inst, retired);
         }
     }
 
@@ -266,10 +276,12 @@ impl Observer for Rounds {
         }
     }
 
+    #[inline]
     fn satisfied(&self) -> bool {
         self.found.is_some() || self.enough
     }
 
+    #[inline]
     fn backlog(&mut self, inst: &Inst, backlog: Backlog) {
         if inst.instr == self.last_instr
             && let Some(round) = self.rounds.get_mut(inst.tag as usize)

@@ -14,7 +14,7 @@ use super::rounds::{Recurrence, Round};
 use crate::pipeline::observer::Backlog;
 
 /// Cycles that must be alike at least.
-const MIN_CYCLES: u64 = 48;
+const MIN_CYCLES: u64 = 40;
 /// Periods that must be alike at least.
 const MIN_PERIODS: usize = 4;
 /// Growth of the scheduler's or the re-order buffer's backlog that counts as none, in µops or
