@@ -214,6 +214,45 @@ fn instructions_for_the_first_decoder_go_one_a_cycle() {
     }
 }
 
+/// As measured (docs/GOLDEN-COVE.md): two cycles to a conditional move or set that issues with the
+/// logical operation or the fused jump that its flags come from, else one.
+#[test]
+fn late_flags_lengthen_chains_in_loops_on_golden_cove() {
+    let model = cpu("glc").unwrap();
+    for (hex, want) in [
+        // test r11, r11; cmovne rcx, r11, three times, and the branch: 5 of 6 pairs issue together
+        ("4d85db490f45cb4d85db490f45cb4d85db490f45cb49ffcf75e6", 5.5),
+        // setg bl; movzx ebx, bl, three times: 1, 3 and 5 uops behind the branch
+        ("0f9fc30fb6db0f9fc30fb6db0f9fc30fb6db49ffcf75e9", 7.5),
+        // mov eax, 0; cmove r12, rax, three times: 2, 4 and 6 uops behind
+        (
+            "b8000000004c0f44e0b8000000004c0f44e0b8000000004c0f44e049ffcf75e0",
+            4.0,
+        ),
+    ] {
+        near(cycles(&model, Mode::Loop, hex), want, 0.01, hex);
+    }
+}
+
+/// As measured: loads whose address another one gives fill the load scheduler, so that three
+/// load ports do not do three a cycle; independent ones do.
+#[test]
+fn chains_of_loads_fill_the_load_scheduler_on_golden_cove() {
+    let model = cpu("glc").unwrap();
+    // mov rdx, [rbx+0x10]; cmp qword [rdx], 8, three times, and the branch
+    let pairs = "488b531048833a08488b531048833a08488b531048833a0849ffcf75e3";
+    // mov rsi, [rbp-0x10]; mov rdi, [rbp-0x20], three times, and the branch
+    let independent = "488b75f0488b7de0488b75f0488b7de0488b75f0488b7de049ffcf75e3";
+    let pairs = cycles(&model, Mode::Loop, pairs);
+    assert!((2.05..2.3).contains(&pairs), "{pairs}");
+    near(
+        cycles(&model, Mode::Loop, independent),
+        2.0,
+        0.01,
+        independent,
+    );
+}
+
 #[test]
 fn the_divider_is_kept_for_its_cycles() {
     for model in models() {

@@ -4,7 +4,8 @@
 //! on the block's addresses and neighbours, not on its execution.
 
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, Register,
+    ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
+    Mnemonic, OpKind, Register,
 };
 
 use super::encoding::{Encoding, encoding};
@@ -172,6 +173,12 @@ impl<'m> Builder<'m> {
                 latency.cycles = 1;
             }
         }
+        if core.rename.late_flags && perf.uops > 0 && is_logic(instruction) {
+            // Two cycles to the flags were measured with a conditional set in the same cycle.
+            for latency in &mut perf.latencies {
+                latency.cycles = 1;
+            }
+        }
         let keep = is_move && perf.uops == 0;
         let mut eliminable = false;
         let mut operands_ = operands(instruction, form, &perf, keep, renaming);
@@ -330,6 +337,13 @@ impl<'m> Builder<'m> {
         set(rep && instruction.rflags_written() != 0, flag::REP_COMPARE);
         set(form.is_some_and(is_fp_add), flag::FP_ADD);
         set(is_shift(mnemonic), flag::SHIFT);
+        if self.model.core.rename.late_flags {
+            let late = fused & flag::FUSED_NEXT != 0 || is_logic(instruction);
+            set(late, flag::LATE_FLAGS);
+            let jumps = instruction.flow_control() == FlowControl::ConditionalBranch;
+            let conditional = instruction.condition_code() != ConditionCode::None && !jumps;
+            set(conditional, flag::CONDITIONAL);
+        }
         let step = step(instruction, &encoding).filter(|_| fused & flag::FUSED_NEXT == 0);
         set(step.is_some(), flag::ADD_IMMEDIATE);
         set(
@@ -502,6 +516,15 @@ fn is_fp_add(form: &Form) -> bool {
 }
 
 /// Shifts and rotates of general-purpose registers.
+/// A logical operation of registers that writes flags.
+fn is_logic(instruction: &Instruction) -> bool {
+    let logic = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Test | Mnemonic::And | Mnemonic::Or | Mnemonic::Xor
+    );
+    logic && (0..instruction.op_count()).all(|n| instruction.op_kind(n) != OpKind::Memory)
+}
+
 fn is_shift(mnemonic: Mnemonic) -> bool {
     matches!(
         mnemonic,

@@ -66,6 +66,10 @@ pub mod flag {
     pub const SHIFT: u32 = 1 << 27;
     /// Loads can be renamed to its store's source.
     pub const RENAMED_STORE: u32 = 1 << 25;
+    /// Its flags are late for a conditional move or set that issues in the same cycle.
+    pub const LATE_FLAGS: u32 = 1 << 29;
+    /// Moves or sets on a condition.
+    pub const CONDITIONAL: u32 = 1 << 30;
     /// It can start only some time after the one before of its form, or is a fence.
     pub const SPACED: u32 = 1 << 28;
 }

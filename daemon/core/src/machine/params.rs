@@ -147,6 +147,10 @@ pub struct Rename {
     /// executed.
     #[serde(default)]
     pub add_immediate_range: i64,
+    /// A conditional move or set starts a cycle later than its inputs allow if it issues in one
+    /// cycle with the logical operation or the fused jump that its flags come from.
+    #[serde(default)]
+    pub late_flags: bool,
 }
 
 /// How a port is chosen among a µop's ports at issue.

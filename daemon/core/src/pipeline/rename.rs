@@ -37,6 +37,8 @@ mod chase {
     pub const MOVE32: u8 = 4;
     /// A floating-point sum.
     pub const FP_ADD: u8 = 8;
+    /// Flags that are late for who reads them in the same cycle.
+    pub const LATE_FLAGS: u8 = 16;
 }
 
 /// A laminated µop as the front end delivers it.
@@ -72,6 +74,8 @@ pub struct Backend {
     chase: [u8; RegId::COUNT],
     /// Sums of immediates that rename has added to registers.
     added: [i64; 16],
+    /// Issue cycle of the last µop whose flags are late.
+    late_flags: u64,
     /// Addresses of the last two loads from the decoders that could be renamed.
     renamed_at: [u64; 2],
     high8_dirty: u8,
@@ -113,6 +117,7 @@ impl Backend {
             ready: [0; RegId::COUNT],
             chase: [0; RegId::COUNT],
             added: [0; 16],
+            late_flags: 0,
             renamed_at: [0; 2],
             high8_dirty: 0,
             deferred: Vec::new(),

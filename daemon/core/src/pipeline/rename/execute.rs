@@ -36,7 +36,7 @@ impl Backend {
         if usize::from(uop.inputs_len) > FIRST_INPUTS {
             inputs = inputs.max(self.other_inputs(program, uop));
         }
-        if instr.is(flag::FP_ADD | flag::SHIFT) || instr.high8_reads != 0 {
+        if instr.is(flag::FP_ADD | flag::SHIFT | flag::CONDITIONAL) || instr.high8_reads != 0 {
             inputs = self.late_inputs(program, instr, uop, inputs);
         }
         let mut ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs);
@@ -130,6 +130,7 @@ impl Backend {
         inputs: u64,
     ) -> u64 {
         let mut inputs = inputs;
+        let mut late_flags = false;
         let late = instr.is(flag::FP_ADD) && self.execute.fast_add_chains;
         for input in program.inputs_of(uop) {
             let place = usize::from(input.0) & (RegId::COUNT - 1);
@@ -139,6 +140,10 @@ impl Backend {
                 instr.is(flag::SHIFT) && self.added.get(place).is_some_and(|sum| *sum != 0);
             let add = if summed { self.execute.sum_to_shift } else { 0 };
             inputs = inputs.max(self.ready[place] + u64::from(slow) + add);
+            late_flags |= self.chase[place] & chase::LATE_FLAGS != 0;
+        }
+        if late_flags && self.late_flags == self.cycle && instr.is(flag::CONDITIONAL) {
+            inputs += 1;
         }
         // Reading a high-8 register that was not renamed apart takes a cycle more.
         let whole = self.rename.high8_renamed && instr.high8_reads & !self.high8_dirty != 0;
@@ -265,7 +270,8 @@ impl Backend {
 
     #[inline(always)]
     pub(super) fn set(&mut self, instr: &Instr, reg: RegId, at: u64) {
-        const MARKED: u32 = flag::POINTER_LOAD | flag::FP_ADD | flag::DEFERRED_WRITES;
+        const MARKED: u32 =
+            flag::POINTER_LOAD | flag::FP_ADD | flag::LATE_FLAGS | flag::DEFERRED_WRITES;
         if instr.is(MARKED) {
             self.set_marked(instr, reg, at);
         } else {
@@ -278,6 +284,9 @@ impl Backend {
             chase::POINTER_LOAD
         } else if instr.is(flag::FP_ADD) {
             chase::FP_ADD
+        } else if instr.is(flag::LATE_FLAGS) && matches!(reg, RegId::CARRY | RegId::SPAZO) {
+            self.late_flags = self.cycle;
+            chase::LATE_FLAGS
         } else {
             0
         };

@@ -22,7 +22,8 @@ impl Backend {
         accesses: &[Access],
         observer: &mut O,
     ) {
-        const UNUSUAL: u32 = flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::FP_ADD | flag::SHIFT;
+        const UNUSUAL: u32 =
+            flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::FP_ADD | flag::SHIFT | flag::CONDITIONAL;
         let buffered = inst.stores > 0 && self.store_buffer.is_modelled();
         let at_least = if buffered {
             self.store_buffer.room_for(u64::from(inst.stores))

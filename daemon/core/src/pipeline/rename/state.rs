@@ -23,6 +23,7 @@ impl Backend {
         self.ready = [0; RegId::COUNT];
         self.chase = [0; RegId::COUNT];
         self.added = [0; 16];
+        self.late_flags = 0;
         self.renamed_at = [0; 2];
         self.high8_dirty = 0;
         self.deferred.clear();
@@ -36,7 +37,10 @@ impl Backend {
     pub fn fingerprint(&self, clock: u64, h: &mut Fingerprint) {
         let now = self.cycle;
         h.add(
-            u64::from(self.slots) << 9 | u64::from(self.closed) << 8 | u64::from(self.high8_dirty),
+            u64::from(self.late_flags == now) << 40
+                | u64::from(self.slots) << 9
+                | u64::from(self.closed) << 8
+                | u64::from(self.high8_dirty),
         );
         h.add_future(self.blocked_until, now);
         for (n, ready) in self.ready.iter().enumerate() {
