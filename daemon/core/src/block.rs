@@ -2,8 +2,8 @@
 //!
 //! Two notions (Abel & Reineke, ICS 2022): *unrolled*, the block end to end in memory, so that all
 //! µops come through the decoders; and *loop*, the block ending in a branch to its start, in a
-//! steady state where the µop cache or the loop stream detector deliver. The result is the slope
-//! of retirement over the second half of at least ten iterations and 500 cycles, as uiCA has it.
+//! steady state where the µop cache or the loop stream detector deliver. The result is the rate
+//! of retirement over the second half of at least ten iterations and 500 cycles, uiCA's window.
 
 pub mod alias;
 pub mod bottleneck;
