@@ -252,8 +252,13 @@ impl Exact {
         if !(from..to.min(seen)).all(|n| alike(&self.signatures, n)) {
             return false;
         }
-        if self.unchanged >= STEADY && seen >= from + period {
-            // What is there goes on unchanged.
+        let recent = seen.checked_sub(period).filter(|start| *start >= from);
+        let recent = recent.and_then(|start| self.signatures.get(start..));
+        if let Some([first, others @ ..]) = recent
+            && self.unchanged >= STEADY
+            && others.iter().all(|signature| signature == first)
+        {
+            // The last one goes on unchanged, and a whole period is like it.
             return true;
         }
         let mut ahead = self.clone();

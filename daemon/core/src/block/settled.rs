@@ -20,7 +20,6 @@ const MIN_PERIODS: usize = 4;
 /// Growth of the scheduler's or the re-order buffer's backlog that counts as none, in µops or
 /// cycles: choices of ports make them swing.
 const SWING: u64 = 8;
-
 /// Looks in a row that must find the same rate; meanwhile the simulation goes on for more than half
 /// as long again.
 const SAME_RATES: u32 = 5;

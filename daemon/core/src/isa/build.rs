@@ -515,7 +515,6 @@ fn is_fp_add(form: &Form) -> bool {
         && form.name.contains("MM")
 }
 
-/// Shifts and rotates of general-purpose registers.
 /// A logical operation of registers that writes flags.
 fn is_logic(instruction: &Instruction) -> bool {
     let logic = matches!(
@@ -525,6 +524,7 @@ fn is_logic(instruction: &Instruction) -> bool {
     logic && (0..instruction.op_count()).all(|n| instruction.op_kind(n) != OpKind::Memory)
 }
 
+/// Shifts and rotates of general-purpose registers.
 fn is_shift(mnemonic: Mnemonic) -> bool {
     matches!(
         mnemonic,

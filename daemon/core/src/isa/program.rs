@@ -60,18 +60,18 @@ pub mod flag {
     pub const ADD_IMMEDIATE: u32 = 1 << 23;
     /// Its load can be renamed to the source of a store.
     pub const RENAMED_LOAD: u32 = 1 << 24;
+    /// Loads can be renamed to its store's source.
+    pub const RENAMED_STORE: u32 = 1 << 25;
     /// Adds or subtracts floating-point numbers.
     pub const FP_ADD: u32 = 1 << 26;
     /// Shifts or rotates a general-purpose register.
     pub const SHIFT: u32 = 1 << 27;
-    /// Loads can be renamed to its store's source.
-    pub const RENAMED_STORE: u32 = 1 << 25;
+    /// It can start only some time after the one before of its form, or is a fence.
+    pub const SPACED: u32 = 1 << 28;
     /// Its flags are late for a conditional move or set that issues in the same cycle.
     pub const LATE_FLAGS: u32 = 1 << 29;
     /// Moves or sets on a condition.
     pub const CONDITIONAL: u32 = 1 << 30;
-    /// It can start only some time after the one before of its form, or is a fence.
-    pub const SPACED: u32 = 1 << 28;
 }
 
 /// One µop.

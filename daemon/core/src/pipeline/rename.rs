@@ -139,7 +139,7 @@ impl Backend {
     fn backlog(&self, retired: u64) -> Backlog {
         Backlog {
             scheduler: u64::from(self.ports.entries().taken()),
-            retirement: retired - self.cycle,
+            retirement: retired.saturating_sub(self.cycle),
             stores: self.store_buffer.last().saturating_sub(retired),
         }
     }
