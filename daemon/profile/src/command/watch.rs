@@ -3,6 +3,7 @@
 //! microseconds.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::memory::Chase;
@@ -53,10 +54,14 @@ impl Watcher {
         let started = Instant::now();
         let (during, chase) = (self.during, self.chase.as_mut());
         // The thread is on the CPUs that this one may use.
-        let (result, looked) = std::thread::scope(|scope| {
-            let looking = during.then(|| scope.spawn(|| look(chase, &over)));
+        let (result, looked) = thread::scope(|scope| {
+            let look = || look(chase, &over);
+            // Without another thread the clock has two ends, as without looking.
+            let looking = during.then(|| thread::Builder::new().spawn_scoped(scope, look).ok());
+            let looking = looking.flatten();
+            let end = End(&over);
             let result = work();
-            over.store(true, Ordering::Relaxed);
+            drop(end);
             let looked = looking.map(|looking| {
                 looking.thread().unpark();
                 looking.join().unwrap_or_default()
@@ -81,6 +86,15 @@ impl Watcher {
     }
 }
 
+/// Says that the work is over, also when it panics: else the scope would wait for ever.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Looked {
     rates: Vec<f64>,
@@ -93,7 +107,7 @@ fn look(mut chase: Option<&mut Chase>, over: &AtomicBool) -> Looked {
     let _ = priority::set(Level::Watch);
     let mut looked = Looked::default();
     loop {
-        std::thread::park_timeout(PERIOD);
+        thread::park_timeout(PERIOD);
         if over.load(Ordering::Relaxed) {
             break;
         }
@@ -136,6 +150,19 @@ mod tests {
         assert_eq!(result, 7);
         assert!(seen.clock.mean() > 0.0 && seen.load.is_some_and(|load| load > 0.0));
         assert!(watcher.share() > 0.0 && watcher.watched >= pause.as_secs_f64());
+    }
+
+    #[test]
+    fn a_panic_of_the_work_ends_the_looking() {
+        let mut watcher = Watcher {
+            during: true,
+            chase: None,
+            spent: 0.0,
+            watched: 0.0,
+        };
+        let work = || watcher.watch(|| -> () { panic!("as a test") });
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        assert!(result.is_err());
     }
 
     #[test]
