@@ -11,9 +11,10 @@ const MAX_TERMS: u32 = 40;
 ///
 /// The rate is the slope of the least-squares line, which hangs less on the phase in which the
 /// first and the last iteration happen to retire than the difference between the two does. No
-/// iteration being further from the line than d cycles, the slope of n iterations is known within
-/// d / n. In the steady state it is a ratio of whole numbers, a few cycles for a few iterations,
-/// so the simplest fraction within that is taken: blocks with the same limit get the same rate.
+/// iteration being further from the line than d cycles, the slope of n iterations is taken to be
+/// known within d / n (deviations that all conspire could shift it by 3 d / n). In the steady state
+/// it is a ratio of whole numbers, a few cycles for a few iterations, so the simplest fraction within
+/// that is taken: blocks with the same limit get the same rate.
 pub(super) fn steady(cycles: impl ExactSizeIterator<Item = u64> + Clone) -> Option<f64> {
     let count = cycles.len();
     if count < MIN_POINTS {

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::rate;
-use super::settled::Settling;
+use super::settled::{self, Settling};
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Backlog, Observer, Retired};
 use crate::pipeline::state::{Fingerprint, State};
@@ -178,12 +178,7 @@ impl Rounds {
     /// retire, if they go through it twice at least.
     fn periodic(&self, first: usize, last: usize) -> Option<f64> {
         let rounds = self.rounds.get(first..=last)?;
-        let step = |n: usize| {
-            let (before, here) = (rounds.get(n.checked_sub(1)?)?, rounds.get(n)?);
-            Some((here.last - before.last, here.slot))
-        };
-        let count = rounds.len() - 1;
-        let period = (1..=count / 2).find(|p| (p + 1..=count).all(|n| step(n) == step(n - p)))?;
+        let period = settled::period(rounds, (rounds.len() - 1) / 2)?;
         let cycles = rounds.get(period)?.last - rounds.first()?.last;
         Some(cycles as f64 / period as f64)
     }

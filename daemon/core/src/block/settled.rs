@@ -105,7 +105,7 @@ fn piles_up(rounds: &[Round]) -> bool {
 }
 
 /// The shortest period, of at most `longest` iterations, with which all of `rounds` retire.
-fn period(rounds: &[Round], longest: usize) -> Option<usize> {
+pub(super) fn period(rounds: &[Round], longest: usize) -> Option<usize> {
     let step = |n: usize| {
         let (before, here) = (rounds.get(n.checked_sub(1)?)?, rounds.get(n)?);
         Some((here.last - before.last, here.slot))
