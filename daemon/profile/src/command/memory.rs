@@ -60,8 +60,8 @@ fn following(line: usize) -> usize {
 /// What memory had to do with the differences between runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Memory {
-    /// Nanoseconds that a load from memory took, one that no other could overlap: quartiles over
-    /// the runs.
+    /// Nanoseconds that a load from memory took, one that no other could overlap, the page walk
+    /// included: quartiles over the runs.
     pub load_ns: Quartiles,
     /// Rank correlation (Spearman's) of that and the run's cycles.
     pub correlation: f64,
