@@ -115,6 +115,25 @@ fn batches_answer_every_line_in_order() {
 }
 
 #[test]
+fn a_full_simulation_goes_on_where_iterations_have_settled() {
+    // It settles at a rate, which the window of all 500 cycles has another fraction for.
+    let cycles = |options: &[&str]| -> f64 {
+        let block = ["block", "--batch", "-", "--cpu", "skl", "--init", "stack"];
+        let text = stdout(
+            mcad()
+                .args(block)
+                .args(options)
+                .write_stdin("0fb6038d50ad80fa6f"),
+        );
+        let (_, cycles) = text.trim_end().split_once(',').unwrap();
+        cycles.parse().unwrap()
+    };
+    let (settled, full) = (cycles(&[]), cycles(&["--full"]));
+    assert!(settled != full, "{settled}");
+    assert!((settled / full - 1.0).abs() < 0.01, "{settled} {full}");
+}
+
+#[test]
 fn a_batch_says_what_a_single_block_does() {
     // Blocks that recur, that settle in a period, that settle at a rate and that do none of these.
     for hex in [

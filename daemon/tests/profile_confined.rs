@@ -109,6 +109,9 @@ fn a_container_without_capabilities_measures_everything() {
         "{said}"
     );
     assert!(said.contains("a container's seccomp filter"), "{said}");
+    let ordinary = [&run[..1], &["--no-priority"], &run[1..]].concat();
+    let (said, errors) = text(&confined(&DOCKER, &ordinary));
+    assert!(said.contains("priority     ordinary\n"), "{said}{errors}");
     let fixed = [&run[..1], &["--no-aslr"], &run[1..]].concat();
     let (_, errors) = text(&confined(&DOCKER, &fixed));
     assert!(
