@@ -24,6 +24,8 @@ impl Measure {
         let mut plan = Plan::new(command.to_vec());
         plan.runs = Runs::Exactly(runs);
         plan.input = input()?;
+        // Who runs a program does not ask for real-time priority.
+        plan.ahead = false;
         Ok(Self(plan, quiet))
     }
 
