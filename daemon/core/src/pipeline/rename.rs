@@ -74,7 +74,8 @@ pub struct Backend {
     chase: [u8; RegId::COUNT],
     /// Sums of immediates that rename has added to registers.
     added: [i64; 16],
-    /// Issue cycle of the last µop whose flags are late.
+    /// Issue cycle of the last µop whose flags are late: one for carry and the others together,
+    /// though they may come from different µops.
     late_flags: u64,
     /// Addresses of the last two loads from the decoders that could be renamed.
     renamed_at: [u64; 2],
