@@ -19,6 +19,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::time::{ClockId, Timespec, clock_getres};
+
 use crate::clock::{AffinityError, Cpu, Source, pinned, ticks_per_second};
 use crate::host::Host;
 
@@ -308,11 +310,10 @@ fn measure_on(
 
 /// Seconds from one of the kernel's timer ticks to the next: the coarse clock moves with them.
 fn tick() -> f64 {
-    let mut step = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the place lives through the call. Without an answer it stays zero.
-    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut step) };
-    step.tv_sec as f64 + step.tv_nsec as f64 / 1e9
+    seconds(clock_getres(ClockId::MonotonicCoarse))
+}
+
+/// A time of the kernel's in seconds.
+fn seconds(time: Timespec) -> f64 {
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use super::memory::Chase;
 use super::priority::{self, Level};
 use crate::clock::{Course, Cpu, Rate, Scope, UserCycles, cycles_per_tick};
@@ -121,13 +123,7 @@ fn look(mut chase: Option<&mut Chase>, over: &AtomicBool) -> Looked {
 
 /// Processor time of this thread in seconds.
 fn spent() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the place lives through the call. Without an answer it stays zero.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    super::seconds(clock_gettime(ClockId::ThreadCPUTime))
 }
 
 #[cfg(test)]
