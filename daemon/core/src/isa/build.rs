@@ -226,7 +226,7 @@ impl<'m> Builder<'m> {
     /// with its loads and stores. It is counted and reported.
     fn unknown(&mut self, instruction: &Instruction) -> (Perf, Operands) {
         let alu = self.model.core.alu_ports().unwrap_or_default();
-        let memory = self.model.core.memory_ports();
+        let memory = self.model.core.execute.memory_ports();
         let form = generic(instruction, &mut self.factory, alu, memory);
         let operands = operands(instruction, &form, &form.perf, false, false);
         (form.perf, operands)

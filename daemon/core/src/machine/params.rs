@@ -411,12 +411,14 @@ impl Core {
         }
         (set != 0).then_some(super::table::PortSet(set))
     }
+}
 
+impl Execute {
     /// Ports of loads and stores, told from the number of ports.
     #[must_use]
     pub fn memory_ports(&self) -> crate::isa::generic::MemoryPorts {
         let set = super::table::PortSet;
-        let (load, store_address, store_data) = match self.execute.ports {
+        let (load, store_address, store_data) = match self.ports {
             0..=6 => (0b1100, 0b1100, 1 << 4),
             7..=8 => (0b1100, 0b1000_1100, 1 << 4),
             9..=10 => (0b1100, 0b1_1000_0000, 0b10_0001_0000),

@@ -22,13 +22,17 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Empty ones; `load_ports` are those that loads start on.
+    /// Empty ones.
     #[must_use]
-    pub fn new(p: &Execute, load_ports: u16) -> Self {
+    pub fn new(p: &Execute) -> Self {
         Self {
             size: p.scheduler,
             load_size: p.load_scheduler,
-            load_ports: if p.load_scheduler > 0 { load_ports } else { 0 },
+            load_ports: if p.load_scheduler > 0 {
+                p.memory_ports().load.0
+            } else {
+                0
+            },
             hold: u64::from(p.load_scheduler_hold.min(MAX_LOAD_HOLD)),
             taken: 0,
             loads: 0,
@@ -111,7 +115,7 @@ mod tests {
     fn entries(load_scheduler: u32, hold: u32) -> Option<Entries> {
         let mut p = crate::machine::cpu("glc").ok()?.core.execute.clone();
         (p.scheduler, p.load_scheduler, p.load_scheduler_hold) = (16, load_scheduler, hold);
-        Some(Entries::new(&p, 0b1100))
+        Some(Entries::new(&p))
     }
 
     #[test]

@@ -19,8 +19,6 @@ const HORIZON: u64 = WINDOW - 128;
 /// Number of ports that any CPU may have.
 pub const MAX_PORTS: usize = 16;
 const PORT_MASK: usize = MAX_PORTS - 1;
-/// Ports that loads start on: 2, 3 and A.
-const LOAD_PORTS: u16 = 0b100_0000_1100;
 
 /// 64 cycles of the calendar make a word.
 const WORDS: usize = (WINDOW / 64) as usize;
@@ -133,7 +131,7 @@ impl Ports {
             now: [0; MAX_PORTS],
             at_start: [0; MAX_PORTS],
             before: [0; MAX_PORTS],
-            entries: Entries::new(p, LOAD_PORTS),
+            entries: Entries::new(p),
             orders: Vec::with_capacity(16),
             next_load: 0,
             next_data: 4,
