@@ -253,6 +253,39 @@ fn chains_of_loads_fill_the_load_scheduler_on_golden_cove() {
     );
 }
 
+/// As measured: two of the six slots are lost for each 1024 that a register is moved by small
+/// steps; two registers that reach it together cost no more than one.
+#[test]
+fn sums_of_immediates_that_overflow_take_slots_on_golden_cove() {
+    let model = cpu("glc").unwrap();
+    for (hex, step) in [
+        // add rbx, 8; cmp rbx, r12, three times, and the branch: 1.167 as measured
+        ("4883c3084c39e34883c3084c39e34883c3084c39e349ffcf75e6", 24.0),
+        // add r14, 0x18; add rbx, 0x18; cmp rbp, r14, twice: 1.174 as measured
+        (
+            "4983c6184883c3184c39f54983c6184883c3184c39f549ffcf75e5",
+            48.0,
+        ),
+    ] {
+        let want = (7.0 + 2.0 * step / 1024.0) / 6.0;
+        near(cycles(&model, Mode::Loop, hex), want, 0.005, hex);
+    }
+    // mov rsi, rbx; cmp rbp, r14, three times, and the branch: no sums
+    let none = "4889de4c39f54889de4c39f54889de4c39f549ffcf75e9";
+    near(cycles(&model, Mode::Loop, none), 7.0 / 6.0, 1e-3, none);
+}
+
+/// As measured (3.080 cycles): the last µop of a cycle and the first one of the next can get the
+/// same port, so that a comparison delays the chain whose value it reads.
+#[test]
+fn slots_choose_ports_on_golden_cove() {
+    let model = cpu("glc").unwrap();
+    // sub edi, 1; cmp edi, -1, three times, and the branch
+    let hex = "83ef0183ffff83ef0183ffff83ef0183ffff49ffcf75e9";
+    let got = cycles(&model, Mode::Loop, hex);
+    assert!((3.03..3.13).contains(&got), "{got}");
+}
+
 #[test]
 fn the_divider_is_kept_for_its_cycles() {
     for model in models() {

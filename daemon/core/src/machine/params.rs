@@ -147,6 +147,10 @@ pub struct Rename {
     /// executed.
     #[serde(default)]
     pub add_immediate_range: i64,
+    /// Issue slots that are lost when such a sum would leave the distance. All registers' sums
+    /// start anew then.
+    #[serde(default)]
+    pub add_overflow_slots: u32,
     /// A conditional move or set starts a cycle later than its inputs allow if it issues in one
     /// cycle with the logical operation or the fused jump that its flags come from.
     #[serde(default)]
@@ -163,7 +167,8 @@ pub enum PortChoice {
     EightPorts,
     /// Ice Lake on: counters of the previous cycle, slot-dependent order.
     TenPorts,
-    /// Golden Cove: as Ice Lake, in the same order whatever the slot (docs/GOLDEN-COVE.md).
+    /// Golden Cove: counters as for Ice Lake, and the slot alone says which of the order's ports
+    /// (docs/GOLDEN-COVE.md).
     TwelvePorts,
     /// Every port in turn (ablation: no knowledge of the real rule).
     RoundRobin,
@@ -335,6 +340,12 @@ impl Core {
             ),
             ("frontend.idq", self.frontend.idq, 8, 4096),
             ("rename.issue_width", self.rename.issue_width, 1, 16),
+            (
+                "rename.add_overflow_slots",
+                self.rename.add_overflow_slots,
+                0,
+                self.rename.issue_width.min(16),
+            ),
             ("execute.ports", self.execute.ports, 1, 16),
             ("execute.scheduler", self.execute.scheduler, 16, 1024),
             (

@@ -359,13 +359,14 @@ impl Ports {
                 self.orders.len() - 1
             }
         };
-        let by_slot = self.choice == PortChoice::TenPorts;
+        let choice = self.choice;
         let order = &mut self.orders[place];
         let earlier = order.taken;
         order.taken += 1;
-        let place = match slot {
-            4 if by_slot => 0,
-            3 if by_slot && earlier == 0 && order.eligible > 1 => 1,
+        let place = match (choice, slot) {
+            (PortChoice::TwelvePorts, _) => slot as u8 % order.eligible,
+            (_, 4) => 0,
+            (_, 3) if earlier == 0 && order.eligible > 1 => 1,
             _ => earlier % order.eligible,
         };
         order.order[usize::from(place) & PORT_MASK]

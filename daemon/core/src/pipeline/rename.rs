@@ -228,7 +228,8 @@ impl Backend {
         } else {
             self.slot_count.lose(lost, Stall::Other);
         }
-        self.slots = 0;
+        // What a cycle could not hold of the slots that an overflow takes is the next one's.
+        self.slots = self.slots.saturating_sub(width);
         self.closed = false;
     }
 

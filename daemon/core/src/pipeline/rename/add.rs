@@ -1,5 +1,6 @@
 //! Additions of immediates at rename: a register is another one plus a sum that rename keeps.
 
+use super::super::topdown::Stall;
 use super::Backend;
 use crate::isa::program::{Instr, Program, Uop};
 use crate::isa::regs::RegId;
@@ -28,7 +29,11 @@ impl Backend {
             return false;
         };
         let sum = before.saturating_add(instr.step);
-        if range == 0 || sum < -range || sum >= range {
+        if range == 0 {
+            return false;
+        }
+        if sum < -range || sum >= range {
+            self.start_sums_anew(instr.step);
             return false;
         }
         if let Some(added) = self.added.get_mut(to) {
@@ -46,5 +51,17 @@ impl Backend {
             }
         }
         true
+    }
+
+    /// A sum became too large: all of them end, which takes issue slots away. It was seen with
+    /// steps of one byte; larger ones lose fewer.
+    #[cold]
+    fn start_sums_anew(&mut self, step: i64) {
+        self.added = [0; 16];
+        if i8::try_from(step.abs()).is_ok() {
+            let lost = self.rename.add_overflow_slots;
+            self.slots += lost;
+            self.slot_count.lose(u64::from(lost), Stall::Other);
+        }
     }
 }
