@@ -177,6 +177,9 @@ pub enum PortChoice {
 /// Longest time, in cycles, that a load may keep its scheduler entry after it has started.
 pub const MAX_LOAD_HOLD: u32 = 63;
 
+/// Smallest bank of the first-level cache, in bytes.
+pub const MIN_BANK_BYTES: u32 = 4;
+
 /// Scheduler, ports and memory pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -277,6 +280,14 @@ pub struct Retire {
 }
 
 impl Core {
+    /// Bytes of a bank, where banks matter.
+    fn bank_bytes(&self) -> u32 {
+        match self.execute.loads_per_bank {
+            0 => MIN_BANK_BYTES,
+            _ => self.execute.bank_bytes,
+        }
+    }
+
     /// Checks what the types cannot say.
     ///
     /// # Errors
@@ -363,6 +374,7 @@ impl Core {
                 0,
                 MAX_LOAD_HOLD,
             ),
+            ("execute.bank_bytes", self.bank_bytes(), MIN_BANK_BYTES, 64),
             (
                 "retire.reorder_buffer",
                 self.retire.reorder_buffer,
@@ -385,6 +397,7 @@ impl Core {
                 "frontend.uop_cache_block_bytes",
                 self.frontend.uop_cache_block_bytes,
             ),
+            ("execute.bank_bytes", self.bank_bytes()),
         ] {
             if !value.is_power_of_two() {
                 return Err(format!("{name} = {value} is not a power of two"));

@@ -8,7 +8,7 @@
 
 use super::entries::Entries;
 use super::state::Fingerprint;
-use crate::machine::params::{Execute, PortChoice};
+use crate::machine::params::{Execute, MIN_BANK_BYTES, PortChoice};
 
 /// Cycles that the calendar looks ahead of the issue cycle.
 const WINDOW: u64 = 1 << 14;
@@ -36,6 +36,8 @@ struct Slot {
     divider: u8,
     /// Bits 0 and 1: a load starts on port 2, 3; bits 2 and 3: a wide one.
     loads: u8,
+    /// Where loads conflict in banks: those that loads take, one bit each: any, and as many as may.
+    banks: [u16; 2],
 }
 
 /// The order in which µops of one cycle that may use the same ports take them (ten ports and
@@ -64,9 +66,6 @@ pub struct Ports {
     slots: Box<[Slot; WINDOW as usize]>,
     /// By word and port: cycles that are taken.
     busy: Box<[[u64; MAX_PORTS]; WORDS]>,
-    /// By cycle, where loads conflict in banks: those that loads take, one bit each: any, and as
-    /// many as may.
-    banks: Box<[[u64; 2]]>,
     /// Line of the store data that starts on port 4 or 9 in a cycle.
     lines: Box<[(u64, i64)]>,
     now: Usage,
@@ -114,15 +113,10 @@ impl Ports {
             count: (p.ports as usize).min(MAX_PORTS),
             slow_256: p.slow_256,
             loads_per_bank: p.loads_per_bank,
-            bank_shift: p.bank_bytes.max(1).trailing_zeros(),
+            bank_shift: p.bank_bytes.max(MIN_BANK_BYTES).trailing_zeros(),
             cycle: 0,
             slots: boxed(Slot::default()),
             busy: boxed([0; MAX_PORTS]),
-            banks: if p.loads_per_bank > 0 {
-                vec![[0; 2]; WINDOW as usize].into()
-            } else {
-                Box::default()
-            },
             lines: if p.ports > 9 {
                 vec![(0, 0); WINDOW as usize].into()
             } else {
@@ -172,22 +166,16 @@ impl Ports {
         let first = self.cycle.saturating_sub(1);
         let cycles = first..=end.min(first + WINDOW);
         h.add(end.saturating_sub(first));
-        let mut before = 0;
-        for at in cycles.clone() {
-            let slot = self.slots[(at & MASK) as usize];
-            let here =
-                u64::from(slot.ports) | u64::from(slot.divider) << 16 | u64::from(slot.loads) << 24;
-            if (at - first) & 1 == 0 {
-                before = here;
-            } else {
-                h.add(before | here << 32);
-                before = 0;
-            }
-        }
-        h.add(before);
-        for banks in cycles.filter_map(|at| self.banks.get((at & MASK) as usize)) {
-            h.add(banks[0]);
-            h.add(banks[1]);
+        for at in cycles {
+            let slot = &self.slots[(at & MASK) as usize];
+            let [any, full] = slot.banks;
+            h.add(
+                u64::from(slot.ports)
+                    ^ u64::from(any) << 16
+                    ^ u64::from(full) << 32
+                    ^ u64::from(slot.divider) << 48
+                    ^ u64::from(slot.loads) << 56,
+            );
         }
         if !self.loads_conflict() && !self.stores_conflict() {
             // Ports are taken only by what starts.
@@ -215,9 +203,6 @@ impl Ports {
         let first = self.cycle.saturating_sub(2);
         for at in first..=(end + 2).min(first + WINDOW) {
             self.slots[(at & MASK) as usize] = Slot::default();
-            if let Some(banks) = self.banks.get_mut((at & MASK) as usize) {
-                *banks = [0; 2];
-            }
         }
         let mut at = first.saturating_sub(128);
         while at <= end.min(first + WINDOW) + 64 {
@@ -253,9 +238,6 @@ impl Ports {
         self.before = self.at_start;
         let behind = (self.cycle.wrapping_sub(1) & MASK) as usize;
         let slot = std::mem::take(&mut self.slots[behind]);
-        if let Some(banks) = self.banks.get_mut(behind) {
-            *banks = [0; 2];
-        }
         let mut ports = slot.ports;
         if slot.divider != 0 {
             self.now[usize::from(slot.divider - 1) & PORT_MASK] -= 1;
@@ -517,15 +499,13 @@ impl Ports {
         if r.load {
             if self.loads_per_bank > 0 {
                 let taken = self.banks_of(r.in_line);
-                if let Some(banks) = self.banks.get_mut(place) {
-                    // The first word: taken by some load; the second: by two, if two may.
-                    banks[1] |= if self.loads_per_bank > 1 {
-                        banks[0] & taken
-                    } else {
-                        taken
-                    };
-                    banks[0] |= taken;
-                }
+                let [any, full] = &mut self.slots[place].banks;
+                *full |= if self.loads_per_bank > 1 {
+                    *any & taken
+                } else {
+                    taken
+                };
+                *any |= taken;
             }
             if port == 2 || port == 3 {
                 self.slots[place].loads |= (1 << (port - 2)) | (u8::from(r.wide) << port);
@@ -564,13 +544,13 @@ impl Ports {
 
     /// Banks that a load takes, one bit each.
     #[inline]
-    fn banks_of(&self, in_line: Option<(u8, u16)>) -> u64 {
+    fn banks_of(&self, in_line: Option<(u8, u16)>) -> u16 {
         let Some((place, size)) = in_line else {
             return 0;
         };
         let first = u32::from(place) >> self.bank_shift;
         let last = ((u32::from(place) + u32::from(size.max(1)) - 1).min(63)) >> self.bank_shift;
-        (u64::MAX << first) & (u64::MAX >> (63 - last))
+        (u16::MAX << first) & (u16::MAX >> (15 - last))
     }
 
     /// When a rule beyond the port itself forbids cycle `at`: the next cycle to try.
@@ -591,10 +571,7 @@ impl Ports {
                 return Some(at + 1);
             }
         }
-        if r.load
-            && let Some(banks) = self.banks.get((at & MASK) as usize)
-            && banks[1] & self.banks_of(r.in_line) != 0
-        {
+        if self.loads_per_bank > 0 && r.load && slot.banks[1] & self.banks_of(r.in_line) != 0 {
             return Some(at + 1);
         }
         if self.slow_256 && r.load && (r.port == 2 || r.port == 3) {
