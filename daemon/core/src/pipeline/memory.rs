@@ -7,6 +7,7 @@
 
 use super::inst::Access;
 use super::state::Fingerprint;
+use super::window::last;
 
 const ENTRIES: usize = 1 << 12;
 /// At least as many stores as can be in flight.
@@ -135,10 +136,10 @@ impl Stores {
     /// takes from which store is the same in every iteration of what is simulated.
     pub fn fingerprint(&self, now: u64, most: u64, h: &mut Fingerprint) {
         let most = most.min(self.count - self.forgotten).min(RECENT as u64);
-        let last = (self.count - most..self.count)
-            .map(|number| self.recent[(number + 1) as usize % RECENT]);
+        let (older, younger) = last(&self.recent, self.count + 1, most as usize);
         h.add_distances(
-            last.flat_map(|(address, data, source)| [address, data, source])
+            (older.iter().chain(younger))
+                .flat_map(|&(address, data, source)| [address, data, source])
                 .map(|stamp| stamp.saturating_sub(now)),
         );
         if let Some((_, ready)) = self.current {

@@ -2,6 +2,7 @@
 //! earliest one cycle after all their µops have executed.
 
 use super::state::Fingerprint;
+use super::window::last;
 use crate::machine::params::Retire;
 
 /// The re-order buffer as a ring of retirement cycles.
@@ -82,14 +83,12 @@ impl Retirement {
         } else {
             0
         });
-        let mut waiting = 0;
-        let stamps = (0..self.count.min(self.entries))
-            .map(|back| self.ring[((self.count - 1 - back) & self.mask) as usize] >> 1)
-            .take_while(|stamp| *stamp > now)
-            .inspect(|_| waiting += 1);
-        h.add_distances(stamps.map(|stamp| stamp - now));
-        h.add(waiting);
-        waiting
+        let known = self.count.min(self.entries) as usize;
+        let (older, younger) = last(&self.ring, self.count, known);
+        let (older, younger) = (waiting(older, now), waiting(younger, now));
+        let stamps = older.iter().chain(younger);
+        h.add_distances(stamps.map(|stamp| (stamp >> 1) - now));
+        (older.len() + younger.len()) as u64
     }
 
     /// Empties the buffer.
@@ -105,4 +104,10 @@ impl Retirement {
     pub fn count(&self) -> u64 {
         self.count
     }
+}
+
+/// Those of the ring's stamps, which never fall, that lie behind `now`.
+fn waiting(stamps: &[u64], now: u64) -> &[u64] {
+    let gone = stamps.partition_point(|stamp| stamp >> 1 <= now);
+    stamps.get(gone..).unwrap_or(&[])
 }

@@ -25,21 +25,20 @@ impl Fingerprint {
         self.0 ^= self.0 >> 29;
     }
 
-    /// Adds distances, four at a time as long as they are short.
+    /// Adds distances, four at a time: few need more than 16 bits.
+    #[inline]
     pub fn add_distances(&mut self, distances: impl Iterator<Item = u64>) {
-        let (mut word, mut held) = (0, 0);
-        for distance in distances {
-            if distance >> 16 != 0 {
-                self.add(distance);
-            }
-            word = word << 16 | (distance & 0xffff);
-            held += 1;
-            if held == 4 {
+        let (mut word, mut count) = (0u64, 0u64);
+        distances.for_each(|distance| {
+            word = word.rotate_left(16) ^ distance;
+            count += 1;
+            if count.is_multiple_of(4) {
                 self.add(word);
-                (word, held) = (0, 0);
+                word = 0;
             }
-        }
-        self.add(word << 3 | held);
+        });
+        self.add(word);
+        self.add(count);
     }
 
     /// The hash so far.

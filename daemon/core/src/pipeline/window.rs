@@ -10,6 +10,20 @@ pub struct Window<T> {
     end: u64,
 }
 
+/// The last `count` entries of a ring before number `end`, oldest first: what lies at the ring's
+/// end, and what lies at its start. The ring's length is a power of two, and `count` at most that.
+#[inline]
+#[must_use]
+pub fn last<T>(ring: &[T], end: u64, count: usize) -> (&[T], &[T]) {
+    let place = end as usize & ring.len().wrapping_sub(1);
+    let (start, rest) = ring.split_at(place);
+    let (older, younger) = (count.saturating_sub(place), count.min(place));
+    (
+        rest.get(rest.len().saturating_sub(older)..).unwrap_or(&[]),
+        start.get(place - younger..).unwrap_or(&[]),
+    )
+}
+
 impl<T: Copy + Default> Window<T> {
     /// No entries, and room for so many before it must grow.
     #[must_use]
@@ -67,7 +81,8 @@ impl<T: Copy + Default> Window<T> {
 
     /// The entries, first to last.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        (self.head..self.end).filter_map(|number| self.get(number))
+        let (older, younger) = last(&self.slots, self.end, self.len());
+        older.iter().chain(younger)
     }
 
     /// An entry by number.
@@ -164,8 +179,9 @@ mod tests {
                 let there = (window.head()..window.end()).contains(&number);
                 assert_eq!(window.get(number).copied(), there.then_some(number));
             }
+            assert!(window.iter().copied().eq(window.head()..window.end()));
+            assert_eq!(window.len(), window.iter().count());
         }
         assert_eq!(window.back(), Some(&99));
-        assert_eq!(window.len(), window.iter().count());
     }
 }
