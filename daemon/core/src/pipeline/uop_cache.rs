@@ -99,11 +99,10 @@ pub fn pack(
             };
             erratum |= pair_end.is_some_and(|e| inst.address >> 5 != e >> 5);
         }
-        lcp.add(
-            inst.address,
-            instr.nominal_opcode,
-            p.uop_cache_prefix_limit && instr.is(flag::LCP) && instr.is(flag::FUSIBLE),
-        );
+        if p.uop_cache_prefix_limit {
+            let counts = instr.is(flag::LCP) && instr.is(flag::FUSIBLE);
+            lcp.add(inst.address, instr.nominal_opcode, counts);
+        }
         if instr.is(flag::FUSED_PREVIOUS) {
             continue;
         }
