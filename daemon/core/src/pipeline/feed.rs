@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::inst::{Access, Inst, Source};
 use super::loop_stream::{Detector, Step};
 use super::state::Fingerprint;
-use super::uop_cache::{Entry, Packed, UopCache, pack};
+use super::uop_cache::{Entry, Packed, Packer, UopCache};
 use super::window::Window;
 use crate::isa::program::{Instr, Program, flag};
 use crate::machine::CpuModel;
@@ -28,6 +28,7 @@ const LINE_SHIFT: u32 = 6;
 pub struct Feed {
     p: Frontend,
     cache: UopCache,
+    packer: Packer,
     insts: Window<Inst>,
     accesses: Vec<Access>,
     accesses_head: usize,
@@ -55,6 +56,7 @@ impl Feed {
         let p = model.core.frontend.clone();
         Self {
             cache: UopCache::new(&p, warm),
+            packer: Packer::new(),
             p,
             // It grows where more wait; blocks do with this, which fits a first-level cache.
             insts: Window::new(256),
@@ -157,6 +159,7 @@ impl Feed {
     /// Empties the feed and the µop cache.
     pub fn reset(&mut self, warm: bool) {
         self.cache.reset(warm);
+        self.packer.reset();
         self.insts.reset();
         self.accesses.clear();
         self.accesses_head = 0;
@@ -335,7 +338,7 @@ impl Feed {
         let mut at = self.open;
         while at < end && count < blocks.len() {
             let to = self.block_end(at, end, shift);
-            let packed = pack(program, &self.p, self, at, to, &mut scratch);
+            let packed = (self.packer).pack(program, &self.p, &self.insts, at, to, &mut scratch);
             cacheable &= packed.cacheable;
             blocks[count] = (to, packed, scratch.len());
             count += 1;

@@ -5,11 +5,11 @@
 //! microcoded instruction ends a line; so many lines per block of code. Delivery and the pairing
 //! of lines in one cycle follow uiCA.
 
-use super::feed::Feed;
 use super::frontend::{FrontEnd, Target};
-use super::inst::Source;
+use super::inst::{Inst, Source};
 use super::observer::{Delivery, Observer};
 use super::state::Fingerprint;
+use super::window::Window;
 use crate::isa::program::{Program, flag};
 use crate::machine::params::Frontend;
 
@@ -17,7 +17,7 @@ use crate::machine::params::Frontend;
 const NO_UOP: u16 = u16::MAX;
 
 /// One entry of a line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Instruction, by number in the feed.
     number: u64,
@@ -52,7 +52,7 @@ impl Entry {
 }
 
 /// How a block of code lies in the µop cache.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
     /// Lines it takes.
     pub lines: u32,
@@ -60,12 +60,96 @@ pub struct Packed {
     pub cacheable: bool,
 }
 
-/// Packs instructions `from..to` of the feed, all of one block of code, into lines; appends their
-/// entries to `out`.
-pub fn pack(
+/// Blocks of code whose packing is kept.
+const KEPT: usize = 64;
+
+/// Packs blocks of code into lines. A loop brings the same ones again and again, so what came out
+/// for a block is kept until another one takes its place.
+pub struct Packer {
+    kept: Vec<Kept>,
+}
+
+/// A block that was packed, and how.
+#[derive(Clone, Default)]
+struct Kept {
+    /// Address of its first instruction.
+    address: u64,
+    /// Its instructions: their addresses follow one another.
+    instrs: Vec<u32>,
+    /// Whether control goes elsewhere after the last one, and after the one that follows it.
+    taken: [bool; 2],
+    packed: Packed,
+    /// Numbered from its first instruction.
+    entries: Vec<Entry>,
+}
+
+impl Packer {
+    /// One that keeps nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            kept: vec![Kept::default(); KEPT],
+        }
+    }
+
+    /// Forgets what it keeps: another program follows.
+    pub fn reset(&mut self) {
+        self.kept.iter_mut().for_each(|kept| kept.instrs.clear());
+    }
+
+    /// Packs instructions `from..to` of the feed, consecutive ones of one block of code; appends
+    /// their entries to `out`.
+    pub fn pack(
+        &mut self,
+        program: &Program,
+        p: &Frontend,
+        insts: &Window<Inst>,
+        from: u64,
+        to: u64,
+        out: &mut Vec<Entry>,
+    ) -> Packed {
+        let address = insts.get(from).map_or(0, |inst| inst.address);
+        let block = address / u64::from(p.uop_cache_block_bytes.max(1));
+        let taken = [to.wrapping_sub(1), to].map(|n| insts.get(n).is_some_and(|i| i.taken));
+        let instrs = (from..to).filter_map(|n| insts.get(n)).map(|i| i.instr);
+        let Some(kept) = self.kept.get_mut(block as usize % KEPT) else {
+            return pack(program, p, insts, from, to, out);
+        };
+        let same = kept.address == address
+            && kept.taken == taken
+            && kept.instrs.iter().copied().eq(instrs.clone());
+        if same {
+            out.extend(kept.entries.iter().map(|entry| Entry {
+                number: entry.number + from,
+                ..*entry
+            }));
+            return kept.packed;
+        }
+        let start = out.len();
+        kept.packed = pack(program, p, insts, from, to, out);
+        (kept.address, kept.taken) = (address, taken);
+        kept.instrs.clear();
+        kept.instrs.extend(instrs);
+        kept.entries.clear();
+        let entries = out.get(start..).unwrap_or(&[]);
+        kept.entries.extend(entries.iter().map(|entry| Entry {
+            number: entry.number - from,
+            ..*entry
+        }));
+        kept.packed
+    }
+}
+
+impl Default for Packer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn pack(
     program: &Program,
     p: &Frontend,
-    feed: &Feed,
+    insts: &Window<Inst>,
     from: u64,
     to: u64,
     out: &mut Vec<Entry>,
@@ -76,7 +160,7 @@ pub fn pack(
     let mut erratum = false;
     let mut lcp = LcpRule::default();
     for number in from..to {
-        let Some(inst) = feed.get(number) else {
+        let Some(inst) = insts.get(number) else {
             continue;
         };
         let Some(instr) = program.instrs.get(inst.instr as usize) else {
@@ -110,7 +194,7 @@ pub fn pack(
         let extra = p.uop_cache_wide_immediates && instr.is(flag::EXTRA_SLOT);
         // A macro-fused pair is left when its jump is.
         let taken = inst.taken
-            || (instr.is(flag::FUSED_NEXT) && feed.get(number + 1).is_some_and(|j| j.taken));
+            || (instr.is(flag::FUSED_NEXT) && insts.get(number + 1).is_some_and(|j| j.taken));
         let mut starts_line = false;
         if instr.microcoded || needed + i32::from(extra) > left {
             lines += 1;
@@ -390,4 +474,49 @@ fn fused_of<O: Observer>(t: &Target<'_, O>, entry: &Entry) -> u32 {
             t.program.laminated.get(place)
         })
         .map_or(1, |l| u32::from(l.fused))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::build::{Builder, decode};
+
+    #[test]
+    fn a_kept_block_is_packed_as_a_new_one_would_be() {
+        let model = crate::machine::cpu("skl").unwrap();
+        // add rax, rbx; cmp rax, rcx; jne; mov rax, 2^40; inc rcx
+        let code = [
+            0x48, 0x01, 0xd8, 0x48, 0x39, 0xc8, 0x75, 0x00, 0x48, 0xb8, 0, 0, 0, 0, 0, 1, 0, 0,
+            0x48, 0xff, 0xc1,
+        ];
+        let mut program = Program::default();
+        Builder::new(&model).append(&mut program, &decode(&code, 0).0);
+        let (program, p) = (&program, &model.core.frontend);
+        let mut packer = Packer::new();
+        let mut insts = Window::new(64);
+        let blocks: [(&[u32], u64, bool); 8] = [
+            (&[0, 1, 2, 3, 4], 0, false),
+            (&[0, 1, 2, 3, 4], 0, false),
+            (&[0, 1, 2], 0, true),
+            (&[0, 1, 2], 0, false),
+            (&[0, 1, 2], 24, false),
+            (&[0, 3, 4], 0, false),
+            (&[0, 1, 2, 3, 4], 2048, false),
+            (&[0, 1, 2, 3, 4], 0, false),
+        ];
+        for (instrs, mut address, taken) in blocks {
+            let from = insts.end();
+            for instr in instrs {
+                insts.push(Inst::new(*instr, address));
+                address += u64::from(program.instrs[*instr as usize].len);
+            }
+            insts.back_mut().unwrap().taken = taken;
+            let (mut kept, mut new) = (Vec::new(), Vec::new());
+            let to = insts.end();
+            let packed = packer.pack(program, p, &insts, from, to, &mut kept);
+            assert_eq!(packed, pack(program, p, &insts, from, to, &mut new));
+            assert_eq!(kept, new, "{instrs:?}");
+            assert!(!kept.is_empty());
+        }
+    }
 }
