@@ -455,3 +455,34 @@ impl Execute {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_make_no_sense_are_refused_by_name() {
+        type Change = fn(&mut Core);
+        let wrong: [(&str, Change); 6] = [
+            ("execute.bank_bytes", |c| c.execute.bank_bytes = 2),
+            ("execute.bank_bytes", |c| c.execute.bank_bytes = 24),
+            ("execute.load_scheduler_hold", |c| {
+                c.execute.load_scheduler_hold = MAX_LOAD_HOLD + 1;
+            }),
+            ("rename.add_overflow_slots", |c| {
+                c.rename.add_overflow_slots = c.rename.issue_width + 1;
+            }),
+            ("frontend.predecode_block_bytes", |c| {
+                c.frontend.predecode_block_bytes = 20;
+            }),
+            ("execute.alu_ports", |c| c.execute.alu_ports = "0G".into()),
+        ];
+        for (name, change) in wrong {
+            let mut core = crate::machine::cpu("glc").unwrap().core.clone();
+            assert_eq!(core.check(), Ok(()));
+            change(&mut core);
+            let error = core.check().unwrap_err();
+            assert!(error.contains(name), "{error}");
+        }
+    }
+}
