@@ -20,9 +20,9 @@ use std::thread;
 use std::time::Instant;
 
 use crossbeam_channel::bounded;
-use mcad_core::report::Report;
 use mcad_core::simulation::{Options, SimulationError};
 use mcad_proto::event::EndReason;
+use mcad_report::Report;
 
 use crate::memory;
 use crate::recorder::{Recorder, RecordingError};

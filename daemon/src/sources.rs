@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use mcad_core::report::{Report, SourceFile};
+use mcad_report::{Report, SourceFile};
 
 /// Hottest lines of each CPU that get their text, besides those of the listed blocks.
 const LINES: usize = 200;

@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::str::FromStr;
 
-use mcad_core::machine::CpuModel;
 use mcad_core::pipeline::inst::Source as InstSource;
 use mcad_core::pipeline::observer::{Delivery, UopStamps};
 use mcad_core::simulation::Symbolizer;
 use mcad_core::simulation::timeline::{Timed, TimelineSink, Window};
+use mcad_isa::machine::CpuModel;
 use mcad_proto::word::{BlockId, GuestAddr};
 use mcad_viewers::timeline::write::Writer;
 use mcad_viewers::timeline::{Code, Header, Instruction, Kind, Source, Uop};

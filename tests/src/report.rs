@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mcad_core::report::Report;
+use mcad_report::Report;
 use serde_json::Value;
 
 /// A report's file.

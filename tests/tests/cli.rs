@@ -127,7 +127,7 @@ fn json_on_stdout_and_the_summary_in_a_file() {
     let run = mcad_run(["--json", "-", "-o", summary.to_str().unwrap(), "--", "true"])
         .run()
         .expect(0);
-    let report: mcad_core::report::Report = serde_json::from_slice(&run.stdout).unwrap();
+    let report: mcad_report::Report = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(report.program.end, "exited 0");
     assert_eq!(run.stderr, "");
     assert!(
@@ -186,7 +186,7 @@ fn symbols_lines_and_regions_of_a_program_with_debug_information() {
         .args([&program])
         .run()
         .expect(0);
-    let without: mcad_core::report::Report = serde_json::from_slice(&run.stdout).unwrap();
+    let without: mcad_report::Report = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(without.trace.memory_accesses, 0);
     assert!(without.trace.instructions > 1_000_000);
 }

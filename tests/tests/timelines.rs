@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mcad_core::report::{CpuReport, Report};
+use mcad_report::{CpuReport, Report};
 use mcad_tests::{inputs, mcad, report};
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use mcad_tests::report;
 use mcad_tests::{inputs, mcad_run, tool};
 
 /// Runs a command natively and traced, on the same input, and compares what can be seen of it.
-fn same(directory: &Path, command: &[&str], input: &[u8]) -> mcad_core::report::Report {
+fn same(directory: &Path, command: &[&str], input: &[u8]) -> mcad_report::Report {
     let json = directory.join("report.json");
     let program = tool(command[0]);
     let native = mcad_tests::Run::of(&program)

@@ -119,7 +119,7 @@ fn programs_that_tell_nothing_of_their_functions_have_some() {
     let cycles = |functions: &[_]| -> u64 {
         functions
             .iter()
-            .map(|f: &&mcad_core::report::FunctionReport| f.cycles)
+            .map(|f: &&mcad_report::FunctionReport| f.cycles)
             .sum()
     };
     // Its two functions, apart, and what the compiler adds.

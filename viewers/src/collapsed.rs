@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use mcad_core::report::Report;
+use mcad_report::Report;
 
 use crate::escape::escape;
 use crate::{Style, View, ViewError};

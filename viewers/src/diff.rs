@@ -24,7 +24,7 @@ mod lines;
 mod matching;
 mod verdict;
 
-use mcad_core::report::{Report, TopDown};
+use mcad_report::{Report, TopDown};
 use serde::Serialize;
 
 pub use compare::compare;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use mcad_core::report::{CpuReport, Report};
+use mcad_report::{CpuReport, Report};
 use serde_json::{Value, json};
 
 use crate::escape::{self, escape};

@@ -18,7 +18,7 @@ use std::io::{self, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use mcad_core::report::Report;
+use mcad_report::Report;
 use sha2::{Digest, Sha256};
 
 use crate::escape::html as esc;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use mcad_core::report::Report;
+use mcad_report::Report;
 
 use crate::escape::json;
 use crate::{Style, View, ViewError};

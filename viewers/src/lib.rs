@@ -19,7 +19,7 @@ pub mod timeline;
 
 use std::io::Write;
 
-use mcad_core::report::Report;
+use mcad_report::Report;
 pub use style::Style;
 
 /// Why a view could not be written.

@@ -1,6 +1,6 @@
 //! A report made by hand, for the tests of all views.
 
-use mcad_core::report::{
+use mcad_report::{
     BlockBound, BlockReport, CpuReport, FunctionReport, InstructionReport, LineReport, PortUse,
     Program, RegionReport, Report, RunInfo, SourceFile, ThreadReport, Tool, TopDown, TraceStats,
     Unknown, UnknownForm,

@@ -11,7 +11,7 @@ mod slots;
 
 use std::io::{self, Write};
 
-use mcad_core::report::{CpuReport, Report, Unknown};
+use mcad_report::{CpuReport, Report, Unknown};
 
 use crate::escape::escape;
 use crate::layout::{Align, Table, grouped};

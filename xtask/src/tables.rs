@@ -33,7 +33,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use mcad_core::machine::table::{FormTable, wire};
+use mcad_isa::machine::table::{FormTable, wire};
 
 use cpus::CPUS;
 use draft::Draft;
@@ -59,7 +59,7 @@ pub struct Args {
 
 /// Where the tables lie.
 pub fn folder() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../daemon/core/data"))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../daemon/isa/data"))
 }
 
 /// Makes or checks the tables.

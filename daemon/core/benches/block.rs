@@ -44,7 +44,7 @@ fn predict(c: &mut Criterion) {
         ..Options::default()
     };
     for cpu in ["skl", "glc"] {
-        let Ok(model) = mcad_core::machine::cpu(cpu) else {
+        let Ok(model) = mcad_isa::machine::cpu(cpu) else {
             continue;
         };
         let mut simulator = Simulator::new(&model);

@@ -20,12 +20,12 @@ mod values;
 
 use std::sync::Arc;
 
-use crate::isa::build::{Builder, Decoded, Described, decode};
-use crate::isa::program::{Program, Uop, flag};
-use crate::machine::CpuModel;
+use crate::pipeline::frontend::loop_stream::copies;
 use crate::pipeline::inst::{Inst, Source};
-use crate::pipeline::loop_stream::copies;
 pub use alias::Init;
+use mcad_isa::machine::CpuModel;
+use mcad_isa::program::{Program, Uop, flag};
+use mcad_isa::x86::build::{Builder, Decoded, Described, decode};
 pub use simulator::Simulator;
 
 /// Which notion of throughput.
@@ -230,7 +230,7 @@ impl Block {
         {
             return None;
         }
-        let mut feed = crate::pipeline::feed::Feed::new(&self.model, true);
+        let mut feed = crate::pipeline::frontend::feed::Feed::new(&self.model, true);
         for _ in 0..2 {
             let mut address = 0;
             for (n, decoded) in self.decoded.iter().enumerate() {

@@ -1,12 +1,9 @@
 //! Simulation core of mcad: no I/O.
 //!
-//! `machine` holds the CPU models as data, `isa` turns bytes into static instructions, `pipeline`
-//! is the out-of-order core, `block` predicts single blocks with it, `simulation` consumes a
-//! session's events, `report` is the result.
+//! `pipeline` is the out-of-order core, `block` predicts single blocks with it, `simulation`
+//! consumes a session's events. The CPU models and the static instructions are `mcad-isa`'s, the
+//! result is `mcad-report`'s.
 
 pub mod block;
-pub mod isa;
-pub mod machine;
 pub mod pipeline;
-pub mod report;
 pub mod simulation;

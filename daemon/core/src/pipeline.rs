@@ -10,38 +10,23 @@
 //! Terms: *issue* is rename and allocation into the back end, *dispatch* is the start of
 //! execution on a port (Intel's usage). Stage rules follow Abel & Reineke, "uiCA" (ICS 2022).
 
-pub mod decode;
-pub mod entries;
-pub mod feed;
+pub mod backend;
 pub mod frontend;
 pub mod inst;
-pub mod loop_stream;
-pub mod memory;
-pub mod microcode;
-pub mod moves;
 pub mod observer;
-pub mod ports;
-pub mod predecode;
-pub mod rename;
-pub mod retire;
-pub mod schedule;
-pub mod stack_engine;
 pub mod state;
-pub mod store_buffer;
-pub mod topdown;
-pub mod uop_cache;
 pub mod window;
 
 use std::sync::Arc;
 
-use crate::isa::program::{Instr, Program};
-use crate::machine::CpuModel;
-use crate::report::TopDown;
-use feed::Feed;
+use backend::Backend;
 use frontend::FrontEnd;
+use frontend::feed::{self, Feed};
 use inst::{Access, Inst};
+use mcad_isa::machine::CpuModel;
+use mcad_isa::program::{Instr, Program};
+use mcad_report::TopDown;
 use observer::Observer;
-use rename::Backend;
 
 /// A core that executes one guest thread.
 pub struct Pipeline<O> {

@@ -22,10 +22,10 @@ use mcad_proto::word::{BlockId, GuestAddr, StreamId};
 use rustc_hash::FxHashMap;
 
 use self::core::Core;
-use crate::machine::CpuModel;
-use crate::report::{Module, Report, TraceStats};
 use dictionary::{Block, Dictionary};
 use execution::{Assembler, BadRecord, Execution};
+use mcad_isa::machine::CpuModel;
+use mcad_report::{Module, Report, TraceStats};
 use timeline::{Recording, TimelineSink, Window};
 
 /// Which analysis runs over the stream.

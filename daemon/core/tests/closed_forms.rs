@@ -8,8 +8,8 @@ use std::sync::Arc;
 use mcad_core::block::bottleneck::Part;
 use mcad_core::block::detail::Detail;
 use mcad_core::block::{Block, Mode, Options};
-use mcad_core::machine::params::{PortChoice, Slots};
-use mcad_core::machine::{self, CpuModel, cpu};
+use mcad_isa::machine::params::{PortChoice, Slots};
+use mcad_isa::machine::{self, CpuModel, cpu};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<char> = hex.chars().filter(|c| !c.is_whitespace()).collect();

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use mcad_core::block::{Block, EarlyEnd, Init, Mode, Options};
-use mcad_core::machine::{self, cpu};
+use mcad_isa::machine::{self, cpu};
 
 fn predictions(golden: &str) -> String {
     let models: Vec<_> = machine::cpus()

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mcad_core::block::{Block, EarlyEnd, Init, Mode, Options, Simulator};
-use mcad_core::machine::{self, cpu};
+use mcad_isa::machine::{self, cpu};
 
 /// Instructions that between them use every part of the state: chains, ports, dividers, loads and
 /// stores that meet, moves, high-8 registers, the stack engine, microcode, prefixes.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mcad_core::block::{Block, BlockError, Init, MAX_INSTRUCTIONS, Mode, Options, Simulator};
-use mcad_core::machine::{self, cpu};
+use mcad_isa::machine::{self, cpu};
 
 /// SplitMix64.
 struct Random(u64);

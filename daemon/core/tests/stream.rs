@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use mcad_core::machine::{self, CpuModel};
-use mcad_core::report::Report;
 use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
+use mcad_isa::machine::{self, CpuModel};
 use mcad_proto::event::{Arch, BlockDef, EndReason, Event, RegionDef, SessionInfo};
 use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+use mcad_report::Report;
 use proptest::prelude::*;
 
 /// Blocks of a small program: address, instructions, bytes.

@@ -6,13 +6,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use mcad_core::machine;
 use mcad_core::pipeline::observer::UopStamps;
-use mcad_core::report::Report;
 use mcad_core::simulation::timeline::{Timed, TimelineSink, Window};
 use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
+use mcad_isa::machine;
 use mcad_proto::event::{Arch, BlockDef, EndReason, Event, RegionDef, SessionInfo};
 use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+use mcad_report::Report;
 
 /// Address, instructions, bytes.
 const BLOCKS: &[(u64, u16, &[u8])] = &[

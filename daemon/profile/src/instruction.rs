@@ -15,7 +15,7 @@ mod throughput;
 
 use std::collections::HashMap;
 
-use mcad_core::machine::table::{Form, FormTable};
+use mcad_isa::machine::table::{Form, FormTable};
 
 use crate::block::{Measured, Profiler};
 use crate::cell::CellError;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
-use mcad_core::machine::table::{FormTable, LatencyKind, OperandName};
+use mcad_isa::machine::table::{FormTable, LatencyKind, OperandName};
 use mcad_profile::block::{Profiler, Settings};
 use mcad_profile::cell::Sandbox;
 use mcad_profile::init::Init;

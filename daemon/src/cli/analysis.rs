@@ -2,8 +2,8 @@
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use mcad_core::machine;
 use mcad_core::simulation::{AnalysisKind, Options};
+use mcad_isa::machine;
 
 use crate::regions::RegionSpec;
 

@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use mcad_assemble::Region;
 use mcad_core::block::detail::Detail;
 use mcad_core::block::{self, Block, EarlyEnd, Options};
-use mcad_core::machine::CpuModel;
+use mcad_isa::machine::CpuModel;
 use mcad_viewers::{Style, block as view};
 use serde::Serialize;
 

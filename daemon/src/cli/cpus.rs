@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use mcad_core::machine;
+use mcad_isa::machine;
 use mcad_viewers::layout::{Align, Table};
 
 use super::output::style_of;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use mcad_core::block::{Block, Options, Simulator};
-use mcad_core::machine::CpuModel;
+use mcad_isa::machine::CpuModel;
 
 use super::block::{NotionArgs, Syntax, hex};
 use super::output::style_of;

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 
-use mcad_core::report::Measured;
+use mcad_report::Measured;
 
 /// How often a program is measured unless told otherwise.
 pub(super) const RUNS: &str = "10";

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use mcad_core::machine::{self, CpuModel};
+use mcad_isa::machine::{self, CpuModel};
 use mcad_profile::host::Host;
 use mcad_viewers::escape::escape;
 

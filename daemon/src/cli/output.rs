@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use mcad_core::report::Report;
+use mcad_report::Report;
 use mcad_viewers::html::{Excerpt, Html};
 use mcad_viewers::timeline::read::Reader;
 use mcad_viewers::{Style, View, json::Json, text::Text};

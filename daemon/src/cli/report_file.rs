@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use mcad_core::report::{Report, SCHEMA_VERSION};
+use mcad_report::{Report, SCHEMA_VERSION};
 
 /// Longest report that is read: far above what a run gives, far below what hurts.
 const MAX_BYTES: u64 = 1 << 30;

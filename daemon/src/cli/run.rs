@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use mcad_broker_abi::{BrokerSession, Config};
 use mcad_broker_qemu::program;
-use mcad_core::report::Report;
 use mcad_proto::event::EndReason;
+use mcad_report::Report;
 
 use super::analysis::AnalysisArgs;
 use super::exit::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE, exit_code, of_child};

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use mcad_core::report::Report;
 use mcad_proto::trace::FILE_MAGIC;
+use mcad_report::Report;
 use mcad_viewers::timeline::read::Reader;
 use mcad_viewers::timeline::{MAGIC, chrome, konata, terminal};
 use mcad_viewers::{Style, View, views};

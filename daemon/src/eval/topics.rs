@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use iced_x86::InstructionInfoFactory;
 use mcad_core::block::Block;
-use mcad_core::isa::uops::UopKind;
-use mcad_core::machine::CpuModel;
-use mcad_core::machine::table::PortSet;
+use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::table::PortSet;
+use mcad_isa::x86::uops::UopKind;
 use serde::Serialize;
 
 use super::lda::{Document, Model, TOPICS};
@@ -266,7 +266,7 @@ fn number(topics: &mut [Topic]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcad_core::machine;
+    use mcad_isa::machine;
 
     #[test]
     fn names_follow_from_shares() {

@@ -9,12 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use mcad_core::report::Report;
 use mcad_proto::event::{EndReason, Event, SessionInfo};
 use mcad_proto::wire::{
     Accepted, BatchBuilder, CreditWindow, FrameReader, Hello, Message, Problem, ReportAssembler,
     Role,
 };
+use mcad_report::Report;
 
 use super::connection::{Stream, Writer};
 use super::{Address, Connection, RemoteError};

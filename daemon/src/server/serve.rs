@@ -6,11 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use mcad_core::report::Report;
 use mcad_proto::event::{Event, SessionInfo};
 use mcad_proto::wire::{
     CreditGrant, FrameDecoder, Message, Problem, Progress, encode, report_parts,
 };
+use mcad_report::Report;
 
 use mcad_viewers::escape::escape;
 

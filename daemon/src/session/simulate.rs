@@ -5,9 +5,9 @@ use std::fs::File;
 use std::rc::Rc;
 
 use crossbeam_channel::{Receiver, Sender};
-use mcad_core::report::Report;
 use mcad_core::simulation::{Options, Simulation, SimulationError};
 use mcad_proto::event::Event;
+use mcad_report::Report;
 
 use super::SessionError;
 use super::batch::Batch;

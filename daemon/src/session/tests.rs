@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mcad_core::machine;
 use mcad_core::simulation::{AnalysisKind, Options};
+use mcad_isa::machine;
 use mcad_proto::event::{Arch, EndReason, Event, SessionInfo};
 use mcad_proto::word::{BlockId, StreamId, block_word};
 

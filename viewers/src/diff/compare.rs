@@ -1,6 +1,6 @@
 //! Puts a comparison together: pairs CPUs, lines up totals, warns of what does not compare.
 
-use mcad_core::report::{CpuReport, RegionReport, Report, TopDown};
+use mcad_report::{CpuReport, RegionReport, Report, TopDown};
 
 use super::{
     Comparison, CpuDiff, DIFF_SCHEMA_VERSION, Delta, Diff, DiffError, Figures, RegionDelta, Series,

@@ -1,7 +1,7 @@
 //! Functions across two versions, with what is in no function as the rest, so that the deltas
 //! add up to the total's exactly.
 
-use mcad_core::report::{CpuReport, FunctionReport};
+use mcad_report::{CpuReport, FunctionReport};
 
 use super::matching::{self, Pair};
 use super::{Delta, FunctionDelta, MatchedBy, Status};

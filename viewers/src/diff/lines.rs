@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mcad_core::report::{CpuReport, LINES, LineReport, SourceFile};
+use mcad_report::{CpuReport, LINES, LineReport, SourceFile};
 
 use super::{Delta, LineDelta};
 

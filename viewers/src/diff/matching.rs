@@ -14,7 +14,7 @@ mod names;
 
 use std::collections::{BTreeMap, HashMap};
 
-use mcad_core::report::FunctionReport;
+use mcad_report::FunctionReport;
 
 use self::names::{family, without_clone_suffix, without_parameters};
 use super::MatchedBy;

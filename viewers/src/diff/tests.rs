@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use mcad_core::report::{FunctionReport, LINES, LineReport, RegionReport, Report, SourceFile};
+use mcad_report::{FunctionReport, LINES, LineReport, RegionReport, Report, SourceFile};
 
 use super::*;
 use crate::Style;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use mcad_core::report::{BlockBound, BlockReport, CpuReport, InstructionReport, Report};
+use mcad_report::{BlockBound, BlockReport, CpuReport, InstructionReport, Report};
 
 use super::lines::{Sources, short};
 use super::table::{Head, Table, figure, heat, name};

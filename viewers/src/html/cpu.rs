@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use mcad_core::report::{CpuReport, Report, TopDown};
+use mcad_report::{CpuReport, Report, TopDown};
 
 use super::table::{Table, figure, left_out, name};
 use super::{blocks, lines};

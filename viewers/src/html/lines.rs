@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use mcad_core::report::{CpuReport, Report};
+use mcad_report::{CpuReport, Report};
 
 use super::table::{Table, figure, left_out, name};
 use crate::escape::html as esc;

@@ -9,7 +9,7 @@ use crate::timeline::write::Writer;
 use crate::timeline::{Code, Header, Instruction, NO_PORT, TimelineError, Uop};
 use crate::{Style, View, view};
 
-fn page(report: &mcad_core::report::Report) -> String {
+fn page(report: &mcad_report::Report) -> String {
     let mut out = Vec::new();
     view("html")
         .unwrap()

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use mcad_core::report::Report;
+use mcad_report::Report;
 use serde::Serialize;
 
 use crate::escape::{escape, html as esc};
@@ -51,7 +51,7 @@ impl Excerpt {
     /// [`TimelineError`] when the file is damaged or belongs to another run.
     pub fn read<R: Read>(reader: &mut Reader<R>, report: &Report) -> Result<Self, TimelineError> {
         let header = reader.header().clone();
-        let of_model = |c: &&mcad_core::report::CpuReport| c.cpu == header.cpu;
+        let of_model = |c: &&mcad_report::CpuReport| c.cpu == header.cpu;
         let pipeline = report.cpus.iter().filter(|c| c.analysis == "pipeline");
         let cpu = pipeline.clone().find(of_model);
         let hottest = cpu.and_then(|cpu| cpu.blocks.first());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::io::{self, Write};
 
-use mcad_core::report::{BlockBound, BlockReport, CpuReport, Report};
+use mcad_report::{BlockBound, BlockReport, CpuReport, Report};
 
 use super::{heading, label};
 use crate::Style;

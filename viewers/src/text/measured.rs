@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use mcad_core::report::{Measured, Report};
+use mcad_report::{Measured, Report};
 
 use super::{heading, label};
 use crate::Style;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use mcad_core::report::{Report, TopDown};
+use mcad_report::{Report, TopDown};
 
 use super::{heading, label};
 use crate::Style;

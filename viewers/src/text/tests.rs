@@ -1,6 +1,6 @@
 //! Golden summaries of a report made by hand.
 
-use mcad_core::report::{Measured, Report};
+use mcad_report::{Measured, Report};
 
 use crate::sample::report;
 use crate::{Style, view, views};

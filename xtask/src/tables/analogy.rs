@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use iced_x86::Code;
-use mcad_core::machine::table::{Form, Selector};
+use mcad_isa::machine::table::{Form, Selector};
 
 use super::draft::Draft;
 use super::explicit;

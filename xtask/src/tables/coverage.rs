@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use iced_x86::{Decoder, DecoderOptions, Formatter, Instruction, IntelFormatter};
 use liblzma::read::XzDecoder;
-use mcad_core::machine::table::{FormTable, embedded_cpus};
+use mcad_isa::machine::table::{FormTable, embedded_cpus};
 use object::{Object, ObjectSection, SectionKind};
 
 use super::operands::needs_avx512;

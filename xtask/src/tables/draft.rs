@@ -1,7 +1,7 @@
 //! One CPU's table while it is made: its own rows mapped to codes.
 
 use iced_x86::Code;
-use mcad_core::machine::table::{FlagGroups, Form, Selector, Traits};
+use mcad_isa::machine::table::{FlagGroups, Form, Selector, Traits};
 
 use super::cpus::Cpu;
 use super::figures::{self, Settled};

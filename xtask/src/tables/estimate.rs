@@ -7,7 +7,7 @@
 //! a write of ST0.
 
 use iced_x86::{Code, OpCodeOperandKind as Kind, Register};
-use mcad_core::machine::table::{
+use mcad_isa::machine::table::{
     Binding, Form, Latency, LatencyKind, Operand, OperandName, Perf, Selector, Traits,
 };
 

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use mcad_core::machine::table::{Form, LatencyKind, Perf, PortSet};
+use mcad_isa::machine::table::{Form, LatencyKind, Perf, PortSet};
 
 /// Forms by name.
 pub type ByName<'a> = HashMap<&'a str, &'a Form>;

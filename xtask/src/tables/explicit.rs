@@ -3,11 +3,11 @@
 use iced_x86::{
     Code, EncodingKind, InstructionInfoFactory, OpAccess, OpCodeOperandKind as Kind, RflagsBits,
 };
-use mcad_core::machine::table::{Binding, FlagGroups, Operand, OperandName, Selector, Traits};
+use mcad_isa::machine::table::{Binding, FlagGroups, Operand, OperandName, Selector, Traits};
 
 use super::mapping::{Fit, Target};
 use super::spec::Spec;
-use mcad_core::machine::table::example;
+use mcad_isa::machine::table::example;
 
 /// Names XED's operands in order.
 #[derive(Default)]

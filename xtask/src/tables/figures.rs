@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mcad_core::machine::table::{Latency, LatencyKind, OperandName, Perf, PortSet};
+use mcad_isa::machine::table::{Latency, LatencyKind, OperandName, Perf, PortSet};
 
 use super::source::{Figures, Row};
 

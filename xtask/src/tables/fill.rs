@@ -3,7 +3,7 @@
 //! A borrowed form is marked `approximated_from` and its port sets are translated between the
 //! layouts. It stands behind all of the CPU's own forms, so it is selected only when they are not.
 
-use mcad_core::machine::table::{Form, PortSet};
+use mcad_isa::machine::table::{Form, PortSet};
 
 use super::cpus::Layout;
 use super::draft::{Candidate, Draft};

@@ -2,7 +2,7 @@
 //! operand kinds.
 
 use iced_x86::{OpCodeInfo, OpCodeOperandKind as Kind};
-use mcad_core::machine::table::{Selector, Traits};
+use mcad_isa::machine::table::{Selector, Traits};
 
 use super::spec::Spec;
 

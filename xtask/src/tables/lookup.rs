@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use iced_x86::{Decoder, DecoderOptions};
-use mcad_core::machine::table::{FormTable, Perf, PortSet, embedded_cpus};
+use mcad_isa::machine::table::{FormTable, Perf, PortSet, embedded_cpus};
 
 use super::operands::spelled;
 

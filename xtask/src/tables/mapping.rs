@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use iced_x86::{
     Code, DecoderOptions, EncodingKind, Mnemonic, OpCodeInfo, OpCodeOperandKind as Kind,
 };
-use mcad_core::machine::table::{Selector, Traits};
+use mcad_isa::machine::table::{Selector, Traits};
 
 use super::kinds::{self, Strictness};
 use super::source::Row;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use iced_x86::{Code, EncodingKind, OpCodeOperandKind as Kind};
-use mcad_core::machine::table::{Binding, Operand, OperandName};
+use mcad_isa::machine::table::{Binding, Operand, OperandName};
 
 use super::explicit::{self, Namer};
 use super::implicit::{self, Implicit};

@@ -5,7 +5,7 @@
 //! `vmulsd` takes 4.0 cycles each on a Golden Cove server, whose measured blocks
 //! docs/GOLDEN-COVE.md names.
 
-use mcad_core::machine::table::{Form, Perf};
+use mcad_isa::machine::table::{Form, Perf};
 
 /// Corrects the forms of Golden Cove.
 pub fn to_golden_cove(forms: &mut [Form]) {

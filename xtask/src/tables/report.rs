@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use mcad_core::machine::table::FormTable;
+use mcad_isa::machine::table::FormTable;
 
 use super::draft::Draft;
-use mcad_core::machine::table::example;
+use mcad_isa::machine::table::example;
 
 /// Looks an example of every own candidate up in the finished table.
 pub fn find_again(draft: &mut Draft, table: &FormTable) {

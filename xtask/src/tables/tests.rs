@@ -1,7 +1,7 @@
 //! Rows as published, mapped: which codes and traits they select, what their figures become.
 
 use iced_x86::Code;
-use mcad_core::machine::table::{Binding, OperandName, Traits};
+use mcad_isa::machine::table::{Binding, OperandName, Traits};
 
 use super::cpus::CPUS;
 use super::draft::Draft;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use anyhow::{Context, Result};
-use mcad_core::machine::table::{Binding, FlagGroups, Form, LatencyKind, Operand, Perf, wire};
+use mcad_isa::machine::table::{Binding, FlagGroups, Form, LatencyKind, Operand, Perf, wire};
 
 use super::draft::Draft;
 

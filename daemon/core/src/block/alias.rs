@@ -6,10 +6,10 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::isa::build::Described;
-use crate::isa::operands::{MemoryRef, Value};
-use crate::isa::regs::RegId;
 use crate::pipeline::inst::{Access, Inst};
+use mcad_isa::regs::RegId;
+use mcad_isa::x86::build::Described;
+use mcad_isa::x86::operands::{MemoryRef, Value};
 
 /// Register values at the start of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

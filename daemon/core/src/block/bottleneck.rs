@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use super::dependencies::{Chain, uops_of};
 use super::{Block, Mode};
-use crate::isa::program::flag;
-use crate::machine::table::PortSet;
-use crate::pipeline::feed::Feed;
+use crate::pipeline::frontend::feed::Feed;
+use crate::pipeline::frontend::predecode::Predecoder;
 use crate::pipeline::inst::Inst;
-use crate::pipeline::predecode::Predecoder;
+use mcad_isa::machine::table::PortSet;
+use mcad_isa::program::flag;
 
 /// How near, relative to the prediction, a bound must be to be the bottleneck.
 pub const TOLERANCE: f64 = 0.02;
@@ -108,7 +108,7 @@ pub(super) fn bottlenecks(limits: &[Limit], cycles: f64) -> (Vec<Part>, bool) {
     (found, true)
 }
 
-fn executed(block: &Block) -> impl Iterator<Item = (u32, &crate::isa::program::Instr)> {
+fn executed(block: &Block) -> impl Iterator<Item = (u32, &mcad_isa::program::Instr)> {
     let instrs = block.program.instrs.iter().enumerate();
     instrs
         .filter(|(_, i)| !i.is(flag::FUSED_PREVIOUS))

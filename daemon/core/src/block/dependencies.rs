@@ -8,9 +8,9 @@
 
 use super::Block;
 use super::alias::{Aliases, Init, Plan};
-use crate::isa::program::{Instr, NO_REG, Uop, flag};
-use crate::isa::regs::RegId;
-use crate::isa::uops::UopKind;
+use mcad_isa::program::{Instr, NO_REG, Uop, flag};
+use mcad_isa::regs::RegId;
+use mcad_isa::x86::uops::UopKind;
 
 /// An instruction on the chain.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

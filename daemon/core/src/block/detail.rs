@@ -9,11 +9,11 @@ use super::dependencies::{Chain, longest_chain};
 use super::simulator::Simulator;
 use super::trace::{Event, Trace};
 use super::{Block, Mode, Options};
-use crate::isa::build::Described;
-use crate::isa::program::{Instr, flag};
-use crate::machine::table::LatencyKind;
 use crate::pipeline::inst::Source;
 use crate::pipeline::observer::{Delivery, UopStamps};
+use mcad_isa::machine::table::LatencyKind;
+use mcad_isa::program::{Instr, flag};
+use mcad_isa::x86::build::Described;
 
 /// Everything about one block on one CPU.
 #[derive(Clone, Debug, Serialize)]
@@ -261,7 +261,7 @@ impl Block {
 
 fn latency(described: &Described) -> Option<(u16, u16)> {
     let all = || {
-        let of_values = |l: &&crate::machine::table::Latency| l.kind != LatencyKind::Index;
+        let of_values = |l: &&mcad_isa::machine::table::Latency| l.kind != LatencyKind::Index;
         described.perf.latencies.iter().filter(of_values)
     };
     let least = all().map(|l| l.cycles).min()?;

@@ -16,12 +16,12 @@ use super::Block;
 use super::alias::Init;
 use super::live::Live;
 use super::values::{Reader, Symbols, Value, result_of, zero_extend};
-use crate::isa::build::Described;
-use crate::isa::operands::MemoryRef;
-use crate::isa::regs::RegId;
-use crate::machine::params::Core;
 use crate::pipeline::inst::{Access, Inst};
 use crate::pipeline::state::Fingerprint;
+use mcad_isa::machine::params::Core;
+use mcad_isa::regs::RegId;
+use mcad_isa::x86::build::Described;
+use mcad_isa::x86::operands::MemoryRef;
 
 /// What BHive's profiler puts into every register and every eight bytes of memory (Chen et al.,
 /// IISWC 2019).
@@ -166,7 +166,7 @@ impl Exact {
         self.steps.clear();
         let mut first = 0;
         for (d, decoded) in block.described.iter().zip(&block.decoded) {
-            let count = |values: &[crate::isa::operands::Value]| {
+            let count = |values: &[mcad_isa::x86::operands::Value]| {
                 let known = values.iter().filter(|v| v.memory < d.operands.memory.len());
                 known.count().min(255) as u8
             };
@@ -521,7 +521,7 @@ impl Exact {
         match instruction.op_kind(source) {
             OpKind::Register => {
                 let register = instruction.op_register(source);
-                if !register.is_gpr() || crate::isa::regs::is_high8(register) {
+                if !register.is_gpr() || mcad_isa::regs::is_high8(register) {
                     return None;
                 }
                 let value = self.value(RegId::of(register)?);

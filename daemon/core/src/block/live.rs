@@ -5,8 +5,8 @@
 //! when something that matters is loaded.
 
 use super::Block;
-use crate::isa::build::Described;
-use crate::isa::regs::RegId;
+use mcad_isa::regs::RegId;
+use mcad_isa::x86::build::Described;
 
 /// Values that matter for addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn live(code: &[u8]) -> Live {
-        let model = crate::machine::cpu("skl").unwrap();
+        let model = mcad_isa::machine::cpu("skl").unwrap();
         Live::of(&Block::new(&model, code).unwrap())
     }
 

@@ -11,11 +11,11 @@ use super::alias::{Aliases, Init, Pattern, Plan, matters};
 use super::exact::Exact;
 use super::rounds::{Recurrence, Rounds};
 use super::{Block, EarlyEnd, Mode, Options, Prediction};
-use crate::machine::CpuModel;
 use crate::pipeline::Pipeline;
-use crate::pipeline::feed::LOOKAHEAD;
+use crate::pipeline::frontend::feed::LOOKAHEAD;
 use crate::pipeline::inst::{Access, Inst};
 use crate::pipeline::observer::Observer;
+use mcad_isa::machine::CpuModel;
 
 /// Iterations at least, and cycles at least: uiCA's defaults.
 const MIN_ITERATIONS: usize = 10;

@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::{FxHashMap, FxHasher};
 
-use crate::isa::regs::{RegId, is_high8, size_bits};
+use mcad_isa::regs::{RegId, is_high8, size_bits};
 
 /// `symbol + offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

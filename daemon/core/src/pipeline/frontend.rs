@@ -1,18 +1,26 @@
 //! The front end, stepped cycle by cycle: who delivers µops to the instruction decode queue.
 
+pub mod decode;
+pub mod feed;
+pub mod loop_stream;
+pub mod microcode;
+pub mod predecode;
+pub mod stack_engine;
+pub mod uop_cache;
+
 use std::sync::Arc;
 
-use super::feed::{Feed, LOOKAHEAD};
+use super::backend::{Backend, Delivered};
 use super::inst::Source;
-use super::microcode::Microcode;
 use super::observer::{Delivery, Observer};
-use super::predecode::Predecoder;
-use super::rename::{Backend, Delivered};
-use super::stack_engine::StackEngine;
 use super::state::Fingerprint;
-use crate::isa::program::{Program, flag};
-use crate::machine::CpuModel;
-use crate::machine::params::Frontend;
+use feed::{Feed, LOOKAHEAD};
+use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::params::Frontend;
+use mcad_isa::program::{Program, flag};
+use microcode::Microcode;
+use predecode::Predecoder;
+use stack_engine::StackEngine;
 
 /// State of the front end.
 pub struct FrontEnd {

@@ -1,6 +1,6 @@
 //! One executed instruction on its way through the core.
 
-use super::predecode::Layout;
+use super::frontend::predecode::Layout;
 
 /// Where an instruction's µops are delivered from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,7 +16,7 @@ pub enum Source {
 /// An executed instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Inst {
-    /// Its static instruction in [`crate::isa::program::Program::instrs`].
+    /// Its static instruction in [`mcad_isa::program::Program::instrs`].
     pub instr: u32,
     /// Its address.
     pub address: u64,

@@ -28,7 +28,7 @@ pub struct Backlog {
 /// The stamps of one µop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UopStamps {
-    /// Place in [`crate::isa::program::Program::uops`]; [`UopStamps::SYNC`] and
+    /// Place in [`mcad_isa::program::Program::uops`]; [`UopStamps::SYNC`] and
     /// [`UopStamps::MERGE`] for µops that belong to no instruction.
     pub uop: u32,
     /// Added to the instruction decode queue.

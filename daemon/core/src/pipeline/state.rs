@@ -10,7 +10,7 @@
 use super::frontend::{FrontEnd, Target};
 use super::inst::Source;
 use super::observer::Observer;
-use crate::isa::program::flag;
+use mcad_isa::program::flag;
 
 /// A hash that state is added to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

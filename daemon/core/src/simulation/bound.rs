@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::block::bottleneck::{Limit, Part};
 use crate::block::{Block, Mode, Options};
-use crate::machine::CpuModel;
-use crate::report::BlockBound;
+use mcad_isa::machine::CpuModel;
+use mcad_report::BlockBound;
 
 /// Longer blocks are not looked at: their bounds take time and say little.
 const MAX_BYTES: usize = 1024;
@@ -76,7 +76,7 @@ fn name(part: Part) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine;
+    use mcad_isa::machine;
 
     #[test]
     fn a_chain_of_multiplications_bounds_its_loop() {

@@ -13,8 +13,8 @@ use super::fingerprint::Fingerprints;
 use super::listing;
 use super::{AnalysisKind, Executed, Simulation, Symbolizer};
 use crate::block::{self, Mode};
-use crate::machine::CpuModel;
-use crate::report::{
+use mcad_isa::machine::CpuModel;
+use mcad_report::{
     BlockReport, CpuReport, FunctionReport, PortUse, Program, Report, SCHEMA_VERSION, Tool,
     TopDown, Unknown, UnknownForm, is_place,
 };
@@ -136,7 +136,7 @@ pub fn report(mut s: Simulation, symbols: &dyn Symbolizer) -> Report {
         cpus,
         unknown_instructions: unknown,
         notes,
-        run: crate::report::RunInfo::default(),
+        run: mcad_report::RunInfo::default(),
     }
 }
 

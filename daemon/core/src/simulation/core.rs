@@ -10,13 +10,13 @@ use rustc_hash::FxHashMap;
 use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
 use super::region::{Stays, Tracker};
-use crate::isa::build::{Builder, Decoded};
-use crate::isa::program::{Instr, Program, flag};
-use crate::machine::CpuModel;
 use crate::pipeline::Pipeline;
 use crate::pipeline::inst::{Access, Inst};
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
-use crate::report::{ThreadReport, TopDown};
+use mcad_isa::machine::CpuModel;
+use mcad_isa::program::{Instr, Program, flag};
+use mcad_isa::x86::build::{Builder, Decoded};
+use mcad_report::{ThreadReport, TopDown};
 
 /// What is watched of a pipeline besides the cycles of blocks; `()` watches nothing.
 pub trait Watch: Default {

@@ -4,7 +4,7 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Regis
 use mcad_proto::event::BlockDef;
 use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS};
 
-use crate::isa::build::{Decoded, decode};
+use mcad_isa::x86::build::{Decoded, decode};
 
 /// Most distinct blocks of one session: bounds the memory that a hostile stream can claim.
 pub const MAX_BLOCKS: usize = 1 << 24;

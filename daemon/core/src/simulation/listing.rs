@@ -7,8 +7,8 @@ use mcad_proto::word::{BlockId, GuestAddr};
 use super::Symbolizer;
 use super::core::Core;
 use super::dictionary::Block;
-use crate::isa::program::{Instr, Program};
-use crate::report::{InstructionReport, LINES, LineReport};
+use mcad_isa::program::{Instr, Program};
+use mcad_report::{InstructionReport, LINES, LineReport};
 
 /// What became of the instructions of a block. `port_uops` has their µops on each port, as far as
 /// that is known.

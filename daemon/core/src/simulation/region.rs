@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use mcad_proto::event::RegionDef;
 
 use super::dictionary::{Block, Ending};
-use crate::report::RegionReport;
+use mcad_report::RegionReport;
 
 /// Aggregated stays in one region.
 #[derive(Clone, Debug)]

@@ -18,11 +18,11 @@ use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
 use super::hottest::Hottest;
 use super::region::Tracker;
-use crate::isa::build::Decoded;
-use crate::isa::program::{Program, flag};
-use crate::machine::CpuModel;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Retired, UopStamps};
+use mcad_isa::machine::CpuModel;
+use mcad_isa::program::{Program, flag};
+use mcad_isa::x86::build::Decoded;
 
 /// Which part of a run is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Chains that show the latency from one operand of a form to another.
 
-use mcad_core::machine::table::{LatencyKind, OperandName};
+use mcad_isa::machine::table::{LatencyKind, OperandName};
 
 use super::forward::Carrier;
 use super::link::{CARRY, Helper, Link};

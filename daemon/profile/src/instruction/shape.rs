@@ -1,7 +1,7 @@
 //! An instruction form with its registers left open.
 
 use iced_x86::{Code, Encoder, Instruction, OpCodeOperandKind as Kind, OpKind, Register};
-use mcad_core::machine::table::{Binding, Form, FormTable, OperandName, Selector, example};
+use mcad_isa::machine::table::{Binding, Form, FormTable, OperandName, Selector, example};
 
 use crate::init::FILL;
 

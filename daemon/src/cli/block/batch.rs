@@ -17,7 +17,7 @@ use anyhow::Context;
 use crossbeam_channel::bounded;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mcad_core::block::{Block, Options, Simulator};
-use mcad_core::machine::CpuModel;
+use mcad_isa::machine::CpuModel;
 
 use super::hex;
 
@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     fn answers(input: &[u8], jobs: usize) -> (Vec<String>, Counts) {
-        let model = mcad_core::machine::cpu("skl").unwrap();
+        let model = mcad_isa::machine::cpu("skl").unwrap();
         let mut out = Vec::new();
         let counts = run(
             &model,

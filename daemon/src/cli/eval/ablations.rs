@@ -4,8 +4,8 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use mcad_core::machine::CpuModel;
-use mcad_core::machine::ablation::ablations;
+use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::ablation::ablations;
 use serde::Serialize;
 
 use crate::eval::join;

@@ -1,7 +1,7 @@
 //! `mcad eval --categories=lda`: the topics of the blocks at hand.
 
 use anyhow::Context;
-use mcad_core::machine;
+use mcad_isa::machine;
 
 use super::hex;
 use crate::eval::Pair;

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mcad_core::machine::measured::{kind_text, operand_text};
-use mcad_core::machine::table::LatencyKind;
+use mcad_isa::machine::measured::{kind_text, operand_text};
+use mcad_isa::machine::table::LatencyKind;
 use mcad_profile::host::Host;
 use mcad_profile::instruction::{Bench, Figure, FormFigures, Subject, Subjects};
 

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use mcad_core::block::{Block, Mode, Options};
-use mcad_core::machine::CpuModel;
-use mcad_core::machine::measured::operand_text;
+use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::measured::operand_text;
 
 use super::{Outcome, source};
 

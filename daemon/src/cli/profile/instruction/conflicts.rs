@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use iced_x86::{Decoder, DecoderOptions};
-use mcad_core::machine::table::FormTable;
+use mcad_isa::machine::table::FormTable;
 use mcad_profile::instruction::{Bench, Subject, Subjects};
 use mcad_viewers::escape::html;
 

@@ -1,9 +1,9 @@
-//! The figures as a model: `mcad_core::machine::measured`.
+//! The figures as a model: `mcad_isa::machine::measured`.
 
 use std::path::Path;
 
 use anyhow::Context;
-use mcad_core::machine::measured::{Measured, MeasuredForm, kind_text, operand_text};
+use mcad_isa::machine::measured::{Measured, MeasuredForm, kind_text, operand_text};
 
 use super::Outcome;
 

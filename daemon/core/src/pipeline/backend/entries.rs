@@ -1,0 +1,155 @@
+//! Entries of the schedulers: how many µops wait in them.
+
+use crate::pipeline::state::Fingerprint;
+use mcad_isa::machine::params::{Execute, MAX_LOAD_HOLD};
+
+const RING: usize = MAX_LOAD_HOLD as usize + 1;
+
+/// Occupancy of the schedulers, of which there are one or two.
+///
+/// µops enter at issue and leave when they start, loads some cycles later where the core keeps
+/// them until their result is certain.
+pub struct Entries {
+    size: u32,
+    load_size: u32,
+    /// Ports whose µops have a scheduler of their own.
+    load_ports: u16,
+    hold: u64,
+    taken: u32,
+    loads: u32,
+    /// Loads that started in each of the last cycles.
+    started: [u8; RING],
+}
+
+impl Entries {
+    /// Empty ones.
+    #[must_use]
+    pub fn new(p: &Execute) -> Self {
+        Self {
+            size: p.scheduler,
+            load_size: p.load_scheduler,
+            load_ports: if p.load_scheduler > 0 {
+                p.memory_ports().load.0
+            } else {
+                0
+            },
+            hold: u64::from(p.load_scheduler_hold.min(MAX_LOAD_HOLD)),
+            taken: 0,
+            loads: 0,
+            started: [0; RING],
+        }
+    }
+
+    /// Makes them empty again.
+    pub fn reset(&mut self) {
+        self.taken = 0;
+        self.loads = 0;
+        self.started = [0; RING];
+    }
+
+    /// Adds what later issue cycles depend on; `cycle` is the current one.
+    pub fn fingerprint(&self, cycle: u64, h: &mut Fingerprint) {
+        h.add(u64::from(self.taken) | u64::from(self.loads) << 32);
+        if self.load_ports != 0 {
+            for n in 1..=self.hold {
+                h.add(u64::from(self.started[place(cycle.wrapping_sub(n))]));
+            }
+        }
+    }
+
+    /// µops that have one, in all.
+    #[inline]
+    #[must_use]
+    pub fn taken(&self) -> u32 {
+        self.taken + self.loads
+    }
+
+    /// Whether none may issue, since `width` µops could find no room.
+    #[inline]
+    #[must_use]
+    pub fn full(&self, width: u32) -> bool {
+        self.taken + width > self.size
+            || self.load_ports != 0 && self.loads + width > self.load_size
+    }
+
+    /// A µop of `port` issues.
+    #[inline]
+    pub fn enter(&mut self, port: u8) {
+        match self.load_ports & (1 << port) {
+            0 => self.taken += 1,
+            _ => self.loads += 1,
+        }
+    }
+
+    /// One of those that start on `port` leaves at once.
+    pub fn leave(&mut self, port: u8) {
+        match self.load_ports & (1 << port) {
+            0 => self.taken -= 1,
+            _ => self.loads -= 1,
+        }
+    }
+
+    /// Those that start in `cycle` leave, or begin to be kept: `started` µops on `ports`.
+    #[inline]
+    pub fn step(&mut self, cycle: u64, ports: u16, started: u16) {
+        if self.load_ports == 0 {
+            self.taken -= u32::from(started);
+            return;
+        }
+        let loads = (ports & self.load_ports).count_ones();
+        self.taken -= u32::from(started) - loads;
+        self.started[place(cycle)] = loads as u8;
+        self.loads -= u32::from(self.started[place(cycle.wrapping_sub(self.hold))]);
+    }
+}
+
+#[inline]
+fn place(cycle: u64) -> usize {
+    cycle as usize % RING
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(load_scheduler: u32, hold: u32) -> Option<Entries> {
+        let mut p = mcad_isa::machine::cpu("glc").ok()?.core.execute.clone();
+        (p.scheduler, p.load_scheduler, p.load_scheduler_hold) = (16, load_scheduler, hold);
+        Some(Entries::new(&p))
+    }
+
+    #[test]
+    fn loads_keep_their_entries_after_they_have_started() -> Result<(), &'static str> {
+        let mut entries = entries(16, 5).ok_or("no such CPU")?;
+        for _ in 0..11 {
+            entries.enter(2);
+        }
+        assert!(entries.full(6));
+        assert!(!entries.full(5));
+        entries.enter(0);
+        // One load and the other start in cycle 10.
+        entries.step(10, 0b101, 2);
+        assert_eq!(entries.taken(), 11);
+        for cycle in 11..15 {
+            entries.step(cycle, 0, 0);
+            assert!(entries.full(6));
+        }
+        entries.step(15, 0, 0);
+        assert!(!entries.full(6));
+        assert_eq!(entries.taken(), 10);
+        Ok(())
+    }
+
+    #[test]
+    fn without_a_scheduler_of_their_own_loads_wait_with_the_others() -> Result<(), &'static str> {
+        let mut entries = entries(0, 5).ok_or("no such CPU")?;
+        for port in [2, 2, 3, 0] {
+            entries.enter(port);
+        }
+        assert!(entries.full(13));
+        entries.step(0, 0b1101, 3);
+        assert_eq!(entries.taken(), 1);
+        assert!(!entries.full(13));
+        Ok(())
+    }
+}

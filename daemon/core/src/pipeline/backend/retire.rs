@@ -1,0 +1,113 @@
+//! Re-order buffer and retirement: fused µops leave in program order, so many per cycle, at the
+//! earliest one cycle after all their µops have executed.
+
+use crate::pipeline::state::Fingerprint;
+use crate::pipeline::window::last;
+use mcad_isa::machine::params::Retire;
+
+/// The re-order buffer as a ring of retirement cycles.
+pub struct Retirement {
+    ring: Box<[u64]>,
+    mask: u64,
+    entries: u64,
+    width: u32,
+    count: u64,
+    last: u64,
+    in_cycle: u32,
+}
+
+impl Retirement {
+    /// An empty buffer.
+    #[must_use]
+    pub fn new(p: &Retire, issue_width: u32) -> Self {
+        let size = u64::from(p.reorder_buffer + issue_width).next_power_of_two();
+        Self {
+            ring: vec![0; size as usize].into(),
+            mask: size - 1,
+            entries: u64::from(p.reorder_buffer),
+            width: p.width,
+            count: 0,
+            last: 0,
+            in_cycle: 0,
+        }
+    }
+
+    /// Retires the next fused µop, which has executed at `executed`. `memory` says that a load or
+    /// store decided that. Returns the cycle and how many retired before it in that cycle.
+    #[inline]
+    pub fn retire(&mut self, executed: u64, memory: bool) -> (u64, u32) {
+        let mut cycle = executed + 1;
+        if cycle <= self.last {
+            cycle = self.last;
+            if self.in_cycle >= self.width {
+                cycle += 1;
+                self.in_cycle = 0;
+            }
+        } else {
+            self.in_cycle = 0;
+        }
+        let slot = self.in_cycle;
+        self.in_cycle += 1;
+        self.last = cycle;
+        self.ring[(self.count & self.mask) as usize] = cycle << 1 | u64::from(memory);
+        self.count += 1;
+        (cycle, slot)
+    }
+
+    /// First cycle in which a group of `width` may be issued after the µops so far, and whether a
+    /// memory access decides it. The buffer must have room for a whole group at the cycle's start.
+    #[inline]
+    #[must_use]
+    pub fn room_for(&self, width: u64) -> (u64, bool) {
+        match (self.count + width).checked_sub(self.entries) {
+            None | Some(0) => (0, false),
+            Some(must_be_gone) => {
+                let stamp = self.ring[((must_be_gone - 1) & self.mask) as usize];
+                ((stamp >> 1) + 1, stamp & 1 != 0)
+            }
+        }
+    }
+
+    /// Cycle of the last retirement.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Adds what later retirements depend on; returns how many µops are not yet retired at `now`.
+    pub fn fingerprint(&self, now: u64, h: &mut Fingerprint) -> u64 {
+        h.add_future(self.last, now);
+        h.add(if self.last > now {
+            u64::from(self.in_cycle)
+        } else {
+            0
+        });
+        let known = self.count.min(self.entries) as usize;
+        let (older, younger) = last(&self.ring, self.count, known);
+        let (older, younger) = (waiting(older, now), waiting(younger, now));
+        let stamps = older.iter().chain(younger);
+        h.add_distances(stamps.map(|stamp| (stamp >> 1) - now));
+        (older.len() + younger.len()) as u64
+    }
+
+    /// Empties the buffer.
+    pub fn reset(&mut self) {
+        self.count = 0;
+        self.last = 0;
+        self.in_cycle = 0;
+    }
+
+    /// Fused µops so far.
+    #[inline]
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+/// Those of the ring's stamps, which never fall, that lie behind `now`.
+fn waiting(stamps: &[u64], now: u64) -> &[u64] {
+    let gone = stamps.partition_point(|stamp| stamp >> 1 <= now);
+    stamps.get(gone..).unwrap_or(&[])
+}

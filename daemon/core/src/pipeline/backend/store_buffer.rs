@@ -1,0 +1,120 @@
+//! The store buffer: writes retired stores to the first-level cache in program order.
+//!
+//! Two stores in a row to one line are written together; each other takes a cycle. A store that
+//! finds the buffer full cannot issue. docs/GOLDEN-COVE.md has the measurements.
+
+use crate::pipeline::inst::Access;
+use crate::pipeline::state::Fingerprint;
+use mcad_isa::machine::params::Execute;
+
+/// Stores whose cycles are kept, a power of two above the size of any buffer.
+const RING: u64 = 1 << 10;
+
+/// Cycles in which stores are written.
+pub struct StoreBuffer {
+    entries: u64,
+    ring: Box<[u64]>,
+    count: u64,
+    last: u64,
+    line: (u64, i64),
+    /// The last store was written together with the one before it.
+    paired: bool,
+}
+
+impl StoreBuffer {
+    /// An empty buffer.
+    #[must_use]
+    pub fn new(p: &Execute) -> Self {
+        Self {
+            entries: u64::from(p.store_buffer).min(RING / 2),
+            ring: vec![0; RING as usize].into(),
+            count: 0,
+            last: 0,
+            line: (u64::MAX, 0),
+            paired: false,
+        }
+    }
+
+    /// Stores that have retired so far.
+    #[inline]
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Cycle in which the last store is written.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Whether the buffer is modelled.
+    #[inline]
+    #[must_use]
+    pub fn is_modelled(&self) -> bool {
+        self.entries > 0
+    }
+
+    /// First cycle in which `stores` more can issue.
+    #[inline]
+    #[must_use]
+    pub fn room_for(&self, stores: u64) -> u64 {
+        match (self.count + stores).checked_sub(self.entries) {
+            None | Some(0) => 0,
+            Some(must_be_gone) => self.written(must_be_gone) + 1,
+        }
+    }
+
+    /// Cycle in which store number `number` (from 1) is written.
+    #[inline]
+    #[must_use]
+    pub fn written(&self, number: u64) -> u64 {
+        if number == 0 || number > self.count || number + RING <= self.count {
+            return 0;
+        }
+        self.ring[(number % RING) as usize]
+    }
+
+    /// The next store in program order retires at `retired`.
+    #[inline]
+    pub fn retire(&mut self, access: Option<&Access>, retired: u64) {
+        let line = access.map_or((u64::MAX, 0), |a| (a.line, a.offset));
+        let pairs = !self.paired && Access::same_line(line, self.line);
+        let mut cycle = (self.last + u64::from(!pairs)).max(retired + 1);
+        self.paired = pairs && cycle == self.last;
+        self.line = line;
+        if let Some(access) = access
+            && u32::from(access.in_line) + u32::from(access.size) > 64
+        {
+            // Written line by line.
+            cycle += 1;
+            self.paired = false;
+            self.line.0 = self.line.0.wrapping_add(1);
+        }
+        self.last = cycle;
+        self.count += 1;
+        self.ring[(self.count % RING) as usize] = cycle;
+    }
+
+    /// Adds what later stores depend on.
+    pub fn fingerprint(&self, now: u64, h: &mut Fingerprint) {
+        h.add_future(self.last, now);
+        h.add(u64::from(self.paired));
+        for back in 0..self.entries.min(self.count) {
+            let written = self.ring[((self.count - back) % RING) as usize];
+            if written <= now {
+                break;
+            }
+            h.add(written - now);
+        }
+    }
+
+    /// Empties the buffer.
+    pub fn reset(&mut self) {
+        self.count = 0;
+        self.last = 0;
+        self.line = (u64::MAX, 0);
+        self.paired = false;
+    }
+}

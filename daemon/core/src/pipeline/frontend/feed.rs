@@ -1,0 +1,406 @@
+//! The executed instructions in program order, waiting for the front end, and the decision from
+//! where each is delivered.
+//!
+//! Instructions are gathered into groups: consecutive addresses within one 64-byte line, up to a
+//! taken branch. A closed group is split into µop-cache blocks, each of which comes from the µop
+//! cache or from the decoders. Only closed groups are released, so that no decision hangs on how
+//! the stream was cut.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::loop_stream::{Detector, Step};
+use super::uop_cache::{Entry, Packed, Packer, UopCache};
+use crate::pipeline::inst::{Access, Inst, Source};
+use crate::pipeline::state::Fingerprint;
+use crate::pipeline::window::Window;
+use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::params::Frontend;
+use mcad_isa::program::{Instr, Program, flag};
+
+/// Released instructions with which the front end always knows what comes next.
+pub const LOOKAHEAD: u64 = 96;
+/// Backlog at which the front end is set to work.
+pub const RUN_AT: u64 = 512;
+const LINE_SHIFT: u32 = 6;
+
+/// Instructions between the caller and the front end.
+pub struct Feed {
+    p: Frontend,
+    cache: UopCache,
+    packer: Packer,
+    insts: Window<Inst>,
+    accesses: Vec<Access>,
+    accesses_head: usize,
+    /// First instruction of the open group.
+    open: u64,
+    next_address: u64,
+    route: Source,
+    after_branch: bool,
+    scratch: Vec<Entry>,
+    detector: Detector,
+    /// The iteration so far came from the µop cache.
+    cached: bool,
+    /// First instruction of the loop stream refill that is being gathered.
+    stream_from: u64,
+    /// Entries of µop-cache lines on their way to the front end.
+    pub entries: VecDeque<Entry>,
+    /// Number of entries of each line.
+    pub lines: VecDeque<u8>,
+}
+
+impl Feed {
+    /// An empty feed; `warm`: everything that can be in the µop cache is.
+    #[must_use]
+    pub fn new(model: &Arc<CpuModel>, warm: bool) -> Self {
+        let p = model.core.frontend.clone();
+        Self {
+            cache: UopCache::new(&p, warm),
+            packer: Packer::new(),
+            p,
+            // It grows where more wait; blocks do with this, which fits a first-level cache.
+            insts: Window::new(256),
+            accesses: Vec::new(),
+            accesses_head: 0,
+            open: 0,
+            next_address: 0,
+            route: Source::Decoders,
+            after_branch: true,
+            scratch: Vec::new(),
+            // A caller that feeds a warm loop decides itself what is replayed.
+            detector: Detector::new(&model.core.frontend, !warm),
+            cached: true,
+            stream_from: 0,
+            entries: VecDeque::new(),
+            lines: VecDeque::new(),
+        }
+    }
+
+    /// Number of the next instruction to be delivered.
+    #[inline]
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.insts.head()
+    }
+
+    /// One past the last instruction that may be looked at.
+    #[inline]
+    #[must_use]
+    pub fn released(&self) -> u64 {
+        self.open
+    }
+
+    /// Released instructions that wait.
+    #[inline]
+    #[must_use]
+    pub fn backlog(&self) -> u64 {
+        self.open - self.insts.head()
+    }
+
+    /// An instruction by number.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, number: u64) -> Option<&Inst> {
+        self.insts.get(number)
+    }
+
+    /// An instruction by number.
+    #[inline]
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut Inst> {
+        self.insts.get_mut(number)
+    }
+
+    /// The next instruction to be delivered.
+    #[inline]
+    #[must_use]
+    pub fn front(&self) -> Option<&Inst> {
+        self.insts.front()
+    }
+
+    /// Accesses of the next instruction to be delivered.
+    #[inline]
+    #[must_use]
+    pub fn front_accesses(&self) -> &[Access] {
+        self.accesses.get(self.accesses_head..).unwrap_or(&[])
+    }
+
+    /// The next instruction has been delivered completely.
+    #[inline]
+    pub fn pop(&mut self) {
+        if let Some(inst) = self.insts.pop() {
+            self.accesses_head += usize::from(inst.loads) + usize::from(inst.stores);
+            if self.accesses_head > 4096 {
+                self.accesses.drain(..self.accesses_head);
+                self.accesses_head = 0;
+            }
+        }
+    }
+
+    /// Whether no µop of the next instruction has been taken from the µop cache.
+    #[must_use]
+    pub fn between_instructions(&self) -> bool {
+        self.entries
+            .front()
+            .is_none_or(super::uop_cache::Entry::starts_instruction)
+    }
+
+    /// Adds the place in the current line of the µop cache. All else that waits here follows
+    /// from the program.
+    pub fn fingerprint(&self, h: &mut Fingerprint) {
+        match (self.entries.front(), self.lines.front()) {
+            (Some(entry), Some(left)) => {
+                entry.fingerprint(self.insts.head(), h);
+                h.add(u64::from(*left));
+            }
+            _ => h.add(0),
+        }
+    }
+
+    /// Empties the feed and the µop cache.
+    pub fn reset(&mut self, warm: bool) {
+        self.cache.reset(warm);
+        self.packer.reset();
+        self.insts.reset();
+        self.accesses.clear();
+        self.accesses_head = 0;
+        self.open = 0;
+        self.next_address = 0;
+        self.route = Source::Decoders;
+        self.after_branch = true;
+        self.detector = Detector::new(&self.p, !warm);
+        self.cached = true;
+        self.stream_from = 0;
+        self.entries.clear();
+        self.lines.clear();
+    }
+
+    #[inline]
+    fn append(&mut self, inst: Inst, accesses: &[Access]) {
+        self.insts.push(inst);
+        if !accesses.is_empty() {
+            self.accesses.extend_from_slice(accesses);
+        }
+    }
+
+    /// Takes the next executed instruction.
+    #[inline]
+    pub fn push(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
+        if self.detector.is_replaying() {
+            self.replay(program, inst, accesses);
+        } else {
+            self.pass(program, inst, accesses);
+        }
+    }
+
+    /// An instruction while the loop stream detector replays a loop.
+    fn replay(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
+        let Some(instr) = program.instrs.get(inst.instr as usize) else {
+            return;
+        };
+        match self.detector.step(inst, accesses, instr) {
+            Step::Held => {}
+            Step::Complete { refill } => {
+                let (insts, accesses) = self.detector.take();
+                self.accesses.extend_from_slice(&accesses);
+                let count = insts.len();
+                for (n, mut inst) in insts.into_iter().enumerate() {
+                    inst.source = Source::LoopStream;
+                    inst.stream_end = refill && n + 1 == count;
+                    inst.taken = n + 1 == count;
+                    self.next_address = inst.address.wrapping_add(u64::from(
+                        program.instrs.get(inst.instr as usize).map_or(1, |i| i.len),
+                    ));
+                    self.insts.push(inst);
+                }
+                let end = self.insts.end();
+                if refill {
+                    self.open = end;
+                    self.stream_from = end;
+                }
+            }
+            Step::Pass => self.leave_loop(program),
+        }
+    }
+
+    /// The loop is left: whole iterations that wait make the last refill, the rest goes the usual
+    /// way.
+    fn leave_loop(&mut self, program: &Program) {
+        let (insts, accesses) = self.detector.take();
+        self.detector.stop();
+        let end = self.insts.end();
+        if end > self.stream_from
+            && self
+                .insts
+                .back()
+                .is_some_and(|i| i.source == Source::LoopStream)
+        {
+            if let Some(last) = self.insts.back_mut() {
+                last.stream_end = true;
+            }
+            self.open = end;
+            self.stream_from = end;
+        }
+        self.route = Source::UopCache;
+        self.after_branch = true;
+        let mut rest = accesses.as_slice();
+        for inst in insts {
+            let (own, others) =
+                rest.split_at((usize::from(inst.loads) + usize::from(inst.stores)).min(rest.len()));
+            rest = others;
+            self.pass(program, inst, own);
+        }
+    }
+
+    #[inline]
+    fn pass(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
+        let end = self.insts.end();
+        if end > self.open {
+            let jumped = inst.address != self.next_address;
+            if jumped && let Some(last) = self.insts.back_mut() {
+                last.taken = true;
+            }
+            let other_line = self
+                .insts
+                .back()
+                .is_some_and(|last| last.address >> LINE_SHIFT != inst.address >> LINE_SHIFT);
+            if jumped || other_line {
+                let back = jumped && self.insts.back().is_some_and(|l| inst.address <= l.address);
+                self.close_group(program);
+                self.cached &= self.route == Source::UopCache;
+                if back {
+                    self.detector.back_edge(&self.p, self.cached);
+                    self.cached = true;
+                    if self.detector.is_replaying() {
+                        self.stream_from = self.open;
+                        self.replay(program, inst, accesses);
+                        return;
+                    }
+                }
+            }
+        }
+        let Some(instr) = program.instrs.get(inst.instr as usize) else {
+            return;
+        };
+        self.detector.passed(inst.instr, instr);
+        self.next_address = inst.address.wrapping_add(u64::from(instr.len));
+        let inst = inst.laid_out(instr, self.p.predecode_block_bytes);
+        self.append(inst, accesses);
+    }
+
+    /// Takes an instruction of a loop that the loop stream detector replays; `end` ends a group
+    /// that is delivered at once.
+    pub fn push_stream(&mut self, mut inst: Inst, accesses: &[Access], end: bool) {
+        inst.source = Source::LoopStream;
+        inst.stream_end = end;
+        self.append(inst, accesses);
+        if end {
+            self.open = self.insts.end();
+        }
+    }
+
+    /// Takes an instruction of code that goes straight on and is executed only once, so that it
+    /// comes from the decoders; `instr` is its static instruction.
+    #[inline]
+    pub fn push_straight(&mut self, instr: &Instr, inst: Inst, accesses: &[Access]) {
+        let inst = inst.laid_out(instr, self.p.predecode_block_bytes);
+        self.append(inst, accesses);
+        self.open = self.insts.end();
+    }
+
+    /// Releases everything: nothing follows.
+    pub fn close(&mut self, program: &Program) {
+        if self.detector.is_replaying() {
+            self.leave_loop(program);
+        }
+        // The last group has no successor that could change its route.
+        if let Some(last) = self.insts.back_mut() {
+            last.taken = true;
+        }
+        let end = self.insts.end();
+        for number in self.open..end {
+            if let Some(inst) = self.get_mut(number) {
+                inst.source = Source::Decoders;
+            }
+        }
+        self.open = end;
+    }
+
+    /// Decides from where the open group is delivered, and releases it.
+    fn close_group(&mut self, program: &Program) {
+        let end = self.insts.end();
+        let shift = self.p.uop_cache_block_bytes.trailing_zeros();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        // A 64-byte line has at most four blocks of the smallest size.
+        let mut blocks = [(0u64, Packed::default(), 0usize); 4];
+        let mut count = 0;
+        let mut cacheable = true;
+        let mut at = self.open;
+        while at < end && count < blocks.len() {
+            let to = self.block_end(at, end, shift);
+            let packed = (self.packer).pack(program, &self.p, &self.insts, at, to, &mut scratch);
+            cacheable &= packed.cacheable;
+            blocks[count] = (to, packed, scratch.len());
+            count += 1;
+            at = to;
+        }
+        // With the erratum's rule, one half that cannot be cached takes the other with it.
+        let group_cacheable = cacheable || !self.p.uop_cache_both_halves;
+        let mut at = self.open;
+        let mut entry = 0;
+        for &(to, packed, entries) in blocks.iter().take(count) {
+            let address = self.get(at).map_or(0, |i| i.address);
+            let may_hit = self.route == Source::UopCache || self.after_branch;
+            let cacheable = packed.cacheable && group_cacheable;
+            let hit = cacheable && self.cache.access(address >> shift, packed.lines);
+            self.route = if may_hit && hit {
+                Source::UopCache
+            } else {
+                Source::Decoders
+            };
+            self.after_branch = false;
+            if self.route == Source::UopCache {
+                for number in at..to {
+                    if let Some(inst) = self.get_mut(number) {
+                        inst.source = Source::UopCache;
+                    }
+                }
+                self.queue_lines(scratch.get(entry..entries).unwrap_or(&[]));
+            }
+            entry = entries;
+            at = to;
+        }
+        self.scratch = scratch;
+        self.after_branch = self
+            .insts
+            .back()
+            .and_then(|i| program.instrs.get(i.instr as usize))
+            .is_some_and(|i| i.is(flag::BRANCH));
+        self.open = end;
+    }
+
+    fn queue_lines(&mut self, entries: &[Entry]) {
+        let mut count = 0;
+        for entry in entries {
+            if entry.starts_line && count > 0 {
+                self.lines.push_back(count);
+                count = 0;
+            }
+            count += 1;
+        }
+        if count > 0 {
+            self.lines.push_back(count);
+        }
+        self.entries.extend(entries.iter().copied());
+    }
+
+    fn block_end(&self, from: u64, end: u64, shift: u32) -> u64 {
+        let Some(first) = self.get(from) else {
+            return end;
+        };
+        let block = first.address >> shift;
+        (from + 1..end)
+            .find(|n| self.get(*n).is_none_or(|i| i.address >> shift != block))
+            .unwrap_or(end)
+    }
+}

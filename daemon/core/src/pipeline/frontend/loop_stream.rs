@@ -1,0 +1,197 @@
+//! The loop stream detector ("LSD"): replays a small loop from the decode queue.
+//!
+//! It refills the queue only when that has run empty, with several copies of a small loop; so the
+//! first µop of a refill never issues together with the last one before it.
+
+use super::{FrontEnd, Target};
+use crate::pipeline::inst::{Access, Inst, Source};
+use crate::pipeline::observer::{Delivery, Observer};
+use mcad_isa::machine::params::Frontend;
+use mcad_isa::program::{Instr, flag};
+
+/// Copies that the detector makes of a loop of so many µops.
+#[must_use]
+pub fn copies(p: &Frontend, uops: u32) -> u32 {
+    p.loop_stream_unroll
+        .get(&uops.to_string())
+        .copied()
+        .unwrap_or(1)
+}
+
+/// Iterations alike before the detector takes a loop over. Not published; small against the
+/// iterations of loops that matter.
+const DETECT: u32 = 2;
+
+/// What one iteration looked like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Body {
+    /// Static instruction that it starts with.
+    head: u32,
+    /// Hash over its static instructions.
+    hash: u64,
+    instructions: u32,
+    uops: u32,
+}
+
+/// Finds loops in the executed instructions and tells which iterations are replayed.
+///
+/// An iteration is what lies between two taken backward branches. While a loop is replayed, an
+/// iteration is held back until it is complete, since it may turn out to leave the loop.
+pub struct Detector {
+    on: bool,
+    idq: u32,
+    now: Body,
+    fits: bool,
+    last: Body,
+    alike: u32,
+    /// Copies per refill while a loop is replayed.
+    copies: Option<u32>,
+    done: u32,
+    held: Vec<Inst>,
+    held_accesses: Vec<Access>,
+}
+
+/// What to do with an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Deliver it as usual.
+    Pass,
+    /// It is held back.
+    Held,
+    /// It is held back and completes an iteration: all that is held is replayed.
+    Complete {
+        /// It also ends a refill.
+        refill: bool,
+    },
+}
+
+impl Detector {
+    /// Looks at nothing unless the CPU has a detector and `wanted`.
+    #[must_use]
+    pub fn new(p: &Frontend, wanted: bool) -> Self {
+        Self {
+            on: p.loop_stream && wanted,
+            idq: p.idq,
+            now: Body::default(),
+            fits: false,
+            last: Body::default(),
+            alike: 0,
+            copies: None,
+            done: 0,
+            held: Vec::new(),
+            held_accesses: Vec::new(),
+        }
+    }
+
+    /// Whether a loop is being replayed.
+    #[inline]
+    #[must_use]
+    pub fn is_replaying(&self) -> bool {
+        self.copies.is_some()
+    }
+
+    /// An instruction was passed on.
+    #[inline]
+    pub fn passed(&mut self, number: u32, instr: &Instr) {
+        if self.on {
+            self.count(number, instr);
+        }
+    }
+
+    fn count(&mut self, number: u32, instr: &Instr) {
+        if self.now.instructions == 0 {
+            self.now.head = number;
+        }
+        self.now.hash = (self.now.hash ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.now.instructions += 1;
+        self.now.uops += u32::from(instr.laminated_len);
+        self.fits &= instr.is(flag::LOOP_STREAM);
+    }
+
+    /// A taken branch went back: an iteration is complete. `cached`: it came from the µop cache.
+    pub fn back_edge(&mut self, p: &Frontend, cached: bool) {
+        if !self.on {
+            return;
+        }
+        let body = std::mem::take(&mut self.now);
+        let fits = std::mem::replace(&mut self.fits, true) && cached && body.uops <= self.idq;
+        self.alike = if body == self.last && fits {
+            self.alike + 1
+        } else {
+            0
+        };
+        self.last = body;
+        if self.alike >= DETECT {
+            self.copies = Some(copies(p, body.uops));
+            self.done = 0;
+        }
+    }
+
+    /// The next instruction while a loop is replayed. [`Step::Pass`] means that the iteration left
+    /// the loop; the instruction is held with the others.
+    pub fn step(&mut self, inst: Inst, accesses: &[Access], instr: &Instr) -> Step {
+        let Some(copies) = self.copies else {
+            return Step::Pass;
+        };
+        self.held.push(inst);
+        self.held_accesses.extend_from_slice(accesses);
+        self.count(inst.instr, instr);
+        let complete = self.now.instructions == self.last.instructions;
+        if complete && self.now == self.last {
+            self.now = Body::default();
+            self.done += 1;
+            let refill = self.done == copies;
+            if refill {
+                self.done = 0;
+            }
+            return Step::Complete { refill };
+        }
+        if complete || (self.now.instructions == 1 && self.now.head != self.last.head) {
+            return Step::Pass;
+        }
+        Step::Held
+    }
+
+    /// Takes what is held.
+    pub fn take(&mut self) -> (Vec<Inst>, Vec<Access>) {
+        (
+            std::mem::take(&mut self.held),
+            std::mem::take(&mut self.held_accesses),
+        )
+    }
+
+    /// The loop is left.
+    pub fn stop(&mut self) {
+        self.copies = None;
+        self.alike = 0;
+        self.done = 0;
+        self.last = Body::default();
+        self.now = Body::default();
+        self.fits = false;
+    }
+}
+
+impl FrontEnd {
+    /// Delivers one refill.
+    pub(super) fn loop_stream_cycle<O: Observer>(&mut self, t: &mut Target<'_, O>) {
+        while let Some(inst) = t.feed.front().copied() {
+            if inst.source != Source::LoopStream || t.feed.head() >= t.feed.released() {
+                break;
+            }
+            let Some(instr) = t.program.instrs.get(inst.instr as usize) else {
+                break;
+            };
+            if instr.is(flag::FUSED_PREVIOUS) {
+                t.feed.pop();
+            } else {
+                let number = t.feed.head();
+                for n in 0..instr.laminated_len {
+                    self.deliver(t, number, n, Delivery::Of(Source::LoopStream));
+                }
+            }
+            if inst.stream_end {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What CPUs and instructions are, before anything executes: no I/O.
+//!
+//! `machine` holds the CPU models as data, `x86` turns bytes into the static instructions of
+//! `program`, whose registers are those of `regs`.
+
+pub mod machine;
+pub mod program;
+pub mod regs;
+pub mod x86;

@@ -1,0 +1,321 @@
+//! All static instructions of a session on one CPU, in flat arrays that the pipeline indexes.
+//!
+//! An [`Instr`] is one instruction at one place in a block, with everything that does not change
+//! from execution to execution. µop inputs and outputs lie in shared pools.
+
+use std::ops::Range;
+
+use crate::regs::RegId;
+use crate::x86::uops::{LaminatedSpec, UopKind};
+
+/// Facts of an instruction, one bit each.
+pub mod flag {
+    /// Writes the instruction pointer.
+    pub const BRANCH: u32 = 1;
+    /// Needs the complex decoder.
+    pub const COMPLEX: u32 = 1 << 1;
+    /// Could macro-fuse with some jump.
+    pub const FUSIBLE: u32 = 1 << 2;
+    /// Is the second half of a macro-fused pair: no µops of its own.
+    pub const FUSED_PREVIOUS: u32 = 1 << 3;
+    /// Is the first half of a macro-fused pair.
+    pub const FUSED_NEXT: u32 = 1 << 4;
+    /// Length-changing prefix.
+    pub const LCP: u32 = 1 << 5;
+    /// Immediate that takes an extra slot in the µop cache.
+    pub const EXTRA_SLOT: u32 = 1 << 6;
+    /// Waits for an empty re-order buffer.
+    pub const SERIALIZING: u32 = 1 << 7;
+    /// Loads wait for it and it waits for loads.
+    pub const LOAD_FENCE: u32 = 1 << 8;
+    /// Stores wait for it and it waits for stores.
+    pub const STORE_FENCE: u32 = 1 << 9;
+    /// A move that rename may eliminate.
+    pub const ELIMINABLE: u32 = 1 << 10;
+    /// The move is 32 bits wide.
+    pub const MOVE32: u32 = 1 << 11;
+    /// Needs no execution at all: zero idiom, nop.
+    pub const NO_UOPS: u32 = 1 << 12;
+    /// A load whose result can be chased by the next load a cycle sooner.
+    pub const POINTER_LOAD: u32 = 1 << 13;
+    /// Uses rsp other than through the stack engine.
+    pub const READS_RSP: u32 = 1 << 14;
+    /// Writes rsp other than through the stack engine.
+    pub const WRITES_RSP: u32 = 1 << 15;
+    /// May be replayed by the loop stream detector.
+    pub const LOOP_STREAM: u32 = 1 << 16;
+    /// Has no figures on this CPU.
+    pub const UNKNOWN: u32 = 1 << 17;
+    /// Has figures of a similar form.
+    pub const APPROXIMATED: u32 = 1 << 18;
+    /// A µop reads a register that an earlier µop of the same instruction writes.
+    pub const DEFERRED_WRITES: u32 = 1 << 19;
+    /// Accesses 256 bits or more of memory.
+    pub const WIDE_ACCESS: u32 = 1 << 20;
+    /// String instruction with a repeat prefix.
+    pub const REP: u32 = 1 << 21;
+    /// Repeats by comparing (`scas`, `cmps`): no fast string moves.
+    pub const REP_COMPARE: u32 = 1 << 22;
+    /// Adds [`super::Instr::step`] to a 64-bit register.
+    pub const ADD_IMMEDIATE: u32 = 1 << 23;
+    /// Its load can be renamed to the source of a store.
+    pub const RENAMED_LOAD: u32 = 1 << 24;
+    /// Loads can be renamed to its store's source.
+    pub const RENAMED_STORE: u32 = 1 << 25;
+    /// Adds or subtracts floating-point numbers.
+    pub const FP_ADD: u32 = 1 << 26;
+    /// Shifts or rotates a general-purpose register.
+    pub const SHIFT: u32 = 1 << 27;
+    /// It can start only some time after the one before of its form, or is a fence.
+    pub const SPACED: u32 = 1 << 28;
+    /// Its flags are late for a conditional move or set that issues in the same cycle.
+    pub const LATE_FLAGS: u32 = 1 << 29;
+    /// Moves or sets on a condition.
+    pub const CONDITIONAL: u32 = 1 << 30;
+}
+
+/// One µop.
+#[derive(Clone, Copy, Debug)]
+pub struct Uop {
+    /// Ports that can execute it, bit n = port n.
+    pub ports: u16,
+    /// Its part in memory accesses.
+    pub kind: UopKind,
+    /// The first inputs; [`RegId::NONE`] where there are fewer.
+    pub first_inputs: [RegId; FIRST_INPUTS],
+    /// First input in [`Program::inputs`].
+    pub inputs: u32,
+    /// Number of inputs.
+    pub inputs_len: u8,
+    /// Number of outputs.
+    pub outputs_len: u8,
+    /// Cycles that it keeps the divider.
+    pub divider: u16,
+    /// First output in [`Program::outputs`].
+    pub outputs: u32,
+    /// Base register of its address, [`NO_REG`] when none; for fast pointer chasing.
+    pub base: u8,
+    /// Index register, [`NO_REG`] when none.
+    pub index: u8,
+    /// The displacement allows fast pointer chasing.
+    pub near: bool,
+    /// Last µop of its fused group.
+    pub ends_fused: bool,
+}
+
+/// Inputs that a [`Uop`] itself holds.
+pub const FIRST_INPUTS: usize = 4;
+
+/// "No register" in [`Uop::base`] and [`Uop::index`].
+pub const NO_REG: u8 = 0xff;
+
+/// One register written, with the cycles from dispatch.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// What is written.
+    pub reg: RegId,
+    /// Cycles from dispatch to the value being there.
+    pub latency: u16,
+}
+
+/// One instruction of the static program.
+#[derive(Clone, Debug)]
+pub struct Instr {
+    /// See [`flag`].
+    pub flags: u32,
+    /// First µop in [`Program::uops`].
+    pub uops: u32,
+    /// First laminated µop in [`Program::laminated`].
+    pub laminated: u32,
+    /// Laminated µops.
+    pub laminated_len: u16,
+    /// Laminated µops that come from the decoders or the µop cache; the others are microcode.
+    pub laminated_mite: u16,
+    /// Simple decoders that may work beside it.
+    pub simple_decoders: u8,
+    /// µops from the decoders or the µop cache, as the table counts them.
+    pub uops_mite: u8,
+    /// Whether the microcode sequencer takes part.
+    pub microcoded: bool,
+    /// Bytes.
+    pub len: u8,
+    /// Offset of the nominal opcode byte.
+    pub nominal_opcode: u8,
+    /// Change of rsp by the stack engine.
+    pub rsp_change: i8,
+    /// rax, rcx, rdx, rbx (bits 0 to 3) read with more than 8 bits.
+    pub wide_reads: u8,
+    /// The same, read or written.
+    pub wide_uses: u8,
+    /// High-8 registers read.
+    pub high8_reads: u8,
+    /// High-8 registers written.
+    pub high8_writes: u8,
+    /// For eliminable moves: source and destination.
+    pub move_from: RegId,
+    /// Destination of an eliminable move.
+    pub move_to: RegId,
+    /// Least cycles between two executions of this form; 0: ports explain it.
+    pub throughput: u16,
+    /// Number of the form, for [`Instr::throughput`] and statistics.
+    pub form: u32,
+    /// Registers set at rename by a zero idiom.
+    pub zeroed: Range<u32>,
+    /// Fused µops over all.
+    pub fused: u16,
+    /// What [`flag::ADD_IMMEDIATE`] adds.
+    pub step: i64,
+    /// µops, when they are delivered at once and nothing but inputs, ports and memory holds them
+    /// up: such an instruction takes a short way through the back end. Else 0.
+    pub plain: u8,
+}
+
+impl Instr {
+    /// Whether any of the facts holds.
+    #[inline]
+    #[must_use]
+    pub fn is(&self, flags: u32) -> bool {
+        self.flags & flags != 0
+    }
+}
+
+/// A laminated µop: what is delivered as one.
+#[derive(Clone, Copy, Debug)]
+pub struct Laminated {
+    /// First µop in [`Program::uops`].
+    pub uops: u32,
+    /// Unfused µops.
+    pub uops_len: u16,
+    /// Fused µops.
+    pub fused: u16,
+}
+
+/// Static instructions of one session on one CPU.
+#[derive(Debug, Default)]
+pub struct Program {
+    /// Instructions.
+    pub instrs: Vec<Instr>,
+    /// Laminated µops.
+    pub laminated: Vec<Laminated>,
+    /// Unfused µops.
+    pub uops: Vec<Uop>,
+    /// Inputs of µops.
+    pub inputs: Vec<RegId>,
+    /// Outputs of µops.
+    pub outputs: Vec<Output>,
+    /// Registers zeroed at rename.
+    pub zeroed: Vec<RegId>,
+}
+
+/// Chasing facts of a load's address.
+#[derive(Clone, Copy, Debug)]
+pub struct Chase {
+    /// Base register.
+    pub base: u8,
+    /// Index register.
+    pub index: u8,
+    /// 0 <= displacement < 2048.
+    pub near: bool,
+}
+
+impl Program {
+    /// Appends an instruction's µops and fills in the ranges of `instr`.
+    pub fn push(&mut self, mut instr: Instr, laminated: &[LaminatedSpec], loads: &[Chase]) {
+        instr.uops = self.uops.len() as u32;
+        instr.laminated = self.laminated.len() as u32;
+        instr.laminated_len = laminated.len() as u16;
+        if instr.throughput > 0 || instr.is(flag::LOAD_FENCE | flag::STORE_FENCE) {
+            instr.flags |= flag::SPACED;
+        }
+        instr.laminated_mite = u16::from(instr.uops_mite).min(instr.laminated_len);
+        let mut written = 0u128;
+        for group in laminated {
+            let uops = self.uops.len() as u32;
+            for fused in group {
+                for (n, uop) in fused.iter().enumerate() {
+                    let inputs = self.inputs.len() as u32;
+                    for input in &uop.inputs {
+                        if input.0 < RegId::PSEUDO && written & (1 << input.0) != 0 {
+                            instr.flags |= flag::DEFERRED_WRITES;
+                        }
+                        if !self.inputs[inputs as usize..].contains(input) {
+                            self.inputs.push(*input);
+                        }
+                    }
+                    let outputs = self.outputs.len() as u32;
+                    for &(reg, latency) in &uop.outputs {
+                        written |= 1 << reg.0;
+                        self.outputs.push(Output { reg, latency });
+                    }
+                    let chase = match uop.kind {
+                        UopKind::Load(m) => loads.get(usize::from(m)).or(loads.last()),
+                        _ => None,
+                    };
+                    self.uops.push(Uop {
+                        ports: uop.ports.0,
+                        kind: uop.kind,
+                        first_inputs: std::array::from_fn(|n| {
+                            let input = self.inputs.get(inputs as usize + n);
+                            input.copied().unwrap_or(RegId::NONE)
+                        }),
+                        inputs,
+                        inputs_len: (self.inputs.len() as u32 - inputs) as u8,
+                        outputs_len: (self.outputs.len() as u32 - outputs) as u8,
+                        divider: uop.divider,
+                        outputs,
+                        base: chase.map_or(NO_REG, |c| c.base),
+                        index: chase.map_or(NO_REG, |c| c.index),
+                        near: chase.is_some_and(|c| c.near),
+                        ends_fused: n + 1 == fused.len(),
+                    });
+                }
+            }
+            self.laminated.push(Laminated {
+                uops,
+                uops_len: (self.uops.len() as u32 - uops) as u16,
+                fused: group.len() as u16,
+            });
+            instr.fused += group.len() as u16;
+        }
+        instr.plain = self.plain_uops(&instr);
+        self.instrs.push(instr);
+    }
+
+    /// [`Instr::plain`] of an instruction whose µops are there.
+    fn plain_uops(&self, instr: &Instr) -> u8 {
+        const SPECIAL: u32 = flag::SERIALIZING | flag::SPACED | flag::DEFERRED_WRITES | flag::REP;
+        let uops = self.uops.get(instr.uops as usize..).unwrap_or(&[]);
+        let unusual = instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::SHIFT);
+        let plain = !instr.is(SPECIAL)
+            && instr.laminated_len == 1
+            && instr.high8_reads | instr.high8_writes == 0
+            && uops.len() < 256
+            && uops.iter().all(|uop| {
+                let computes = uop.kind == UopKind::Compute;
+                uop.divider == 0
+                    && usize::from(uop.inputs_len) <= FIRST_INPUTS
+                    && (computes || (uop.ports != 0 && !unusual))
+            });
+        if plain { uops.len() as u8 } else { 0 }
+    }
+
+    /// Inputs of a µop.
+    #[inline]
+    #[must_use]
+    pub fn inputs_of(&self, uop: &Uop) -> &[RegId] {
+        let start = uop.inputs as usize;
+        self.inputs
+            .get(start..start + usize::from(uop.inputs_len))
+            .unwrap_or(&[])
+    }
+
+    /// Outputs of a µop.
+    #[inline]
+    #[must_use]
+    pub fn outputs_of(&self, uop: &Uop) -> &[Output] {
+        let start = uop.outputs as usize;
+        self.outputs
+            .get(start..start + usize::from(uop.outputs_len))
+            .unwrap_or(&[])
+    }
+}

@@ -1,0 +1,411 @@
+//! Splits an instruction into µops and groups them for issue and delivery.
+//!
+//! The tables give ports, latencies between operands and slot counts per instruction, not the
+//! dependencies among its µops. They are inferred as uiCA does (Abel & Reineke, ICS 2022,
+//! section 4.1.4): loads come first and feed the computing µops, which feed the store data; the
+//! computing µops are split by latency class, so that a slow input enters through a µop of its
+//! own. Micro-fusion pairs a load or store-address µop with its successor until the number of
+//! slots fits the table's.
+
+use std::collections::BTreeMap;
+
+use super::operands::{Operands, Value};
+use crate::machine::table::{Perf, PortSet};
+use crate::regs::RegId;
+
+/// What a µop does in the memory pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UopKind {
+    /// Computes.
+    Compute,
+    /// The n-th load; the last access stands for those beyond the recorded ones.
+    Load(u8),
+    /// Computes the address of the n-th store.
+    StoreAddress(u8),
+    /// Delivers the data of the store whose address µop came before it.
+    StoreData(u8),
+}
+
+/// One µop of the unfused domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UopSpec {
+    /// Ports that can execute it; empty: none is needed.
+    pub ports: PortSet,
+    /// What it waits for.
+    pub inputs: Vec<RegId>,
+    /// What it writes, with the cycles from dispatch.
+    pub outputs: Vec<(RegId, u16)>,
+    /// Cycles that it keeps the divider.
+    pub divider: u16,
+    /// Its part in memory accesses.
+    pub kind: UopKind,
+}
+
+impl UopSpec {
+    fn compute(ports: PortSet, inputs: Vec<RegId>, outputs: Vec<(RegId, u16)>) -> Self {
+        Self {
+            ports,
+            inputs,
+            outputs,
+            divider: 0,
+            kind: UopKind::Compute,
+        }
+    }
+}
+
+/// µops issued in one slot.
+pub type FusedSpec = Vec<UopSpec>;
+
+/// Fused µops delivered as one by the decoders and the µop cache.
+pub type LaminatedSpec = Vec<FusedSpec>;
+
+const LOAD_PORTS: u16 = 1 << 2 | 1 << 3;
+const STORE_ADDRESS_ONLY_PORTS: u16 = 1 << 7 | 1 << 8;
+const STORE_DATA_PORTS: u16 = 1 << 4 | 1 << 9;
+/// µops that may use one of these can be the first of a micro-fused pair.
+const FUSIBLE_PORTS: u16 = 1 << 2 | 1 << 3 | 1 << 7;
+/// Latency of the load part that the tables' latencies from memory include.
+const TABLE_LOAD_LATENCY: u16 = 5;
+
+fn ids(values: &[Value]) -> Vec<RegId> {
+    values.iter().filter_map(|v| v.id).collect()
+}
+
+/// The µops of an instruction in the order in which they are renamed.
+#[must_use]
+pub fn split(operands: &Operands, perf: &Perf) -> Vec<UopSpec> {
+    let mut loads = Vec::new();
+    let mut addresses = Vec::new();
+    let mut datas = Vec::new();
+    let mut computes = Vec::new();
+    for &(ports, count) in &perf.ports {
+        let class = if ports.0 & STORE_ADDRESS_ONLY_PORTS != 0 {
+            &mut addresses
+        } else if ports.0 & LOAD_PORTS != 0 {
+            &mut loads
+        } else if ports.0 & STORE_DATA_PORTS != 0 {
+            &mut datas
+        } else {
+            &mut computes
+        };
+        class.extend(std::iter::repeat_n(ports, usize::from(count)));
+    }
+    // Up to Ivy Bridge, and where port 7 cannot be used, store addresses go to the load ports.
+    while datas.len() > addresses.len() {
+        match loads.pop() {
+            Some(ports) => addresses.push(ports),
+            None => {
+                datas.pop();
+            }
+        }
+    }
+
+    let mut pseudos = 0usize;
+    let mut pseudo = || {
+        pseudos += 1;
+        RegId::pseudo(pseudos - 1)
+    };
+    let address_inputs = ids(&operands.addresses);
+
+    let mut load_values = Vec::new();
+    let mut load_uops = Vec::new();
+    for (n, &ports) in loads.iter().enumerate() {
+        let outputs = if computes.is_empty() {
+            ids(&operands.out_regs)
+        } else {
+            let value = pseudo();
+            load_values.extend(value);
+            value.into_iter().collect()
+        };
+        load_uops.push(UopSpec {
+            ports,
+            inputs: address_inputs.clone(),
+            outputs: outputs
+                .into_iter()
+                .map(|o| (o, TABLE_LOAD_LATENCY))
+                .collect(),
+            divider: 0,
+            kind: if operands.in_mems.is_empty() {
+                UopKind::Compute
+            } else {
+                UopKind::Load(n.min(255) as u8)
+            },
+        });
+    }
+
+    let mut store_values = Vec::new();
+    let mut store_uops = Vec::new();
+    for (n, (&address, &data)) in addresses.iter().zip(&datas).enumerate() {
+        let which = n.min(255) as u8;
+        store_uops.push(UopSpec {
+            ports: address,
+            inputs: address_inputs.clone(),
+            outputs: Vec::new(),
+            divider: 0,
+            kind: UopKind::StoreAddress(which),
+        });
+        let inputs = if computes.is_empty() {
+            let mut inputs = ids(&operands.in_regs);
+            inputs.extend(ids(&operands.in_flags));
+            inputs
+        } else {
+            let value = pseudo();
+            store_values.extend(value);
+            value.into_iter().collect()
+        };
+        store_uops.push(UopSpec {
+            ports: data,
+            inputs,
+            outputs: Vec::new(),
+            divider: 0,
+            kind: UopKind::StoreData(which),
+        });
+    }
+
+    let compute_uops = if computes.is_empty() {
+        Vec::new()
+    } else if let Some(uops) = shift_by_count(operands, &computes, &mut pseudo) {
+        uops
+    } else {
+        by_latency_class(
+            operands,
+            perf,
+            &computes,
+            &load_values,
+            &store_values,
+            &mut pseudo,
+        )
+    };
+
+    let mut uops = load_uops;
+    uops.extend(compute_uops);
+    uops.extend(store_uops);
+    while uops.len() < usize::from(perf.retire_slots.max(1)) {
+        uops.push(UopSpec::compute(PortSet(0), Vec::new(), Vec::new()));
+    }
+    uops
+}
+
+/// `shl r, cl` and its like: one µop for the register and one that chooses between the old flags
+/// and the new, with a third for the old flags before Golden Cove.
+fn shift_by_count(
+    operands: &Operands,
+    computes: &[PortSet],
+    pseudo: &mut impl FnMut() -> Option<RegId>,
+) -> Option<Vec<UopSpec>> {
+    let all = |from: &[Value], to: &[Value], cycles: u16| {
+        from.iter()
+            .all(|f| to.iter().all(|t| operands.latency(f, t) == Some(cycles)))
+    };
+    let o = operands;
+    let shape = o.addresses.is_empty()
+        && !o.in_regs.is_empty()
+        && !o.out_regs.is_empty()
+        && !o.in_flags.is_empty()
+        && !o.out_flags.is_empty()
+        && all(&o.in_regs, &o.out_regs, 1)
+        && all(&o.in_regs, &o.out_flags, 2)
+        && all(&o.in_flags, &o.out_regs, 0);
+    if !shape {
+        return None;
+    }
+    let mut outputs: Vec<_> = ids(&o.out_regs).into_iter().map(|r| (r, 1)).collect();
+    let flags_out = ids(&o.out_flags).into_iter().map(|r| (r, 1)).collect();
+    match *computes {
+        [first, second, third] if all(&o.in_flags, &o.out_flags, 2) => {
+            let (result, flags) = (pseudo()?, pseudo()?);
+            outputs.push((result, 1));
+            Some(vec![
+                UopSpec::compute(first, ids(&o.in_regs), outputs),
+                UopSpec::compute(second, ids(&o.in_flags), vec![(flags, 1)]),
+                UopSpec::compute(third, vec![result, flags], flags_out),
+            ])
+        }
+        [first, second] if all(&o.in_flags, &o.out_flags, 1) => {
+            let result = pseudo()?;
+            outputs.push((result, 1));
+            let mut inputs = ids(&o.in_flags);
+            inputs.push(result);
+            Some(vec![
+                UopSpec::compute(first, ids(&o.in_regs), outputs),
+                UopSpec::compute(second, inputs, flags_out),
+            ])
+        }
+        _ => None,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Input<'a> {
+    Operand(&'a Value),
+    Load(RegId),
+}
+
+#[derive(Clone, Copy)]
+enum Output<'a> {
+    Operand(&'a Value),
+    Store(RegId),
+}
+
+fn by_latency_class(
+    operands: &Operands,
+    perf: &Perf,
+    computes: &[PortSet],
+    load_values: &[RegId],
+    store_values: &[RegId],
+    pseudo: &mut impl FnMut() -> Option<RegId>,
+) -> Vec<UopSpec> {
+    let o = operands;
+    let inputs: Vec<Input<'_>> = o
+        .in_regs
+        .iter()
+        .chain(&o.in_flags)
+        .map(Input::Operand)
+        .chain(load_values.iter().map(|v| Input::Load(*v)))
+        .collect();
+    let outputs: Vec<Output<'_>> = o
+        .out_regs
+        .iter()
+        .chain(&o.out_flags)
+        .map(Output::Operand)
+        .chain(store_values.iter().map(|v| Output::Store(*v)))
+        .collect();
+    // The tables' latencies are from the instruction's inputs to its outputs; those of the load
+    // and of the store are taken off.
+    let latency = |input: Input<'_>, output: Output<'_>| -> u16 {
+        match (input, output) {
+            (Input::Operand(i), Output::Operand(t)) => o.latency(i, t).unwrap_or(1),
+            (Input::Operand(i), Output::Store(_)) => o
+                .out_mems
+                .iter()
+                .map(|m| o.latency(i, m).unwrap_or(1).saturating_sub(4).max(1))
+                .max()
+                .unwrap_or(1),
+            // The last address operand decides, as in uiCA.
+            (Input::Load(_), Output::Operand(t)) => o.addresses.last().map_or(1, |a| {
+                o.latency(a, t)
+                    .unwrap_or(1)
+                    .saturating_sub(TABLE_LOAD_LATENCY)
+                    .max(1)
+            }),
+            (Input::Load(_), Output::Store(_)) => {
+                if o.in_mems.is_empty() {
+                    return 1;
+                }
+                o.out_mems
+                    .iter()
+                    .filter_map(|m| o.in_mems.last().map(|i| o.latency(i, m).unwrap_or(1)))
+                    .map(|l| l.saturating_sub(TABLE_LOAD_LATENCY).max(1))
+                    .max()
+                    .unwrap_or(1)
+            }
+        }
+    };
+    let input_id = |input: Input<'_>| match input {
+        Input::Operand(v) => v.id,
+        Input::Load(id) => Some(id),
+    };
+    let output_id = |output: Output<'_>| match output {
+        Output::Operand(v) => v.id,
+        Output::Store(id) => Some(id),
+    };
+
+    let mut classes: BTreeMap<u16, Vec<Input<'_>>> = BTreeMap::new();
+    for &input in &inputs {
+        let worst = outputs
+            .iter()
+            .map(|t| latency(input, *t))
+            .max()
+            .unwrap_or(1);
+        classes.entry(worst).or_default().push(input);
+    }
+    let mut classes = classes.into_iter();
+    let (base_level, base_class) = classes.next().unwrap_or((1, Vec::new()));
+    let base_outputs = outputs
+        .iter()
+        .filter_map(|t| {
+            let cycles = base_class
+                .iter()
+                .map(|i| latency(*i, *t))
+                .max()
+                .unwrap_or(1);
+            Some((output_id(*t)?, cycles))
+        })
+        .collect();
+    let mut base = UopSpec::compute(
+        computes[0],
+        base_class.iter().filter_map(|i| input_id(*i)).collect(),
+        base_outputs,
+    );
+    base.divider = perf.div_cycles;
+
+    let all_inputs: Vec<RegId> = inputs.iter().filter_map(|i| input_id(*i)).collect();
+    let mut before = Vec::new();
+    let mut after: Vec<UopSpec> = Vec::new();
+    for &ports in &computes[1..] {
+        let step = classes.next().and_then(|class| Some((class, pseudo()?)));
+        match step {
+            Some(((level, class), value)) => {
+                base.inputs.push(value);
+                let class = class.iter().filter_map(|i| input_id(*i)).collect();
+                before.insert(
+                    0,
+                    UopSpec::compute(ports, class, vec![(value, level - base_level)]),
+                );
+            }
+            None => after.push(UopSpec::compute(ports, all_inputs.clone(), Vec::new())),
+        }
+    }
+    let mut uops = before;
+    uops.push(base);
+    uops.append(&mut after);
+    // Classes for which no µop is left enter with the last one.
+    if let Some(last) = uops.last_mut() {
+        for (_, class) in classes {
+            last.inputs
+                .extend(class.iter().filter_map(|i| input_id(*i)));
+        }
+    }
+    uops
+}
+
+fn may_lead(uop: &UopSpec) -> bool {
+    uop.ports.0 & FUSIBLE_PORTS != 0
+}
+
+/// Groups µops into fused and laminated ones.
+#[must_use]
+pub fn group(uops: Vec<UopSpec>, perf: &Perf) -> Vec<LaminatedSpec> {
+    let slots = usize::from(perf.retire_slots.max(1));
+    let mut rest: std::collections::VecDeque<UopSpec> = uops.into();
+    let mut fused: std::collections::VecDeque<FusedSpec> = std::collections::VecDeque::new();
+    for n in 0..slots - 1 {
+        let Some(first) = rest.pop_front() else { break };
+        let lead = may_lead(&first);
+        let mut slot = vec![first];
+        if lead && rest.len() >= slots - n {
+            slot.extend(rest.pop_front());
+        }
+        fused.push_back(slot);
+    }
+    if !rest.is_empty() {
+        fused.push_back(rest.into());
+    }
+    let delivered = usize::from(perf.uops_mite + perf.uops_ms).clamp(1, fused.len().max(1));
+    let mut laminated = Vec::with_capacity(delivered);
+    for n in 0..delivered - 1 {
+        let Some(first) = fused.pop_front() else {
+            break;
+        };
+        let lead = matches!(first.as_slice(), [only] if may_lead(only));
+        let mut group = vec![first];
+        if lead && fused.len() >= delivered - n {
+            group.extend(fused.pop_front());
+        }
+        laminated.push(group);
+    }
+    if !fused.is_empty() {
+        laminated.push(fused.into());
+    }
+    laminated
+}
