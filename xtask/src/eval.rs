@@ -96,7 +96,7 @@ impl fmt::Display for Figure {
 }
 
 /// A text file, compressed with xz or not.
-fn read_text(path: &Path) -> Result<String> {
+pub fn read_text(path: &Path) -> Result<String> {
     let name = || format!("cannot read {}", path.display());
     let bytes = fs::read(path).with_context(name)?;
     if !bytes.starts_with(b"\xfd7zXZ\0") {

@@ -2,6 +2,7 @@
 
 mod build;
 mod command;
+mod compare;
 mod eval;
 mod install;
 mod qemu;
@@ -27,6 +28,8 @@ enum Command {
     Test(test::Args),
     /// Build and install into a prefix
     Install(install::Args),
+    /// Compare two builds over programs and blocks: the same results, byte for byte?
+    Compare(compare::Args),
     /// Measure what is promised for whole programs and print it beside the limits
     EvalMain(eval::Args),
     /// Measure what comparisons of versions tell and print it beside the limits
@@ -53,6 +56,7 @@ fn main() -> Result<ExitCode> {
         Command::Run(args) => return run::run(&args),
         Command::Test(args) => return test::run(&args),
         Command::Install(args) => install::run(&args)?,
+        Command::Compare(args) => return compare::run(&args),
         Command::EvalMain(args) => return eval::run(&args),
         Command::EvalDiff(args) => return eval::diff::run(&args),
         Command::EvalViews(args) => return eval::views::run(&args),
