@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Builds `qemu -plugin file=SELF,ring=RING [-E LD_…] -0 NAME FILE ARGS…` from the guest's
+ * Builds `qemu -plugin file=SELF,ring=RING [-L …] [-cpu …] [-E LD_…] -0 NAME FILE ARGS…` from the guest's
  * execve(FILE, [NAME, ARGS…], ENV). A script is turned into its interpreter's call first, as the
  * kernel would. Variables of the dynamic loader are meant for the program, not for the emulator,
  * so they go through the emulator's -E.
@@ -23,6 +23,7 @@
 #include "dict.h"
 #include "guest.h"
 #include "ring.h"
+#include "target.h"
 
 #define MAX_INTERPRETERS 5
 #define MAX_WORDS (1u << 20)
@@ -96,12 +97,12 @@ static bool read_head(const char *file, char head[HEAD_BYTES + 1])
     return got > 4;
 }
 
-static bool is_x86_64(const char *head)
+static bool is_for_target(const char *head)
 {
     Elf64_Ehdr elf;
     memcpy(&elf, head, sizeof(elf));
     return memcmp(elf.e_ident, ELFMAG, SELFMAG) == 0 && elf.e_ident[EI_CLASS] == ELFCLASS64 &&
-           elf.e_ident[EI_DATA] == ELFDATA2LSB && elf.e_machine == EM_X86_64 &&
+           elf.e_ident[EI_DATA] == ELFDATA2LSB && elf.e_machine == mcad_target->machine &&
            (elf.e_type == ET_EXEC || elf.e_type == ET_DYN);
 }
 
@@ -128,7 +129,7 @@ static bool resolve(uint64_t path, struct target *target)
         return false;
     }
     while (read_head(target->file, head)) {
-        if (is_x86_64(head)) {
+        if (is_for_target(head)) {
             return true;
         }
         char *interpreter, *argument;
@@ -162,6 +163,34 @@ static bool plugin_option(char *to, size_t capacity)
     }
     int rest = snprintf(to + at, capacity - at, ",ring=%s", ring);
     return rest > 0 && (size_t)rest < capacity - at;
+}
+
+/* Repeats what this emulator was told of the guest's system root and CPU. `text` keeps the words. */
+static bool add_own_options(struct words *words, char *text, size_t capacity)
+{
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, capacity - 1);
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (got <= 0) {
+        return false;
+    }
+    text[got] = '\0';
+    /* Each option of ours takes a word; the program's name is the first that is none. */
+    char *end = text + got, *name = text + strlen(text) + 1;
+    while (name < end && *name == '-') {
+        char *value = name + strlen(name) + 1;
+        if (value >= end) {
+            break;
+        }
+        if (strcmp(name, "-L") == 0 || strcmp(name, "-cpu") == 0) {
+            add(words, name);
+            add(words, value);
+        }
+        name = value + strlen(value) + 1;
+    }
+    return true;
 }
 
 /* Splits the guest's environment into the emulator's and, by -E, the loader's. QEMU cuts the
@@ -209,7 +238,7 @@ static bool add_command(struct words *words, struct target *target, uint64_t arg
 static void follow(struct target *target, uint64_t argv, uint64_t envp)
 {
     char option[2 * PATH_MAX + MCAD_RING_PATH_BYTES];
-    char qemu[PATH_MAX];
+    char qemu[PATH_MAX], own[2 * PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", qemu, sizeof(qemu) - 1);
     if (length <= 0 || !plugin_option(option, sizeof(option))) {
         return;
@@ -219,7 +248,8 @@ static void follow(struct target *target, uint64_t argv, uint64_t envp)
     add(&words, qemu);
     add(&words, (char *)"-plugin");
     add(&words, option);
-    bool good = split_environment(envp, &environment, &words) &&
+    bool good = add_own_options(&words, own, sizeof(own)) &&
+                split_environment(envp, &environment, &words) &&
                 add_command(&words, target, argv) && target->file[0] != '-';
     char *nothing[] = {NULL};
     if (good && !words.failed && !environment.failed) {

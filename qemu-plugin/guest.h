@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
  * Reading the guest's memory through pointers that may be wild: the kernel does the copying. Guest
- * and host addresses are the same (user-mode QEMU, x86-64 on x86-64).
+ * and host addresses are the same (user-mode QEMU, 64-bit guests on a 64-bit host).
  */
 #ifndef MCAD_PLUGIN_GUEST_H
 #define MCAD_PLUGIN_GUEST_H

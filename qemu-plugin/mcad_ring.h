@@ -25,7 +25,7 @@
  * the log to its committed end before it looks into the chunk; so every definition is known when
  * a record names it.
  *
- * A program that replaces itself by another x86-64 one takes the ring along, if the reader wants
+ * A program that replaces itself by another one of its instruction set takes the ring along, if the reader wants
  * that: the plugin itself makes the execve, of the same emulator with the same plugin, which
  * attaches again and goes on with the same control log, block ids and stream.
  *
@@ -42,7 +42,7 @@
 #include <stdint.h>
 
 #define MCAD_RING_MAGIC 0x31676e697244434dull /* "MCDring1" */
-#define MCAD_RING_VERSION 1u
+#define MCAD_RING_VERSION 2u
 #define MCAD_RING_HEADER_BYTES 4096u
 #define MCAD_RING_LINE 64u
 #define MCAD_RING_PATH_BYTES 1024u
@@ -50,6 +50,11 @@
 /* Options that the reader sets. */
 #define MCAD_RING_MEMORY 1u /* record memory accesses */
 #define MCAD_RING_FOLLOW 2u /* run the new program of an execve under the emulator as well */
+
+/* mcad_ring_header.arch */
+#define MCAD_RING_ARCH_X86_64 1u
+#define MCAD_RING_ARCH_AARCH64 2u
+#define MCAD_RING_ARCH_RISCV64 3u
 
 /* mcad_ring_header.attached: a ring serves one emulator, once. */
 #define MCAD_DETACHED 0u
@@ -86,7 +91,8 @@ struct mcad_ring_header {
     uint32_t api_current;
     uint32_t api_used;
     uint32_t first_control; /* index of the control log's first chunk */
-    uint8_t pad1[40];
+    uint32_t arch;          /* MCAD_RING_ARCH_... */
+    uint8_t pad1[36];
 
     /* Written by the plugin when the program ends or replaces itself. */
     uint32_t ended; /* 1: the emulator announced a regular end */

@@ -16,6 +16,7 @@
 #include "ring.h"
 #include "signals.h"
 #include "syscalls.h"
+#include "target.h"
 
 /* Record words: proto/src/word.rs. */
 #define TAG_ACCESS (1ull << 61)
@@ -185,8 +186,10 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t plugin, const qemu_info_t *
         fprintf(stderr, "mcad plugin: run it through mcad-run, or give it ring=PATH\n");
         return -1;
     }
-    if (info->system_emulation || strcmp(info->target_name, "x86_64") != 0) {
-        fprintf(stderr, "mcad plugin: needs qemu-x86_64 (user mode), not %s%s\n",
+    if (info->system_emulation || !mcad_target_choose(info->target_name)) {
+        fprintf(stderr,
+                "mcad plugin: needs qemu-x86_64, qemu-aarch64 or qemu-riscv64 (user mode), not "
+                "%s%s\n",
                 info->system_emulation ? "the system emulator for " : "qemu-", info->target_name);
         return -1;
     }

@@ -4,6 +4,8 @@
  */
 #include "ring.h"
 
+#include "target.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -361,6 +363,7 @@ bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, in
     }
     open_chunk(ring->control_chunk, MCAD_CHUNK_CONTROL, 0, 0);
     ring->first_control = ring->control_chunk;
+    ring->arch = mcad_target->arch;
     ring->producer_pid = (uint32_t)owner;
     ring->api_min = (uint32_t)api_min;
     ring->api_current = (uint32_t)api_current;

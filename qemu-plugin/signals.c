@@ -7,6 +7,7 @@
 #include "modules.h"
 #include "qemu_api.h"
 #include "ring.h"
+#include "target.h"
 
 uint64_t mcad_emulator_start;
 uint64_t mcad_emulator_bytes;
@@ -16,7 +17,8 @@ static __thread bool returning;
 void mcad_signals_init(void)
 {
     uint64_t end;
-    if (mcad_modules_emulator((const void *)(uintptr_t)qemu_plugin_tb_n_insns,
+    if (mcad_target->reports_signal_frames &&
+        mcad_modules_emulator((const void *)(uintptr_t)qemu_plugin_tb_n_insns,
                               &mcad_emulator_start, &end)) {
         mcad_emulator_bytes = end - mcad_emulator_start;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * System calls of an x86-64 Linux guest: file mappings change the module map, execve may end the
+ * System calls of a Linux guest: file mappings change the module map, execve may end the
  * session without any further callback, and a thread about to block may have to give up its chunk.
  */
 #include "syscalls.h"
@@ -10,18 +10,7 @@
 #include "modules.h"
 #include "ring.h"
 #include "signals.h"
-
-/* Numbers of the x86-64 guest, not of the host. */
-enum {
-    GUEST_MMAP = 9,
-    GUEST_MUNMAP = 11,
-    GUEST_RT_SIGRETURN = 15,
-    GUEST_MREMAP = 25,
-    GUEST_EXECVE = 59,
-    GUEST_EXIT = 60,
-    GUEST_EXIT_GROUP = 231,
-    GUEST_EXECVEAT = 322,
-};
+#include "target.h"
 
 #define GUEST_MAP_FIXED 0x10
 #define GUEST_MAP_ANONYMOUS 0x20
@@ -49,29 +38,20 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
     if (mcad_silent()) {
         return;
     }
-    switch (number) {
-    case GUEST_MMAP:
+    const struct guest_calls *calls = &mcad_target->calls;
+    if (number == calls->mmap) {
         moves_files = (a4 & GUEST_MAP_ANONYMOUS) == 0 || (a4 & GUEST_MAP_FIXED) != 0;
-        break;
-    case GUEST_MUNMAP:
-    case GUEST_MREMAP:
+    } else if (number == calls->munmap || number == calls->mremap) {
         moves_files = true;
-        break;
-    case GUEST_RT_SIGRETURN:
+    } else if (number == calls->rt_sigreturn) {
         mcad_signals_return(true);
-        break;
-    case GUEST_EXECVE:
+    } else if (number == calls->execve) {
         on_exec(a1, &a2, a3);
-        break;
-    case GUEST_EXECVEAT:
+    } else if (number == calls->execveat) {
         on_exec(a2, NULL, 0);
-        break;
-    case GUEST_EXIT: /* of the last thread it is the program's */
-    case GUEST_EXIT_GROUP:
+    } else if (number == calls->exit /* of the last thread it is the program's */ ||
+               number == calls->exit_group) {
         __atomic_store_n(&mcad_ring()->exit_status, a1 & 0xff, __ATOMIC_RELAXED);
-        break;
-    default:
-        break;
     }
     mcad_lane_yield_if_crowded();
 }
@@ -82,23 +62,15 @@ static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number
     if (mcad_silent()) {
         return;
     }
-    switch (number) {
-    case GUEST_MMAP:
-    case GUEST_MUNMAP:
-    case GUEST_MREMAP:
+    const struct guest_calls *calls = &mcad_target->calls;
+    if (number == calls->mmap || number == calls->munmap || number == calls->mremap) {
         if (moves_files) {
             mcad_modules_changed();
         }
-        break;
-    case GUEST_RT_SIGRETURN:
+    } else if (number == calls->rt_sigreturn) {
         mcad_signals_return(false);
-        break;
-    case GUEST_EXECVE:
-    case GUEST_EXECVEAT:
+    } else if (number == calls->execve || number == calls->execveat) {
         __atomic_store_n(&mcad_ring()->exec_state, MCAD_EXEC_NONE, __ATOMIC_RELEASE);
-        break;
-    default:
-        break;
     }
 }
 

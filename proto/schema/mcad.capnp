@@ -42,6 +42,9 @@ enum Role {
 enum Arch {
   unknown @0;
   x8664 @1;
+  aarch64 @2;
+  riscv64 @3;
+  riscv32 @4;
 }
 
 struct Hello {

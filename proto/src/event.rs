@@ -12,6 +12,40 @@ use crate::word::{BlockId, GuestAddr, StreamId};
 pub enum Arch {
     /// AMD64 / Intel 64 in 64-bit mode.
     X86_64,
+    /// AArch64, A64 instructions.
+    AArch64,
+    /// RISC-V with 64-bit registers.
+    RiscV64,
+    /// RISC-V with 32-bit registers.
+    RiscV32,
+}
+
+impl Arch {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::X86_64, Self::AArch64, Self::RiscV64, Self::RiscV32];
+
+    /// The name that QEMU and the kernel's `uname -m` use: `x86_64`, `aarch64`, `riscv64`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::AArch64 => "aarch64",
+            Self::RiscV64 => "riscv64",
+            Self::RiscV32 => "riscv32",
+        }
+    }
+
+    /// The one of this name, as [`Arch::name`] gives it.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|arch| arch.name() == name)
+    }
+}
+
+impl std::fmt::Display for Arch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// What is known of a session when it starts.

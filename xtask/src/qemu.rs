@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use mcad_broker_qemu::qemu as finder;
+use mcad_proto::event::Arch;
 
 use crate::command::{as_root, command, execute_aside, exists, output};
 use crate::setup::install;
@@ -32,24 +33,38 @@ const BUILD_PACKAGES: &[&str] = &[
     "zlib1g-dev",
 ];
 
-/// Makes sure that there is one.
+/// Instruction sets that programs are traced of.
+const ARCHES: [Arch; 3] = [Arch::X86_64, Arch::AArch64, Arch::RiscV64];
+
+/// Makes sure that there is one for each instruction set.
 pub fn ensure() -> Result<()> {
-    if let Ok(found) = finder::find(None) {
+    let all = || {
+        ARCHES
+            .iter()
+            .map(|arch| finder::find(None, *arch))
+            .collect()
+    };
+    let found: Result<Vec<_>, _> = all();
+    let found = match found {
+        Ok(found) => found,
+        Err(_) if !exists(&finder::name(Arch::X86_64)) && package_loads_plugins() => {
+            install(&["qemu-user"])?;
+            let found: Result<Vec<_>, _> = all();
+            found.context("the installed qemu-user is of no use")?
+        }
+        Err(_) => {
+            eprintln!(
+                "The distribution's qemu-user is built without plugins (so are Debian 13's and \
+                 later ones). Building a user-mode QEMU from its source package; this takes about \
+                 10 minutes on two cores and is done once."
+            );
+            return build();
+        }
+    };
+    for found in found {
         eprintln!("QEMU: {} ({})", found.path.display(), found.version);
-        return Ok(());
     }
-    if !exists(finder::NAME) && package_loads_plugins() {
-        install(&["qemu-user"])?;
-        let found = finder::find(None).context("the installed qemu-user is of no use")?;
-        eprintln!("QEMU: {} ({})", found.path.display(), found.version);
-        return Ok(());
-    }
-    eprintln!(
-        "The distribution's qemu-user is built without plugins (so are Debian 13's and later \
-         ones). Building a user-mode QEMU from its source package; this takes about 7 minutes \
-         on two cores and is done once."
-    );
-    build()
+    Ok(())
 }
 
 /// Whether the package that apt would install is the dynamically linked one: plugins need glib's
@@ -84,8 +99,11 @@ pub fn build() -> Result<()> {
     fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
     let source = fetch(&work)?;
     configure_and_build(&source, &prefix)?;
-    let built = finder::check(&bin.join(finder::NAME)).map_err(anyhow::Error::msg)?;
-    eprintln!("QEMU: {} ({})", built.path.display(), built.version);
+    for arch in ARCHES {
+        let built =
+            finder::check(&bin.join(finder::name(arch)), arch).map_err(anyhow::Error::msg)?;
+        eprintln!("QEMU: {} ({})", built.path.display(), built.version);
+    }
     fs::remove_dir_all(&work).with_context(|| format!("cannot clear {}", work.display()))
 }
 
@@ -197,10 +215,16 @@ fn one_line(line: &str) -> Option<String> {
 fn configure_and_build(source: &Path, prefix: &Path) -> Result<()> {
     let build = source.join("build-mcad");
     fs::create_dir_all(&build)?;
+    let targets: Vec<String> = ARCHES
+        .iter()
+        .map(|arch| format!("{arch}-linux-user"))
+        .collect();
+    let names: Vec<String> = ARCHES.iter().map(|arch| finder::name(*arch)).collect();
     execute_aside(
         command(source.join("configure"))
             .arg(format!("--prefix={}", prefix.display()))
-            .args(["--target-list=x86_64-linux-user", "--enable-plugins"])
+            .arg(format!("--target-list={}", targets.join(",")))
+            .arg("--enable-plugins")
             .args([
                 "--without-default-features",
                 "--disable-system",
@@ -215,14 +239,16 @@ fn configure_and_build(source: &Path, prefix: &Path) -> Result<()> {
     execute_aside(
         command("ninja")
             .arg(format!("-j{jobs}"))
-            .arg(finder::NAME)
+            .args(&names)
             .current_dir(&build),
     )?;
     let bin = prefix.join("bin");
     fs::create_dir_all(&bin)?;
-    let (from, to) = (build.join(finder::NAME), bin.join(finder::NAME));
-    fs::copy(&from, &to)
-        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    for name in &names {
+        let (from, to) = (build.join(name), bin.join(name));
+        fs::copy(&from, &to)
+            .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    }
     Ok(())
 }
 

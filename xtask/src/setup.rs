@@ -46,6 +46,13 @@ const TESTS: &[Package] = &[
     package("capnproto", "capnp"),
     package("llvm", "llvm-mca"),
     package("valgrind", "valgrind"),
+    package("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc"),
+    package("libc6-dev-arm64-cross", "/usr/aarch64-linux-gnu/lib/libc.a"),
+    package("gcc-riscv64-linux-gnu", "riscv64-linux-gnu-gcc"),
+    package(
+        "libc6-dev-riscv64-cross",
+        "/usr/riscv64-linux-gnu/lib/libc.a",
+    ),
     package("chromium", "chromium"),
 ];
 

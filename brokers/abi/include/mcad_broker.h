@@ -61,6 +61,9 @@ enum mcad_end_reason {
 
 /* Guest instruction sets. */
 #define MCAD_ARCH_X86_64 1u
+#define MCAD_ARCH_AARCH64 2u
+#define MCAD_ARCH_RISCV64 3u
+#define MCAD_ARCH_RISCV32 4u
 
 typedef struct {
     size_t size;        /* sizeof(mcad_event) of the host; the broker must not write beyond it */

@@ -199,6 +199,9 @@ fn fill(event: Option<Event<'_>>, features: Features, held: &mut Held, out: &mut
             out.kind = ffi::MCAD_EVENT_SESSION;
             out.arch = match info.arch {
                 Arch::X86_64 => ffi::MCAD_ARCH_X86_64,
+                Arch::AArch64 => ffi::MCAD_ARCH_AARCH64,
+                Arch::RiscV64 => ffi::MCAD_ARCH_RISCV64,
+                Arch::RiscV32 => ffi::MCAD_ARCH_RISCV32,
                 // A new instruction set gets its number in the header first; 0 is refused there.
                 _ => 0,
             };

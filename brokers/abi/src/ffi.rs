@@ -53,6 +53,12 @@ pub const MCAD_END_COMPLETE: i32 = 5;
 
 /// Guest instruction set: AMD64 in 64-bit mode.
 pub const MCAD_ARCH_X86_64: u32 = 1;
+/// Guest instruction set: AArch64.
+pub const MCAD_ARCH_AARCH64: u32 = 2;
+/// Guest instruction set: RISC-V with 64-bit registers.
+pub const MCAD_ARCH_RISCV64: u32 = 3;
+/// Guest instruction set: RISC-V with 32-bit registers.
+pub const MCAD_ARCH_RISCV32: u32 = 4;
 
 /// UTF-8 text with a length.
 #[repr(C)]

@@ -89,6 +89,9 @@ fn mirror() -> Vec<(String, u64)> {
         MCAD_END_TRUNCATED,
         MCAD_END_COMPLETE,
         MCAD_ARCH_X86_64,
+        MCAD_ARCH_AARCH64,
+        MCAD_ARCH_RISCV64,
+        MCAD_ARCH_RISCV32,
     );
     out
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use mcad_broker_abi::Config;
 use mcad_broker_qemu::{Session, program, qemu};
-use mcad_proto::event::Event;
+use mcad_proto::event::{Arch, Event};
 use mcad_proto::word::{Record, decode_word};
 
 const MAX_RATIO: f64 = 4.0;
@@ -60,7 +60,7 @@ fn report(cost: &Cost) -> ExitCode {
 
 fn measure(command: &[String]) -> Result<Cost, String> {
     let resolved = program::resolve(command).map_err(|e| e.to_string())?;
-    let qemu = qemu::find(None).map_err(|e| e.to_string())?;
+    let qemu = qemu::find(None, Arch::X86_64).map_err(|e| e.to_string())?;
     let mut cost = Cost::default();
 
     let before = children_seconds();

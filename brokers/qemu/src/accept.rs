@@ -106,10 +106,11 @@ impl Accepted {
         let Some(Process::Known(pid, _)) = self.process.get() else {
             return ("of unknown version".into(), Vec::new());
         };
+        let arch = self.memory.header().arch();
         let directory = PathBuf::from(format!("/proc/{}", pid.as_raw_pid()));
         let version = std::fs::read_link(directory.join("exe"))
             .map_err(|error| error.to_string())
-            .and_then(|exe| qemu::check(&exe))
+            .and_then(|exe| qemu::check(&exe, arch))
             .map_or_else(|_| "of unknown version".into(), |qemu| qemu.version);
         let command = std::fs::read(directory.join("cmdline")).unwrap_or_default();
         let words = command.split(|&byte| byte == 0);

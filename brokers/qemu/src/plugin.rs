@@ -36,6 +36,8 @@ const SOURCES: &[(&str, &str)] = sources![
     "signals.h",
     "syscalls.c",
     "syscalls.h",
+    "target.c",
+    "target.h",
 ];
 
 /// No usable plugin.

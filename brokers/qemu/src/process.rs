@@ -58,6 +58,10 @@ pub struct Start<'a> {
     pub plugin: &'a Path,
     /// What it runs.
     pub program: &'a Program,
+    /// Where the program's own loader and libraries are.
+    pub sysroot: Option<&'a Path>,
+    /// CPU that it shows the program.
+    pub cpu: Option<&'a str>,
 }
 
 impl Start<'_> {
@@ -73,13 +77,14 @@ impl Start<'_> {
             // Not an option, whatever its first character.
             file = Path::new(".").join(file);
         }
-        let mut arguments: Vec<OsString> = vec![
-            "-plugin".into(),
-            plugin,
-            "-0".into(),
-            self.program.name.clone(),
-            file.into(),
-        ];
+        let mut arguments: Vec<OsString> = vec!["-plugin".into(), plugin];
+        if let Some(sysroot) = self.sysroot {
+            arguments.extend(["-L".into(), sysroot.into()]);
+        }
+        if let Some(cpu) = self.cpu {
+            arguments.extend(["-cpu".into(), cpu.into()]);
+        }
+        arguments.extend(["-0".into(), self.program.name.clone(), file.into()]);
         arguments.extend(self.program.arguments.iter().cloned());
         arguments
     }

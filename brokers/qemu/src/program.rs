@@ -10,6 +10,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use mcad_proto::event::Arch;
+
 /// Scripts whose interpreters are scripts: the kernel's own limit is 5.
 const MAX_INTERPRETERS: usize = 5;
 /// Bytes of a file that decide what it is; as many as the kernel reads.
@@ -18,8 +20,10 @@ const HEAD_BYTES: u64 = 256;
 /// What the emulator is started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The x86-64 ELF file.
+    /// The ELF file.
     pub file: PathBuf,
+    /// Its instruction set.
+    pub arch: Arch,
     /// `argv[0]` for it.
     pub name: OsString,
     /// The arguments after `argv[0]`: an interpreter's own come before the script.
@@ -39,8 +43,11 @@ pub enum ProgramError {
     /// It exists but the system refuses to run or read it.
     #[error("{}: {}", .0.display(), .1)]
     NotExecutable(PathBuf, String),
-    /// It runs, but not under qemu-x86_64.
-    #[error("{}: {}; only 64-bit x86 programs and scripts can be traced", .0.display(), .1)]
+    /// It may run, but not under an emulator that can trace it.
+    #[error(
+        "{}: {}; 64-bit programs for x86-64, AArch64 and RISC-V, and scripts, can be traced",
+        .0.display(), .1
+    )]
     Foreign(PathBuf, String),
 }
 
@@ -72,13 +79,14 @@ pub fn resolve_in<S: AsRef<OsStr>>(command: &[S], search: &OsStr) -> Result<Prog
     let (name, arguments) = command.split_first().ok_or(ProgramError::Empty)?;
     let mut program = Program {
         file: look_up(name.as_ref(), search)?,
+        arch: Arch::X86_64,
         name: name.as_ref().to_owned(),
         arguments: arguments.iter().map(|a| a.as_ref().to_owned()).collect(),
     };
     for _ in 0..MAX_INTERPRETERS {
         let head = executable_head(&program.file)?;
         let Some(line) = head.strip_prefix(b"#!") else {
-            check_elf(&program.file, &head)?;
+            program.arch = check_elf(&program.file, &head)?;
             return Ok(program);
         };
         let (interpreter, argument) = parse_shebang(line).ok_or_else(|| {
@@ -171,8 +179,10 @@ fn parse_shebang(line: &[u8]) -> Option<(OsString, Option<OsString>)> {
 }
 
 /// Offsets and values: System V ABI, ELF header.
-fn check_elf(file: &Path, head: &[u8]) -> Result<(), ProgramError> {
+fn check_elf(file: &Path, head: &[u8]) -> Result<Arch, ProgramError> {
     const EM_X86_64: u16 = 62;
+    const EM_AARCH64: u16 = 183;
+    const EM_RISCV: u16 = 243;
     const ET_EXEC: u16 = 2;
     const ET_DYN: u16 = 3;
     let foreign = |what: String| Err(ProgramError::Foreign(file.to_owned(), what));
@@ -191,13 +201,19 @@ fn check_elf(file: &Path, head: &[u8]) -> Result<(), ProgramError> {
         _ => "64-bit",
     };
     let big_endian = head[5] == 2;
-    if head[4] != 2 || big_endian || half(18) != EM_X86_64 {
+    let arch = match half(18) {
+        EM_X86_64 => Some(Arch::X86_64),
+        EM_AARCH64 => Some(Arch::AArch64),
+        EM_RISCV => Some(Arch::RiscV64),
+        _ => None,
+    };
+    let Some(arch) = arch.filter(|_| head[4] == 2 && !big_endian) else {
         let machine = match (big_endian, half(18)) {
             (false, 3) => "x86".to_owned(),
             (false, EM_X86_64) => "x86-64 with 32-bit pointers".to_owned(),
             (false, 40) => "ARM".to_owned(),
-            (false, 183) => "AArch64".to_owned(),
-            (false, 243) => "RISC-V".to_owned(),
+            (false, EM_AARCH64) => "AArch64".to_owned(),
+            (false, EM_RISCV) => "RISC-V".to_owned(),
             (_, other) => format!(
                 "machine {}",
                 if big_endian {
@@ -208,11 +224,11 @@ fn check_elf(file: &Path, head: &[u8]) -> Result<(), ProgramError> {
             ),
         };
         return foreign(format!("a {class} program for {machine}"));
-    }
+    };
     if !matches!(half(16), ET_EXEC | ET_DYN) {
         return foreign("an ELF file, but no program (an object file or core dump)".into());
     }
-    Ok(())
+    Ok(arch)
 }
 
 #[cfg(test)]
@@ -272,12 +288,27 @@ mod tests {
     }
 
     #[test]
+    fn the_header_says_which_instruction_set() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        let machines = [
+            (62, Arch::X86_64),
+            (183, Arch::AArch64),
+            (243, Arch::RiscV64),
+        ];
+        for (machine, arch) in machines {
+            write(&file, &elf(2, machine, 3), 0o755);
+            assert_eq!(resolve(&[&file]).unwrap().arch, arch);
+        }
+    }
+
+    #[test]
     fn foreign_files_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("f");
         let cases: [(&[u8], &str); 6] = [
             (&elf(1, 3, 2), "a 32-bit program for x86;"),
-            (&elf(2, 183, 3), "a 64-bit program for AArch64;"),
+            (&elf(1, 243, 3), "a 32-bit program for RISC-V;"),
             (&elf(1, 62, 2), "32-bit pointers"),
             (&elf(2, 62, 1), "no program"),
             (b"\x7fELF", "truncated"),

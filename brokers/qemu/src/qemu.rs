@@ -6,8 +6,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Name of the emulator.
-pub const NAME: &str = "qemu-x86_64";
+use mcad_proto::event::Arch;
+
+/// File name of the emulator for an instruction set: `qemu-aarch64`.
+#[must_use]
+pub fn name(arch: Arch) -> String {
+    format!("qemu-{arch}")
+}
 
 /// A usable emulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,34 +26,37 @@ pub struct Qemu {
 /// No usable emulator.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "no {NAME} that loads plugins was found ({}).\n\
+    "no {} that loads plugins was found ({}).\n\
      On Debian 12: apt-get install qemu-user\n\
      Elsewhere (Debian 13 and later ship it without plugins): `cargo xtask setup` in mcad's source \
      builds one. Another place is given by --qemu PATH or $MCAD_QEMU.",
-    .tried.join("; ")
+    name(*.arch), .tried.join("; ")
 )]
 pub struct NoQemu {
+    /// Instruction set that it was to emulate.
+    pub arch: Arch,
     /// Each place with what is wrong there.
     pub tried: Vec<String>,
 }
 
-/// Finds the emulator: `explicit` alone if given, else `$MCAD_QEMU` alone if set, else the cache
-/// directory that the set-up builds into, else `$PATH`.
+/// Finds the emulator of `arch`: `explicit` alone if given, else `$MCAD_QEMU` alone if set, else the cache
+/// directory that the set-up builds into, else `$PATH`. An emulator of another instruction set in
+/// one of the first two stands for the right one beside it.
 ///
 /// # Errors
 /// [`NoQemu`] with everything that was tried.
-pub fn find(explicit: Option<&Path>) -> Result<Qemu, NoQemu> {
+pub fn find(explicit: Option<&Path>, arch: Arch) -> Result<Qemu, NoQemu> {
     let mut tried = Vec::new();
-    for (origin, path) in candidates(explicit) {
-        match check(&path) {
+    for (origin, path) in candidates(explicit, arch) {
+        match check(&path, arch) {
             Ok(qemu) => return Ok(qemu),
             Err(what) => tried.push(format!("{origin}{}: {what}", path.display())),
         }
     }
     if tried.is_empty() {
-        tried.push(format!("nothing named {NAME} in $PATH"));
+        tried.push(format!("nothing named {} in $PATH", name(arch)));
     }
-    Err(NoQemu { tried })
+    Err(NoQemu { arch, tried })
 }
 
 /// Where the set-up puts a self-built emulator: `$XDG_CACHE_HOME/mcad/qemu/bin`, or the same under
@@ -59,33 +67,43 @@ pub fn cache_dir() -> Option<PathBuf> {
 }
 
 /// A wish of the user's is the only candidate: something else in its place would surprise.
-fn candidates(explicit: Option<&Path>) -> Vec<(&'static str, PathBuf)> {
+fn candidates(explicit: Option<&Path>, arch: Arch) -> Vec<(&'static str, PathBuf)> {
+    let other = |path: &Path| {
+        let file = path.file_name().unwrap_or_default();
+        let mut others = Arch::ALL.into_iter().filter(|other| *other != arch);
+        others.any(|other| file == name(other).as_str())
+    };
+    let wished = |path: PathBuf| match other(&path) {
+        true => path.with_file_name(name(arch)),
+        false => path,
+    };
     if let Some(path) = explicit {
-        return vec![("", path.to_owned())];
+        return vec![("", wished(path.to_owned()))];
     }
     if let Some(path) = std::env::var_os("MCAD_QEMU").filter(|p| !p.is_empty()) {
-        return vec![("$MCAD_QEMU ", path.into())];
+        return vec![("$MCAD_QEMU ", wished(path.into()))];
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     cache_dir()
         .into_iter()
         .chain(std::env::split_paths(&path))
-        .map(|directory| directory.join(NAME))
+        .map(|directory| directory.join(name(arch)))
         .filter(|file| file.is_file())
         .map(|file| ("", file))
         .collect()
 }
 
-/// Whether the file is an emulator that takes `-plugin`.
+/// Whether the file is an emulator of `arch` that takes `-plugin`.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check(path: &Path) -> Result<Qemu, String> {
+pub fn check(path: &Path, arch: Arch) -> Result<Qemu, String> {
+    let name = name(arch);
     let version = run(path, &["-version"])?;
     let version = version
         .lines()
-        .find_map(|line| line.strip_prefix(NAME)?.trim().strip_prefix("version "))
-        .ok_or_else(|| format!("is not {NAME}"))?
+        .find_map(|line| line.strip_prefix(&name)?.trim().strip_prefix("version "))
+        .ok_or_else(|| format!("is not {name}"))?
         .to_owned();
     // One that knows the option complains of the library, one that does not, of the option.
     let answer = run(path, &["-plugin", "file=/nonexistent/mcad", "/nonexistent"])?;
@@ -123,7 +141,7 @@ mod tests {
 
     fn fake(script: &str) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(NAME);
+        let path = dir.path().join(name(Arch::X86_64));
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         (dir, path)
@@ -135,7 +153,7 @@ mod tests {
             "case $1 in -version) echo 'qemu-x86_64 version 10.0.2 (Debian)';; \
              *) echo \"qemu: unknown option 'plugin'\" >&2; exit 1;; esac",
         );
-        let error = find(Some(&path)).unwrap_err().to_string();
+        let error = find(Some(&path), Arch::X86_64).unwrap_err().to_string();
         assert!(
             error.contains("10.0.2 (Debian) was built without plugins"),
             "{error}"
@@ -147,9 +165,13 @@ mod tests {
     #[test]
     fn other_programs_are_refused() {
         let (_dir, path) = fake("echo hello");
-        assert_eq!(check(&path), Err("is not qemu-x86_64".into()));
+        assert_eq!(check(&path, Arch::X86_64), Err("is not qemu-x86_64".into()));
         let missing = path.with_file_name("missing");
-        assert!(check(&missing).unwrap_err().contains("cannot be run"));
+        assert!(
+            check(&missing, Arch::X86_64)
+                .unwrap_err()
+                .contains("cannot be run")
+        );
     }
 
     #[test]
@@ -158,6 +180,6 @@ mod tests {
             "case $1 in -version) echo 'qemu-x86_64 version 7.2.22';; \
              *) echo 'qemu-x86_64: Could not load plugin /nonexistent' >&2; exit 1;; esac",
         );
-        assert_eq!(check(&path).unwrap().version, "7.2.22");
+        assert_eq!(check(&path, Arch::X86_64).unwrap().version, "7.2.22");
     }
 }

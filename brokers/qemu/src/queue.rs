@@ -63,12 +63,16 @@ impl Pending {
 
 /// Events that wait to be asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Queue(pub(crate) VecDeque<Pending>);
+pub(crate) struct Queue {
+    pub(crate) events: VecDeque<Pending>,
+    /// The emulator may count a cut-off instruction at the end of a block.
+    pub(crate) phantoms: bool,
+}
 
 impl Sink for Queue {
     fn message(&mut self, message: Message<'_>) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        self.0.push_back(match message {
+        self.events.push_back(match message {
             Message::Block {
                 address,
                 id,
@@ -81,7 +85,7 @@ impl Sink for Queue {
                 let last_address = address.wrapping_add(last_at as u64);
                 let mut instructions = u16::try_from(instructions).unwrap_or(u16::MAX);
                 let mut code = code.to_vec();
-                if instructions > 1 && phantom::is_phantom(last_address, last) {
+                if self.phantoms && instructions > 1 && phantom::is_phantom(last_address, last) {
                     instructions -= 1;
                     code = before.to_vec();
                 }
@@ -108,21 +112,21 @@ impl Sink for Queue {
     }
 
     fn stream_start(&mut self, stream: u32) {
-        self.0.push_back(Pending::StreamStart(stream));
+        self.events.push_back(Pending::StreamStart(stream));
     }
 
     fn lost(&mut self, stream: u32, chunks: u64) {
-        self.0.push_back(Pending::Lost(
+        self.events.push_back(Pending::Lost(
             chunks,
             format!("{chunks} chunks of thread {stream} never arrived"),
         ));
     }
 
     fn words(&mut self, stream: u32, words: Vec<u64>) {
-        self.0.push_back(Pending::Records(stream, words));
+        self.events.push_back(Pending::Records(stream, words));
     }
 
     fn stream_end(&mut self, stream: u32) {
-        self.0.push_back(Pending::StreamEnd(stream));
+        self.events.push_back(Pending::StreamEnd(stream));
     }
 }

@@ -36,6 +36,8 @@ const KEYS: &[&str] = &[
     "ring_mib",
     "ring",
     "follow_exec",
+    "sysroot",
+    "qemu_cpu",
 ];
 
 /// A session that cannot start or go on.
@@ -120,7 +122,7 @@ impl Session {
         match config.get("ring") {
             None => Self::spawn(config, mib, options),
             Some(ring) => {
-                if let Some(key) = ["arg", "qemu", "plugin"]
+                if let Some(key) = ["arg", "qemu", "plugin", "sysroot", "qemu_cpu"]
                     .iter()
                     .find(|key| config.get(key).is_some())
                 {
@@ -137,7 +139,7 @@ impl Session {
     fn spawn(config: &Config, mib: u64, options: u32) -> Result<Self, SessionError> {
         let command: Vec<String> = config.get_all("arg").map(str::to_owned).collect();
         let program = program::resolve(&command)?;
-        let qemu = qemu::find(config.get("qemu").map(Path::new))?;
+        let qemu = qemu::find(config.get("qemu").map(Path::new), program.arch)?;
         let plugin = plugin::find(config.get("plugin").map(Path::new))?;
         let ring = Memory::create(mib, options)?;
         let memory = Arc::new(ring.memory);
@@ -145,6 +147,8 @@ impl Session {
             qemu: &qemu.path,
             plugin: &plugin,
             program: &program,
+            sysroot: config.get("sysroot").map(Path::new),
+            cpu: config.get("qemu_cpu"),
         };
         let emulator = start
             .spawn(ring.fd, Arc::clone(&memory))
@@ -163,7 +167,7 @@ impl Session {
 
     fn new(producer: Producer, memory: Arc<Memory>, notice: Option<String>) -> Self {
         let mut queue = Queue::default();
-        queue.0.extend(notice.map(Pending::Notice));
+        queue.events.extend(notice.map(Pending::Notice));
         Self {
             producer,
             reader: Reader::new(Arc::clone(&memory)),
@@ -186,7 +190,7 @@ impl Session {
                 return Ok(None);
             }
         }
-        while self.queue.0.is_empty() && self.stage == Stage::Running {
+        while self.queue.events.is_empty() && self.stage == Stage::Running {
             // Whether it has ended must be known before the last look at the ring.
             let ended = self.ended()?;
             if self.reader.step(&mut self.queue)? {
@@ -198,7 +202,7 @@ impl Session {
                 return Ok(None);
             }
         }
-        self.held = self.queue.0.pop_front();
+        self.held = self.queue.events.pop_front();
         Ok(self.held.as_ref().map(Pending::event))
     }
 
@@ -269,8 +273,10 @@ impl Session {
             value(&header.api_min),
             value(&header.api_current)
         );
-        self.queue.0.push_front(Pending::Session(SessionInfo {
-            arch: Arch::X86_64,
+        let arch = header.arch();
+        self.queue.phantoms = arch == Arch::X86_64;
+        self.queue.events.push_front(Pending::Session(SessionInfo {
+            arch,
             producer,
             command,
             memory: value(&header.options) & OPTION_MEMORY != 0,
@@ -293,7 +299,7 @@ impl Session {
                 let header = self.memory.header();
                 let replaced = header.exec_state.load(Ordering::Acquire) == EXEC_TRIED;
                 if replaced {
-                    self.queue.0.push_back(Pending::Notice(format!(
+                    self.queue.events.push_back(Pending::Notice(format!(
                         "the program replaced itself by {}, which ran untraced",
                         exec_path(header)
                     )));
@@ -301,7 +307,7 @@ impl Session {
                 ended.reason(header.ended.load(Ordering::Acquire) != 0, replaced)
             }
         };
-        self.queue.0.push_back(Pending::End(reason));
+        self.queue.events.push_back(Pending::End(reason));
         Ok(())
     }
 
@@ -337,6 +343,8 @@ arg=TEXT       the command, one line per word, program first
 qemu=PATH      the emulator (else $MCAD_QEMU, mcad's cache directory, $PATH)
 plugin=PATH    the QEMU plugin (else $MCAD_PLUGIN, mcad's cache directory, where it is built)
 memory=0|1     record memory accesses (1)
+sysroot=DIR    where the program's own loader and libraries are, for another instruction set
+qemu_cpu=NAME  CPU that the emulator shows the program
 follow_exec=0|1  go on with the program that the traced one replaces itself by (1)
 ring_mib=N     size of the shared ring in MiB (32)
 ring=PATH      instead of arg: wait for an emulator that someone else starts with

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use mcad_broker_abi::Config;
 use mcad_broker_qemu::{Session, qemu};
-use mcad_proto::event::EndReason;
+use mcad_proto::event::{Arch, EndReason};
 use support::{Programs, Run, plugin};
 
 /// A session without a command: its configuration holds nothing but the ring.
@@ -21,7 +21,7 @@ fn wait_at(ring: &str) -> Session {
 }
 
 fn emulate(ring: &str, command: &[&str]) -> Child {
-    let found = qemu::find(None).unwrap_or_else(|error| panic!("{error}"));
+    let found = qemu::find(None, Arch::X86_64).unwrap_or_else(|error| panic!("{error}"));
     Command::new(found.path)
         .arg("-plugin")
         .arg(format!("file={},ring={ring}", plugin().display()))

@@ -5,12 +5,12 @@ mod support;
 
 use std::path::Path;
 
-use mcad_proto::event::EndReason;
+use mcad_proto::event::{Arch, EndReason};
 use support::{Programs, Run, Trace, read_count};
 
 /// Runs a command with both plugins and compares.
 fn counted<S: AsRef<str>>(programs: &Programs, command: &[S]) -> Trace {
-    let (qemu, out) = programs.counting_qemu();
+    let (qemu, out) = programs.counting_qemu(Arch::X86_64);
     let trace = Run::new().with("qemu", qemu).run(command);
     let (instructions, executions) = read_count(&out);
     assert_eq!(trace.executed, executions, "executions");

@@ -17,7 +17,7 @@ pub mod timeline;
 
 use std::sync::Arc;
 
-use mcad_proto::event::{EndReason, Event, RegionDef, SessionInfo};
+use mcad_proto::event::{Arch, EndReason, Event, RegionDef, SessionInfo};
 use mcad_proto::word::{BlockId, GuestAddr, StreamId};
 use rustc_hash::FxHashMap;
 
@@ -68,6 +68,17 @@ pub enum SimulationError {
         records: u64,
         /// What is wrong.
         what: String,
+    },
+    /// The trace is of another instruction set than the CPU model.
+    #[error(
+        "the trace is of {arch} code, which the CPU model '{model}' does not execute; choose one \
+         that does with --cpu (`mcad cpus` lists them)"
+    )]
+    WrongArch {
+        /// The trace's.
+        arch: Arch,
+        /// Name of the CPU model.
+        model: String,
     },
 }
 
@@ -202,6 +213,13 @@ impl Simulation {
                     return Err(self.broken("a second start of session".into()));
                 }
                 self.session = Some(info.clone());
+                let other = |cpu: &&Arc<CpuModel>| cpu.arch() != info.arch;
+                if let Some(cpu) = self.options.cpus.iter().find(other) {
+                    return Err(SimulationError::WrongArch {
+                        arch: info.arch,
+                        model: cpu.name.clone(),
+                    });
+                }
             }
             Event::Block(def) => {
                 let new = self.dictionary.define(def).map_err(|e| self.broken(e))?;

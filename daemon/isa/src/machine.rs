@@ -10,6 +10,7 @@ pub mod table;
 
 use std::sync::Arc;
 
+use mcad_proto::event::Arch;
 use params::Core;
 use table::FormTable;
 
@@ -24,6 +25,14 @@ pub struct CpuModel {
     pub core: Core,
     /// Figures of its instructions.
     pub table: &'static FormTable,
+}
+
+impl CpuModel {
+    /// Instruction set that it executes.
+    #[must_use]
+    pub const fn arch(&self) -> Arch {
+        Arch::X86_64
+    }
 }
 
 /// A model that can be asked for by name.

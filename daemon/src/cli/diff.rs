@@ -15,7 +15,8 @@ use mcad_viewers::escape::escape;
 use super::analysis::AnalysisArgs;
 use super::exit::{NEGATIVE, exit_code};
 use super::output::style_of;
-use super::{report_file, run};
+use super::report_file;
+use super::run::{self, EmulatorArgs};
 
 /// Options of `mcad diff`.
 #[derive(Debug, clap::Args)]
@@ -53,9 +54,8 @@ pub(super) struct Args {
     /// Write to FILE instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// QEMU to use instead of the one that is found, for commands
-    #[arg(long, value_name = "PATH")]
-    qemu: Option<PathBuf>,
+    #[command(flatten)]
+    emulator: EmulatorArgs,
     /// Show no progress
     #[arg(short, long)]
     quiet: bool,
@@ -86,10 +86,10 @@ impl FromStr for Percent {
 /// Compares.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let versions = if args.commands.is_empty() {
-        if args.analysis.given() || args.qemu.is_some() {
+        if args.analysis.given() || args.emulator.given() {
             bail!(
-                "--cpu, --analysis, --region, --no-memory and --qemu are for commands; reports \
-                 have what they were made with"
+                "--cpu, --analysis, --region, --no-memory, --qemu, --sysroot and --qemu-cpu are for \
+                 commands; reports have what they were made with"
             );
         }
         from_files(&args.reports)?
@@ -190,7 +190,7 @@ fn from_commands(args: &Args) -> anyhow::Result<Vec<Version>> {
     let labels = told_apart(commands.iter().map(shown).collect());
     let mut versions = Vec::new();
     for (label, command) in labels.into_iter().zip(commands) {
-        let report = run::report_of(command, args.qemu.as_deref(), &args.analysis, args.quiet)
+        let report = run::report_of(command, &args.emulator, &args.analysis, args.quiet)
             .with_context(|| format!("'{label}' could not be analysed"))?;
         if report.program.end != "exited 0" {
             eprintln!("mcad: '{}' {}", escape(&label), escape(&report.program.end));

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use mcad_broker_qemu::{plugin, qemu};
 
+use mcad_proto::event::Arch;
+
 use super::exit::{NEGATIVE, exit_code};
 use crate::install;
 
@@ -55,22 +57,28 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn findings(args: &Args) -> Vec<Finding> {
-    let mut findings = vec![
-        Finding {
-            what: "QEMU",
-            state: qemu::find(args.qemu.as_deref())
+    let emulators = [
+        ("QEMU", Arch::X86_64, true),
+        ("QEMU AArch64", Arch::AArch64, false),
+        ("QEMU RISC-V", Arch::RiscV64, false),
+    ];
+    let mut findings: Vec<Finding> = emulators
+        .into_iter()
+        .map(|(what, arch, needed)| Finding {
+            what,
+            state: qemu::find(args.qemu.as_deref(), arch)
                 .map(|found| format!("{} ({})", found.path.display(), found.version))
                 .map_err(|error| error.to_string()),
-            needed: true,
-        },
-        Finding {
-            what: "QEMU plugin",
-            state: plugin::find(None)
-                .map(|path| path.display().to_string())
-                .map_err(|error| error.to_string()),
-            needed: true,
-        },
-    ];
+            needed,
+        })
+        .collect();
+    findings.push(Finding {
+        what: "QEMU plugin",
+        state: plugin::find(None)
+            .map(|path| path.display().to_string())
+            .map_err(|error| error.to_string()),
+        needed: true,
+    });
     for name in BROKERS {
         findings.push(Finding {
             what: match name {

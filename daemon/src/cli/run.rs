@@ -1,7 +1,7 @@
 //! `mcad-run [OPTIONS] -- CMD ARGS…`: run a program under QEMU and predict its cycles.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -52,12 +52,33 @@ pub struct Args {
     measure: Option<u32>,
 }
 
-/// What to run, and with which emulator.
-#[derive(Debug, clap::Args)]
-pub(super) struct TraceArgs {
+/// The emulator, and what it shows the program.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct EmulatorArgs {
     /// QEMU to use instead of the one that is found
     #[arg(long, value_name = "PATH")]
     qemu: Option<PathBuf>,
+    /// Where loader and libraries of a program for AArch64 or RISC-V are (QEMU's -L); a program
+    /// that is linked statically needs none
+    #[arg(long, value_name = "DIR", env = "MCAD_SYSROOT")]
+    sysroot: Option<PathBuf>,
+    /// CPU that QEMU shows the program (QEMU's -cpu), by which libraries choose their code
+    #[arg(long, value_name = "NAME")]
+    qemu_cpu: Option<String>,
+}
+
+impl EmulatorArgs {
+    /// Whether any is given.
+    pub(super) fn given(&self) -> bool {
+        self.qemu.is_some() || self.sysroot.is_some() || self.qemu_cpu.is_some()
+    }
+}
+
+/// What to run, and with which emulator.
+#[derive(Debug, clap::Args)]
+pub(super) struct TraceArgs {
+    #[command(flatten)]
+    emulator: EmulatorArgs,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -74,9 +95,19 @@ impl TraceArgs {
             })?;
             config.push("arg", word)?;
         }
-        if let Some(qemu) = &self.qemu {
-            let qemu = qemu.to_str().context("the path of --qemu is not UTF-8")?;
-            config.push("qemu", qemu)?;
+        let paths = [
+            ("qemu", &self.emulator.qemu),
+            ("sysroot", &self.emulator.sysroot),
+        ];
+        for (key, path) in paths {
+            if let Some(path) = path {
+                let path = path.to_str();
+                let path = path.with_context(|| format!("the path of --{key} is not UTF-8"))?;
+                config.push(key, path)?;
+            }
+        }
+        if let Some(cpu) = &self.emulator.qemu_cpu {
+            config.push("qemu_cpu", cpu)?;
         }
         config.push("memory", if memory { "1" } else { "0" })?;
         Ok(install::broker("qemu")?.open(&config)?)
@@ -187,12 +218,12 @@ fn add_measured(measure: Option<&Measure>, end: &EndReason, report: &mut Report)
 /// When the command cannot be run or its analysis is not complete.
 pub(super) fn report_of(
     command: &[OsString],
-    qemu: Option<&Path>,
+    emulator: &EmulatorArgs,
     args: &AnalysisArgs,
     quiet: bool,
 ) -> anyhow::Result<Report> {
     let program = TraceArgs {
-        qemu: qemu.map(Path::to_owned),
+        emulator: emulator.clone(),
         command: command.to_vec(),
     };
     program.check_program().map_err(|(_, error)| error)?;

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use mcad_proto::event::{Arch, SessionInfo};
+use mcad_proto::event::SessionInfo;
 use mcad_proto::wire::{
     Accepted, FrameDecoder, Hello, Message, Problem, ProtocolError, Refusal, Refused, Role, encode,
     limits, negotiate, tokens_equal,
@@ -164,10 +164,10 @@ fn check(shared: &Shared, hello: &Hello) -> Result<(), Refused> {
 fn admit(shared: &Arc<Shared>, hello: &Hello, peer: &str) -> Result<(Session, Accepted), Refused> {
     let refuse = |reason, message: String| Refused { reason, message };
     let arch = match hello.arch {
-        Some(arch @ Arch::X86_64) => arch,
-        _ => {
-            let message = "only x86-64 traces can be analysed".to_owned();
-            return Err(refuse(Refusal::Arch, message));
+        Some(arch) => arch,
+        None => {
+            let message = "the trace's instruction set is not one that this daemon knows";
+            return Err(refuse(Refusal::Arch, message.to_owned()));
         }
     };
     let analysis =

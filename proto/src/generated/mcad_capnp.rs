@@ -818,6 +818,9 @@ pub(crate) static ARENA: ::capnp::private::arena::GeneratedCodeArena = ::capnp::
 pub enum Arch {
     Unknown = 0,
     X8664 = 1,
+    Aarch64 = 2,
+    Riscv64 = 3,
+    Riscv32 = 4,
 }
 
 impl ::capnp::introspect::Introspect for Arch {
@@ -832,6 +835,9 @@ impl ::core::convert::TryFrom<u16> for Arch {
         match value {
             0 => ::core::result::Result::Ok(Self::Unknown),
             1 => ::core::result::Result::Ok(Self::X8664),
+            2 => ::core::result::Result::Ok(Self::Aarch64),
+            3 => ::core::result::Result::Ok(Self::Riscv64),
+            4 => ::core::result::Result::Ok(Self::Riscv32),
             n => ::core::result::Result::Err(::capnp::NotInSchema(n)),
         }
     }
@@ -844,7 +850,7 @@ impl ::capnp::traits::HasTypeId for Arch {
     const TYPE_ID: u64 = 0xa997_7238_1b32_01f6u64;
 }
 mod arch {
-pub(crate) static ENCODED_NODE: [::capnp::Word; 24] = [
+pub(crate) static ENCODED_NODE: [::capnp::Word; 36] = [
     ::capnp::word(0, 0, 0, 0, 5, 0, 6, 0),
     ::capnp::word(246, 1, 50, 27, 56, 114, 151, 169),
     ::capnp::word(11, 0, 0, 0, 2, 0, 0, 0),
@@ -854,21 +860,33 @@ pub(crate) static ENCODED_NODE: [::capnp::Word; 24] = [
     ::capnp::word(21, 0, 0, 0, 130, 0, 0, 0),
     ::capnp::word(25, 0, 0, 0, 7, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(21, 0, 0, 0, 55, 0, 0, 0),
+    ::capnp::word(21, 0, 0, 0, 127, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(109, 99, 97, 100, 46, 99, 97, 112),
     ::capnp::word(110, 112, 58, 65, 114, 99, 104, 0),
     ::capnp::word(0, 0, 0, 0, 1, 0, 1, 0),
-    ::capnp::word(8, 0, 0, 0, 1, 0, 2, 0),
+    ::capnp::word(20, 0, 0, 0, 1, 0, 2, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(17, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(53, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(1, 0, 0, 0, 0, 0, 0, 0),
-    ::capnp::word(9, 0, 0, 0, 50, 0, 0, 0),
+    ::capnp::word(45, 0, 0, 0, 50, 0, 0, 0),
+    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(2, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(37, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(3, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(29, 0, 0, 0, 66, 0, 0, 0),
+    ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(4, 0, 0, 0, 0, 0, 0, 0),
+    ::capnp::word(21, 0, 0, 0, 66, 0, 0, 0),
     ::capnp::word(0, 0, 0, 0, 0, 0, 0, 0),
     ::capnp::word(117, 110, 107, 110, 111, 119, 110, 0),
     ::capnp::word(120, 56, 54, 54, 52, 0, 0, 0),
+    ::capnp::word(97, 97, 114, 99, 104, 54, 52, 0),
+    ::capnp::word(114, 105, 115, 99, 118, 54, 52, 0),
+    ::capnp::word(114, 105, 115, 99, 118, 51, 50, 0),
 ];
 pub(crate) fn get_annotation_types(child_index: Option<u16>, index: u32) -> ::capnp::introspect::Type {
     ::capnp::introspect::panic_invalid_annotation_indices(child_index, index)

@@ -230,6 +230,9 @@ pub(crate) fn arch(arch: schema::Arch) -> Option<Arch> {
     match arch {
         schema::Arch::Unknown => None,
         schema::Arch::X8664 => Some(Arch::X86_64),
+        schema::Arch::Aarch64 => Some(Arch::AArch64),
+        schema::Arch::Riscv64 => Some(Arch::RiscV64),
+        schema::Arch::Riscv32 => Some(Arch::RiscV32),
     }
 }
 

@@ -196,6 +196,9 @@ pub(crate) fn end(reason: &EndReason, mut out: schema::end::Builder<'_>) {
 pub(crate) fn arch(arch: Arch) -> schema::Arch {
     match arch {
         Arch::X86_64 => schema::Arch::X8664,
+        Arch::AArch64 => schema::Arch::Aarch64,
+        Arch::RiscV64 => schema::Arch::Riscv64,
+        Arch::RiscV32 => schema::Arch::Riscv32,
     }
 }
 

@@ -65,6 +65,9 @@ pub(super) unsafe fn event<'a>(event: &mcad_event) -> Result<Event<'a>, String> 
         ffi::MCAD_EVENT_SESSION => Event::Session(SessionInfo {
             arch: match event.arch {
                 ffi::MCAD_ARCH_X86_64 => Arch::X86_64,
+                ffi::MCAD_ARCH_AARCH64 => Arch::AArch64,
+                ffi::MCAD_ARCH_RISCV64 => Arch::RiscV64,
+                ffi::MCAD_ARCH_RISCV32 => Arch::RiscV32,
                 other => return Err(format!("unknown instruction set {other}")),
             },
             producer: owned_text()?,

@@ -4,12 +4,13 @@
 //! whatever the other side does. The test `layout_matches_the_header` compiles the header and
 //! compares every size, offset and constant.
 
+use mcad_proto::event::Arch;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire};
 
 /// `MCAD_RING_MAGIC`.
 pub const MAGIC: u64 = 0x3167_6e69_7244_434d;
 /// `MCAD_RING_VERSION`.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// `MCAD_RING_HEADER_BYTES`.
 pub const HEADER_BYTES: usize = 4096;
 /// `MCAD_RING_PATH_BYTES`.
@@ -18,6 +19,12 @@ pub const PATH_BYTES: usize = 1024;
 pub const OPTION_MEMORY: u32 = 1;
 /// `MCAD_RING_FOLLOW`: trace the new program of an `execve` as well.
 pub const OPTION_FOLLOW: u32 = 2;
+/// `MCAD_RING_ARCH_X86_64`.
+pub const ARCH_X86_64: u32 = 1;
+/// `MCAD_RING_ARCH_AARCH64`.
+pub const ARCH_AARCH64: u32 = 2;
+/// `MCAD_RING_ARCH_RISCV64`.
+pub const ARCH_RISCV64: u32 = 3;
 /// `MCAD_ATTACHED`.
 pub const ATTACHED: u32 = 1;
 /// `MCAD_HANDOVER`.
@@ -69,7 +76,8 @@ pub struct Header {
     pub api_current: AtomicU32,
     pub api_used: AtomicU32,
     pub first_control: AtomicU32,
-    pad1: [AtomicU8; 40],
+    pub arch: AtomicU32,
+    pad1: [AtomicU8; 36],
 
     pub ended: AtomicU32,
     pub exec_state: AtomicU32,
@@ -105,6 +113,17 @@ pub struct Header {
 }
 
 impl Header {
+    /// Instruction set of the emulator that has attached.
+    #[must_use]
+    pub fn arch(&self) -> Arch {
+        match self.arch.load(Acquire) {
+            ARCH_AARCH64 => Arch::AArch64,
+            ARCH_RISCV64 => Arch::RiscV64,
+            // The plugin writes no other.
+            _ => Arch::X86_64,
+        }
+    }
+
     /// Whether an emulator has attached to the ring; then the fields that it fills are valid.
     #[must_use]
     pub fn is_attached(&self) -> bool {

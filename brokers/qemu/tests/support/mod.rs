@@ -14,7 +14,7 @@ use std::time::Duration;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic};
 use mcad_broker_abi::Config;
 use mcad_broker_qemu::Session;
-use mcad_proto::event::{EndReason, Event, ModuleDef, SessionInfo};
+use mcad_proto::event::{Arch, EndReason, Event, ModuleDef, SessionInfo};
 use mcad_proto::word::{Access, Record, decode_word};
 
 /// A block as the stream defined it.
@@ -253,6 +253,25 @@ impl Check {
     }
 
     fn decode(&mut self, address: u64, count: u16, bytes: &[u8]) -> Block {
+        let arch = self.trace.info.as_ref().map(|info| info.arch);
+        let touches = match arch {
+            Some(Arch::AArch64) => words(bytes).iter().map(|w| a64_touches(*w)).collect(),
+            Some(Arch::RiscV64) => parcels(bytes).into_iter().map(riscv_touches).collect(),
+            _ => return self.decode_x86(address, count, bytes),
+        };
+        let block = Block {
+            address,
+            instructions: count,
+            bytes: bytes.to_vec(),
+            touches,
+            first_rep: None,
+            last_rep: None,
+        };
+        assert_eq!(block.touches.len(), usize::from(count), "{block:x?}");
+        block
+    }
+
+    fn decode_x86(&mut self, address: u64, count: u16, bytes: &[u8]) -> Block {
         let factory = self.factory.get_or_insert_with(InstructionInfoFactory::new);
         let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
         let mut instructions: Vec<Instruction> = Vec::new();
@@ -297,6 +316,46 @@ impl Check {
     fn finish(self) -> Trace {
         assert!(self.open.is_empty(), "streams that never ended");
         self.trace
+    }
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    let (words, rest) = bytes.as_chunks();
+    assert!(rest.is_empty(), "{bytes:x?}");
+    words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+}
+
+/// Loads and stores (Arm ARM, C4.1: op0 is x1x0), and `dc zva`, which writes.
+fn a64_touches(word: u32) -> bool {
+    word & 0x0a00_0000 == 0x0800_0000 || word & 0xffff_ffe0 == 0xd50b_7420
+}
+
+/// RISC-V instructions of two or four bytes.
+fn parcels(bytes: &[u8]) -> Vec<u32> {
+    let mut all = Vec::new();
+    let mut rest = bytes;
+    while let [a, b, ..] = *rest {
+        let low = u32::from(u16::from_le_bytes([a, b]));
+        let (word, len) = match *rest {
+            [_, _, c, d, ..] if low & 3 == 3 => {
+                (low | u32::from(u16::from_le_bytes([c, d])) << 16, 4)
+            }
+            _ => (low, 2),
+        };
+        all.push(word);
+        rest = &rest[len..];
+    }
+    all
+}
+
+/// Loads, stores and atomics (RISC-V unprivileged ISA, opcode map; compressed quadrants 0 and 2).
+fn riscv_touches(word: u32) -> bool {
+    let funct3 = word >> 13 & 7;
+    match word & 3 {
+        0 => funct3 != 0,
+        2 => !matches!(funct3, 0 | 4),
+        1 => false,
+        _ => matches!(word & 0x7f, 0x03 | 0x07 | 0x23 | 0x27 | 0x2f),
     }
 }
 
@@ -348,14 +407,25 @@ impl Programs {
 
     /// Compiles a C program; returns its path.
     pub fn c(&self, name: &str, flags: &[&str], source: &str) -> String {
+        self.compile("cc", name, flags, source)
+    }
+
+    /// The same for another instruction set, by Debian's cross compiler.
+    pub fn cross(&self, arch: Arch, name: &str, flags: &[&str], source: &str) -> String {
+        self.compile(&format!("{arch}-linux-gnu-gcc"), name, flags, source)
+    }
+
+    fn compile(&self, compiler: &str, name: &str, flags: &[&str], source: &str) -> String {
         let file = self.path(&format!("{name}.c"));
         std::fs::write(&file, source).unwrap();
         let out = self.path(name);
-        let output = Command::new("cc")
+        let output = Command::new(compiler)
             .args(["-O1", "-w", "-pthread", "-o", &out, &file])
             .args(flags)
             .output()
-            .expect("cc runs (Debian: apt-get install gcc libc6-dev)");
+            .unwrap_or_else(|error| {
+                panic!("{compiler}: {error} (`cargo xtask setup --tests` installs it)")
+            });
         assert!(
             output.status.success(),
             "{}",
@@ -385,8 +455,8 @@ impl Programs {
 
     /// An emulator that loads the counting plugin beside mcad's, so that both count one run; and
     /// the file that the count goes to.
-    pub fn counting_qemu(&self) -> (String, PathBuf) {
-        let qemu = mcad_broker_qemu::qemu::find(None).unwrap_or_else(|e| panic!("{e}"));
+    pub fn counting_qemu(&self, arch: Arch) -> (String, PathBuf) {
+        let qemu = mcad_broker_qemu::qemu::find(None, arch).unwrap_or_else(|e| panic!("{e}"));
         let out = self.dir.path().join("count.txt");
         let script = format!(
             "#!/bin/sh\nexec '{}' -plugin 'file={},out={}' \"$@\"\n",
@@ -394,7 +464,10 @@ impl Programs {
             count_plugin().display(),
             out.display()
         );
-        (self.script("qemu-x86_64", &script), out)
+        (
+            self.script(&mcad_broker_qemu::qemu::name(arch), &script),
+            out,
+        )
     }
 }
 

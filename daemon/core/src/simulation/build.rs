@@ -124,10 +124,12 @@ pub fn report(mut s: Simulation, symbols: &dyn Symbolizer) -> Report {
                 .as_ref()
                 .map(|i| i.command.clone())
                 .unwrap_or_default(),
-            arch: match s.session.as_ref().map(|i| i.arch) {
-                Some(Arch::X86_64) | None => "x86_64".into(),
-                Some(_) => "unknown".into(),
-            },
+            arch: s
+                .session
+                .as_ref()
+                .map_or(Arch::X86_64, |i| i.arch)
+                .name()
+                .into(),
             end,
             complete: complete && s.stats.lost_records == 0,
             modules: std::mem::take(&mut s.modules),

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * What differs from guest to guest: one record for each emulator that the plugin runs in.
+ */
+#ifndef MCAD_PLUGIN_TARGET_H
+#define MCAD_PLUGIN_TARGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Numbers of the guest's system calls, not of the host's. */
+struct guest_calls {
+    int64_t mmap, munmap, mremap, rt_sigreturn, execve, execveat, exit, exit_group;
+};
+
+struct guest_target {
+    const char *name; /* QEMU's: qemu-NAME */
+    uint32_t arch;    /* MCAD_RING_ARCH_... */
+    uint16_t machine; /* ELF's e_machine */
+    struct guest_calls calls;
+    /* QEMU saves the floating-point state for a signal by functions that report accesses. */
+    bool reports_signal_frames;
+};
+
+/* The target that the plugin runs in. Set once, before anything else. */
+extern const struct guest_target *mcad_target;
+
+/* Chooses it; false if the emulator is none of those known. */
+bool mcad_target_choose(const char *name);
+
+#endif
