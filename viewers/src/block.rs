@@ -3,8 +3,7 @@
 
 use std::io::{self, Write};
 
-use mcad_core::block::bottleneck::{Limit, Part};
-use mcad_core::block::detail::{Detail, TimelineUop};
+use mcad_report::block::{Delivered, Detail, Limit, Part, TimelineUop};
 
 use crate::layout::{Align, Table};
 use crate::style::{Paint, Style};
@@ -157,10 +156,7 @@ fn instructions(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
     writeln!(out, "\n  Instructions, per iteration in the steady state")?;
     let mut columns: Vec<(String, Align)> = vec![("#".into(), Align::Right)];
     // Sources that deliver nothing have no column.
-    type Source = (
-        &'static str,
-        fn(&mcad_core::block::detail::Delivered) -> f64,
-    );
+    type Source = (&'static str, fn(&Delivered) -> f64);
     let sources: [Source; 5] = [
         ("decod", |s| s.decoders),
         ("cache", |s| s.uop_cache),

@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
-use mcad_core::block::bottleneck::Part;
-use mcad_core::block::detail::Detail;
 use mcad_core::block::{Block, Mode, Options};
 use mcad_isa::machine::params::{PortChoice, Slots};
 use mcad_isa::machine::{self, CpuModel, cpu};
+use mcad_report::block::{Detail, Part};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<char> = hex.chars().filter(|c| !c.is_whitespace()).collect();

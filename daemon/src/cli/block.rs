@@ -14,9 +14,9 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use mcad_assemble::Region;
-use mcad_core::block::detail::Detail;
 use mcad_core::block::{self, Block, EarlyEnd, Options};
 use mcad_isa::machine::CpuModel;
+use mcad_report::block::Detail;
 use mcad_viewers::{Style, block as view};
 use serde::Serialize;
 

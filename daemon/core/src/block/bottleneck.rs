@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use mcad_report::block::{Chain, Limit, Part};
 
-use super::dependencies::{Chain, uops_of};
+use super::dependencies::uops_of;
 use super::{Block, Mode};
 use crate::pipeline::frontend::feed::Feed;
 use crate::pipeline::frontend::predecode::Predecoder;
@@ -19,45 +19,6 @@ use mcad_isa::program::flag;
 
 /// How near, relative to the prediction, a bound must be to be the bottleneck.
 pub const TOLERANCE: f64 = 0.02;
-
-/// A part of the core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// Finding instruction boundaries.
-    Predecoder,
-    /// Decoders.
-    Decoders,
-    /// Delivery from the µop cache.
-    UopCache,
-    /// Replay by the loop stream detector.
-    LoopStream,
-    /// Rename and allocation.
-    Issue,
-    /// Execution ports.
-    Ports,
-    /// The unit for divisions and square roots, and forms that do not overlap.
-    Divider,
-    /// The longest loop-carried chain.
-    Dependencies,
-    /// Retirement.
-    Retirement,
-}
-
-/// The bound that one part sets.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Limit {
-    /// The part.
-    pub part: Part,
-    /// Cycles per iteration if it were the only one.
-    pub cycles: f64,
-    /// The block's way through the core leads through this part.
-    pub used: bool,
-    /// Where the figure comes from.
-    pub evidence: String,
-    /// Instructions of the block that make up the bound, where it is not all of them.
-    pub instructions: Vec<u32>,
-}
 
 /// How the front end delivers, over the steady state.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,31 +6,13 @@
 //! cycle in that map's graph (Karp 1978). Latencies are those of the pipeline: of µops, of
 //! store-to-load forwarding, without eliminated moves and zeroed registers.
 
+use mcad_report::block::{Chain, ChainStep};
+
 use super::Block;
 use super::alias::{Aliases, Init, Plan};
 use mcad_isa::program::{Instr, NO_REG, Uop, flag};
 use mcad_isa::regs::RegId;
 use mcad_isa::x86::uops::UopKind;
-
-/// An instruction on the chain.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct ChainStep {
-    /// Instruction of the block, from 0.
-    pub instruction: u32,
-    /// Cycles that it adds.
-    pub cycles: u64,
-}
-
-/// The longest chain.
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Chain {
-    /// Cycles per iteration; 0 when nothing is carried from iteration to iteration.
-    pub cycles: f64,
-    /// Iterations that the chain spans before it closes.
-    pub iterations: u32,
-    /// The instructions on it, in order of execution.
-    pub steps: Vec<ChainStep>,
-}
 
 /// Latest value of a cell: its time and the last step towards it.
 #[derive(Clone, Copy)]

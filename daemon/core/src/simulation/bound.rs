@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::block::bottleneck::{Limit, Part};
 use crate::block::{Block, Mode, Options};
 use mcad_isa::machine::CpuModel;
 use mcad_report::BlockBound;
+use mcad_report::block::{Limit, Part};
 
 /// Longer blocks are not looked at: their bounds take time and say little.
 const MAX_BYTES: usize = 1024;

@@ -1,0 +1,102 @@
+//! One CPU model's result: its cycles, where its issue slots and µops went, and its parts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::code::{BlockReport, FunctionReport, LineReport};
+use crate::unknown::Unknown;
+
+/// Result for one CPU model under one analysis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuReport {
+    /// Short name: `skl`, `glc`, …
+    pub cpu: String,
+    /// Full name for people.
+    pub name: String,
+    /// `pipeline`, `block` or `inorder`.
+    pub analysis: String,
+    /// Instructions simulated.
+    pub instructions: u64,
+    /// µops issued, fused domain.
+    pub uops: u64,
+    /// Core cycles; with several threads the sum over threads.
+    pub cycles: u64,
+    /// Instructions per cycle.
+    pub ipc: f64,
+    /// Where issue slots went.
+    pub topdown: TopDown,
+    /// µops executed per port.
+    pub ports: Vec<PortUse>,
+    /// Per guest thread.
+    pub threads: Vec<ThreadReport>,
+    /// Functions by cycles, most first; all that executed.
+    pub functions: Vec<FunctionReport>,
+    /// Hottest blocks by cycles, most first.
+    pub blocks: Vec<BlockReport>,
+    /// Hottest source lines by cycles, most first, over all blocks; empty without debug
+    /// information.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LineReport>,
+    /// Regions of interest, in the order asked for.
+    pub regions: Vec<RegionReport>,
+    /// Instructions that this model had no figures for.
+    pub unknown_instructions: Unknown,
+    /// The resolved parameters of the model.
+    pub parameters: serde_json::Value,
+}
+
+/// Where issue slots went (Yasin, ISPASS 2014, without bad speculation, which is not modelled).
+/// The five counts add up to `slots` = issue width × cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopDown {
+    /// All slots.
+    pub slots: u64,
+    /// Slots that issued a µop.
+    pub retiring: u64,
+    /// Empty because the front end delivered no µop.
+    pub frontend: u64,
+    /// Empty because a load or store held up a full buffer.
+    pub backend_memory: u64,
+    /// Empty because a dependency, a port or the divider held up a full buffer.
+    pub backend_core: u64,
+    /// Empty for other reasons: serialisation, issue-group rules, drain at the end.
+    pub other: u64,
+}
+
+/// µops executed on one port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortUse {
+    /// Port name as Intel numbers it: `0` … `9`, `A`, `B`.
+    pub port: String,
+    /// Unfused µops executed there.
+    pub uops: u64,
+}
+
+/// One guest thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadReport {
+    /// Number in order of appearance.
+    pub thread: u32,
+    /// Instructions.
+    pub instructions: u64,
+    /// Cycles from its first to its last µop.
+    pub cycles: u64,
+}
+
+/// Aggregated occurrences of one region.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RegionReport {
+    /// Name as asked for.
+    pub name: String,
+    /// Completed occurrences.
+    pub count: u64,
+    /// Cycles over all occurrences.
+    pub cycles: u64,
+    /// Instructions over all occurrences.
+    pub instructions: u64,
+    /// Fewest cycles of one occurrence.
+    pub min: u64,
+    /// Median cycles (within 0.1 %).
+    pub median: u64,
+    /// Most cycles of one occurrence.
+    pub max: u64,
+}

@@ -1,0 +1,62 @@
+//! What was analysed and what was received of it.
+
+use serde::{Deserialize, Serialize};
+
+/// The tool that made a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    /// Always `mcad`.
+    pub name: String,
+    /// Version of the package.
+    pub version: String,
+}
+
+/// What was analysed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Command line; empty for assembly input.
+    pub command: Vec<String>,
+    /// Guest instruction set, for example `x86_64`.
+    pub arch: String,
+    /// How the run ended: `exited 0`, `signal 9`, `truncated: …`.
+    pub end: String,
+    /// Whether the trace is complete.
+    pub complete: bool,
+    /// Mapped files.
+    pub modules: Vec<Module>,
+}
+
+/// A mapped file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    /// Path on the traced machine.
+    pub path: String,
+    /// First mapped address, hexadecimal with `0x`.
+    pub start: String,
+    /// One past the last mapped address.
+    pub end: String,
+}
+
+/// What was received.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceStats {
+    /// Instructions executed; a `rep` string instruction counts once.
+    pub instructions: u64,
+    /// Block executions.
+    pub blocks_executed: u64,
+    /// Memory accesses, after merging split ones.
+    pub memory_accesses: u64,
+    /// Record words received.
+    pub records: u64,
+    /// Distinct blocks seen.
+    pub distinct_blocks: u64,
+    /// Threads traced.
+    pub threads: u64,
+    /// Records known to be missing.
+    pub lost_records: u64,
+    /// Why, when `lost_records` is not 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_reasons: Vec<String>,
+    /// Blocks that a fault or signal left early (counted up to the fault).
+    pub partial_blocks: u64,
+}

@@ -1,0 +1,59 @@
+//! What differs from run to run: times, memory, sources, measurements.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Values that differ from run to run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Wall-clock seconds of the run.
+    pub seconds: f64,
+    /// Simulated instructions per second of wall clock.
+    pub instructions_per_second: f64,
+    /// Peak resident memory of the analysing process in bytes.
+    pub peak_memory_bytes: u64,
+    /// Where the records came from: `qemu`, `replay FILE`, …
+    pub source: String,
+    /// Text of the source lines that the report names and of their neighbours, as the files had
+    /// them when the report was made; what could not be read is missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<SourceFile>,
+    /// What the program took on a CPU at hand, when that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+}
+
+/// Lines of one source file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFile {
+    /// Path, as in `file:line`.
+    pub path: String,
+    /// Lines by number, from 1.
+    pub lines: BTreeMap<u32, String>,
+}
+
+/// A program run by itself, without emulator, on a CPU at hand. User cycles; kernel time excluded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The CPU as it calls itself.
+    pub host: String,
+    /// Short name of the model of that CPU; none when it is not modelled.
+    pub model: Option<String>,
+    /// Where cycles come from.
+    pub source: String,
+    /// Runs that count.
+    pub runs: u64,
+    /// Runs that were rejected: the clock was uncertain, or they are far from all others.
+    pub rejected: u64,
+    /// Median of the cycles.
+    pub cycles: u64,
+    /// Lower quartile.
+    pub low: u64,
+    /// Upper quartile.
+    pub high: u64,
+    /// Fewest.
+    pub min: u64,
+    /// Core clock in megahertz.
+    pub core_mhz: f64,
+}
