@@ -5,5 +5,6 @@
 //! result is `mcad-report`'s.
 
 pub mod block;
+pub mod memory;
 pub mod pipeline;
 pub mod simulation;

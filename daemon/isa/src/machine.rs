@@ -4,6 +4,7 @@
 //! and a line in [`MODELS`].
 
 pub mod ablation;
+pub mod hierarchy;
 pub mod measured;
 pub mod params;
 pub mod table;

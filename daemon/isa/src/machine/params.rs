@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::hierarchy::{Caches, Dram, Prefetch, Tlbs};
+
 /// A core, part by part in program order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +22,18 @@ pub struct Core {
     pub execute: Execute,
     /// Re-order buffer and retirement.
     pub retire: Retire,
+    /// Caches; without them every access hits the first level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Caches>,
+    /// Memory behind the caches, without which they make no sense.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dram: Option<Dram>,
+    /// Translation of addresses; without it, it takes no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tlb: Option<Tlbs>,
+    /// Prefetchers.
+    #[serde(default)]
+    pub prefetch: Prefetch,
 }
 
 /// Fetch to instruction decode queue.
@@ -419,7 +433,19 @@ impl Core {
                 self.execute.alu_ports
             ));
         }
-        Ok(())
+        match (&self.cache, &self.dram) {
+            (Some(cache), Some(dram)) => {
+                cache.check()?;
+                dram.check(cache)?;
+            }
+            (None, None) => {}
+            (Some(_), None) => return Err("[cache] without [dram]".into()),
+            (None, Some(_)) => return Err("[dram] without [cache]".into()),
+        }
+        if let Some(tlb) = &self.tlb {
+            tlb.check()?;
+        }
+        self.prefetch.check()
     }
 
     /// The integer ALU ports.

@@ -1,0 +1,565 @@
+//! The memory of a whole program's core: caches, translation, prefetchers, DRAM.
+//!
+//! It answers in time stamps. An access comes in program order with the cycle in which it starts,
+//! and gets how many cycles later than a first-level hit it is served ([`Answer::late`]). What it
+//! changes in caches and buffers is changed in program order, which is an approximation: younger
+//! accesses that start earlier find lines of older ones on their way.
+//!
+//! * A line carries its arrival ([`sets`]): hits under misses and late prefetches cost the rest.
+//! * Latencies of levels are the parameters' and add up: translation, wait for a buffer
+//!   ([`queues`]), the level's latency, wait for bandwidth.
+//! * Stores ask for their line, to write it; lines that were written go back when they leave.
+//! * The first touch of a page finds it where the kernel left it ([`pages`]).
+//! * Caches behind the first level are looked up by a hash of the page, which stands for the
+//!   frame; prefetches to pages that were never touched are dropped, since nothing is mapped.
+//!
+//! One [`Memory`] is a thread's, with the [`Shared`] part lent to it: the third level and the
+//! pages. Sources of the figures are in the CPUs' files.
+
+pub mod counts;
+pub mod pages;
+pub mod prefetch;
+pub mod queues;
+pub mod sets;
+mod shared;
+pub mod tlb;
+
+use mcad_isa::machine::hierarchy::{Caches, FirstLevel, LINE_BYTES, Level as LevelParams};
+use mcad_isa::machine::params::Core;
+
+use counts::{Counts, Misses, MissesByInstruction};
+use pages::Touch;
+use prefetch::Wanted;
+use prefetch::stream::Stream;
+use prefetch::stride::Stride;
+use queues::{Bandwidth, Buffers};
+use sets::{Evicted, Index, Key, Sets, State};
+pub use shared::Shared;
+use tlb::{Side, Tlb};
+
+/// Lines of a page.
+const PAGE_LINES: u64 = 4096 / LINE_BYTES;
+
+/// Where an access found its data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// First-level cache.
+    #[default]
+    L1 = 0,
+    /// Second level.
+    L2 = 1,
+    /// Third level.
+    L3 = 2,
+    /// Memory.
+    Dram = 3,
+}
+
+impl Level {
+    /// All of them, nearest first.
+    pub const ALL: [Self; 4] = [Self::L1, Self::L2, Self::L3, Self::Dram];
+}
+
+/// What an access took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Cycles that it is served later than a first-level hit.
+    pub late: u64,
+    /// Where it found its data, or found it coming from.
+    pub from: Level,
+    /// Of `late`, what translation took.
+    pub translation: u64,
+    /// The page was touched first: the kernel came in between.
+    pub fault: bool,
+}
+
+impl Answer {
+    /// Of two accesses that are one: the later one, and what either says.
+    fn and(self, other: Self) -> Self {
+        Self {
+            late: self.late.max(other.late),
+            from: self.from.max(other.from),
+            translation: self.translation.max(other.translation),
+            fault: self.fault || other.fault,
+        }
+    }
+}
+
+/// A data access.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Place of the instruction in the static program.
+    pub instr: u32,
+    /// Its address.
+    pub pc: u64,
+    /// First byte.
+    pub address: u64,
+    /// Bytes.
+    pub size: u16,
+    /// Cycle in which it starts.
+    pub at: u64,
+}
+
+/// Where a line was found, and when a request to the level before could be served.
+struct Found {
+    at: u64,
+    level: Level,
+    touched: Touch,
+}
+
+/// Why lines are asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    Demand,
+    Prefetch,
+}
+
+/// Memory as one core sees it.
+pub struct Memory {
+    l1d: Sets,
+    l1i: Sets,
+    l2: Sets,
+    shared: Box<Shared>,
+    tlb: Option<Tlb>,
+    fill: Buffers,
+    l2_fill: Buffers,
+    l2_rate: Bandwidth,
+    l3_rate: Bandwidth,
+    dram_rate: Bandwidth,
+    /// Cycles that a level adds to the one before.
+    l2_more: u64,
+    l3_more: u64,
+    dram_more: u64,
+    l3_victim: bool,
+    next_line: bool,
+    adjacent: bool,
+    stride: Option<Stride>,
+    l1_stream: Option<Stream>,
+    stream: Option<Stream>,
+    /// What was found so far.
+    pub counts: Counts,
+    /// The same by instruction, of those that miss.
+    pub by_instruction: MissesByInstruction,
+}
+
+fn first_level(p: &FirstLevel) -> Sets {
+    let lines = u64::from(p.kib) * 1024 / LINE_BYTES;
+    Sets::new(lines, p.ways, Index::Direct, p.replacement)
+}
+
+fn level(p: &LevelParams) -> Sets {
+    let lines = u64::from(p.kib) * 1024 / LINE_BYTES;
+    Sets::new(lines, p.ways, Index::Frames, p.replacement)
+}
+
+impl Memory {
+    /// Memory with nothing in it; `None` for a core whose caches are not modelled.
+    #[must_use]
+    pub fn new(core: &Core) -> Option<Box<Self>> {
+        let (caches, dram) = (core.cache.as_ref()?, core.dram.as_ref()?);
+        let Caches { l2, l3, .. } = caches;
+        let last = caches.last_latency();
+        Some(Box::new(Self {
+            l1d: first_level(&caches.l1d),
+            l1i: first_level(&caches.l1i),
+            l2: level(l2),
+            shared: Box::default(),
+            tlb: core.tlb.as_ref().map(Tlb::new),
+            fill: Buffers::new(caches.fill_buffers),
+            l2_fill: Buffers::new(caches.l2_fill_buffers),
+            l2_rate: Bandwidth::new(l2.bytes_per_cycle),
+            l3_rate: Bandwidth::new(l3.map_or(l2.bytes_per_cycle, |l3| l3.bytes_per_cycle)),
+            dram_rate: Bandwidth::new(dram.bytes_per_cycle),
+            l2_more: l2.latency.saturating_sub(core.execute.load_latency),
+            l3_more: l3.map_or(0, |l3| l3.latency.saturating_sub(l2.latency)),
+            dram_more: dram.latency.saturating_sub(last),
+            l3_victim: l3.is_some_and(|l3| l3.victim),
+            next_line: core.prefetch.next_line,
+            adjacent: core.prefetch.adjacent_line,
+            stride: core.prefetch.stride.as_ref().map(Stride::new),
+            l1_stream: core.prefetch.l1_stream.as_ref().map(Stream::new),
+            stream: core.prefetch.stream.as_ref().map(Stream::new),
+            counts: Counts::default(),
+            by_instruction: MissesByInstruction::default(),
+        }))
+    }
+
+    /// Exchanges the part that threads share with `other`.
+    pub fn lend(&mut self, other: &mut Box<Shared>) {
+        std::mem::swap(&mut self.shared, other);
+    }
+
+    /// A load.
+    #[inline]
+    pub fn load(&mut self, r: Request) -> Answer {
+        let answer = self.data(&r, false);
+        if let Some(stride) = &mut self.stride {
+            let wanted = stride.access(r.pc, r.address);
+            if wanted.count > 0 {
+                self.prefetch_l1(wanted, r.at);
+            }
+        }
+        answer
+    }
+
+    /// A store asks for its line; the answer says when it may be written.
+    #[inline]
+    pub fn store(&mut self, r: Request) -> Answer {
+        self.data(&r, true)
+    }
+
+    /// An instruction that prefetches asks for a line; nobody waits for it.
+    pub fn prefetch(&mut self, address: u64, at: u64) {
+        let line = address / LINE_BYTES;
+        if self.translates(line, at) {
+            let wanted = Wanted {
+                first: line,
+                step: 1,
+                count: 1,
+            };
+            self.prefetch_l1(wanted, at);
+        }
+    }
+
+    /// Translates for a prefetching instruction: it walks the tables like a load, but does not
+    /// fault.
+    fn translates(&mut self, line: u64, at: u64) -> bool {
+        if self.shared.pages.is_touched(line / PAGE_LINES) {
+            self.translate(Side::Data, line / PAGE_LINES, at);
+            return true;
+        }
+        false
+    }
+
+    /// A fetch of the line of code that `address` lies in.
+    pub fn fetch(&mut self, address: u64, at: u64) -> Answer {
+        let line = address / LINE_BYTES;
+        let mut answer = Answer::default();
+        if self.tlb.is_some() {
+            let translated = self.translate(Side::Instructions, line / PAGE_LINES, at);
+            answer.late = translated.late;
+            answer.translation = translated.late;
+            self.counts.fetch_walks += u64::from(translated.walked);
+        }
+        let at = at + answer.late;
+        if let Some(place) = self.l1i.find(Key(line)) {
+            let state = *self.l1i.state(place);
+            if state.at() > at {
+                answer.late += state.at() - at;
+                answer.from = state.level();
+            }
+        } else {
+            let found = self.below(line, at, Why::Demand);
+            self.l1i
+                .insert(Key(line), State::new(found.at, found.level));
+            answer.late += found.at - at;
+            answer.from = found.level;
+            answer.fault = found.touched != Touch::Known;
+        }
+        self.counts.fetches[answer.from as usize] += 1;
+        answer
+    }
+
+    /// The kernel has written these addresses: a system call has read into them.
+    pub fn kernel_wrote(&mut self, addresses: std::ops::Range<u64>, at: u64) {
+        for line in addresses.start / LINE_BYTES..addresses.end.div_ceil(LINE_BYTES) {
+            self.shared.pages.touch(line / PAGE_LINES);
+            self.place_l2(line, State::new(at, Level::L2).dirty(true));
+        }
+    }
+
+    /// These addresses are mapped anew or no more.
+    pub fn forget(&mut self, addresses: std::ops::Range<u64>) {
+        if let Some(tlb) = &mut self.tlb {
+            tlb.forget(addresses.start >> 12..addresses.end.div_ceil(1 << 12));
+        }
+        self.shared.pages.forget(addresses);
+    }
+
+    #[inline]
+    fn data(&mut self, r: &Request, write: bool) -> Answer {
+        let line = r.address / LINE_BYTES;
+        let answer = self.line(line, r, write);
+        let last = r.address.wrapping_add(u64::from(r.size.max(1)) - 1) / LINE_BYTES;
+        if last == line {
+            return answer;
+        }
+        answer.and(self.line(last, r, write))
+    }
+
+    #[inline]
+    fn line(&mut self, line: u64, r: &Request, write: bool) -> Answer {
+        let mut answer = Answer::default();
+        let page = line / PAGE_LINES;
+        if self.tlb.as_ref().is_some_and(|tlb| !tlb.is_last(page)) {
+            let translated = self.translate(Side::Data, page, r.at);
+            answer.late = translated.late;
+            answer.translation = translated.late;
+            if translated.missed_first {
+                self.counts.tlb_misses += 1;
+                if translated.walked {
+                    self.counts.walks += 1;
+                    self.by_instruction.entry(r.instr).or_default().walks += 1;
+                }
+            }
+        }
+        let at = r.at + answer.late;
+        match self.l1d.find(Key(line)) {
+            Some(place) => {
+                let state = self.l1d.state(place);
+                let seen = *state;
+                *state = state.dirty(write).prefetched(false);
+                if seen.at() > at {
+                    answer.late += seen.at() - at;
+                    answer.from = seen.level();
+                }
+                if seen.is_prefetched() {
+                    self.counts.useful_prefetches += 1;
+                    self.first_use(line, at);
+                }
+            }
+            None => self.miss(line, r, at, write, &mut answer),
+        }
+        let counts = if write {
+            &mut self.counts.stores
+        } else {
+            &mut self.counts.loads
+        };
+        counts[answer.from as usize] += 1;
+        answer
+    }
+
+    #[inline(never)]
+    fn miss(&mut self, line: u64, r: &Request, at: u64, write: bool, answer: &mut Answer) {
+        let (buffer, start) = self.fill.take(at);
+        let found = self.below(line, start, Why::Demand);
+        self.fill.hold(buffer, found.at);
+        self.place_l1(line, State::new(found.at, found.level).dirty(write));
+        answer.late += found.at - at;
+        answer.from = found.level;
+        answer.fault = found.touched != Touch::Known;
+        let misses = self.by_instruction.entry(r.instr).or_default();
+        misses.add(&Misses {
+            l1: 1,
+            l2: u64::from(found.level >= Level::L3),
+            l3: u64::from(found.level >= Level::Dram),
+            walks: 0,
+        });
+        self.first_use(line, at);
+    }
+
+    /// A line that was not in the first level, or that a prefetcher brought there, is used for the
+    /// first time: that is what the prefetchers look at.
+    fn first_use(&mut self, line: u64, at: u64) {
+        if self.next_line {
+            let wanted = Wanted {
+                first: line + 1,
+                step: 1,
+                count: u32::from(!(line + 1).is_multiple_of(PAGE_LINES)),
+            };
+            self.prefetch_l1(wanted, at);
+        }
+        if let Some(stream) = &mut self.l1_stream {
+            let wanted = stream.access(line);
+            self.prefetch_l1(wanted, at);
+        }
+    }
+
+    #[inline]
+    fn translate(&mut self, side: Side, page: u64, at: u64) -> tlb::Translated {
+        let Some(mut tlb) = self.tlb.take() else {
+            return tlb::Translated::default();
+        };
+        let translated = tlb.translate(side, page, at, &mut |line, at| self.table(line, at));
+        self.tlb = Some(tlb);
+        translated
+    }
+
+    /// Reads a line of a page table, which the second level holds; memory for tables is the
+    /// kernel's and counts as touched.
+    fn table(&mut self, line: Key, at: u64) -> u64 {
+        let more = self.l2_more;
+        if let Some(place) = self.l2.find(line) {
+            return self.l2.state(place).at().max(at) + more;
+        }
+        let there = match self.shared.l3.as_mut().and_then(|l3| l3.find(line)) {
+            Some(_) => at + self.l3_more,
+            None => {
+                self.place_l3(line.0, State::new(at, Level::Dram));
+                // The kernel has just written it.
+                at + self.l3_more
+            }
+        };
+        self.place_l2(line.0, State::new(there, Level::L3));
+        there + more
+    }
+
+    /// A request that misses the first level, in cycle `at`.
+    fn below(&mut self, line: u64, at: u64, why: Why) -> Found {
+        let found = self.second(line, at, why);
+        if let Some(stream) = &mut self.stream {
+            let wanted = stream.access(line);
+            for line in wanted.lines() {
+                self.prefetch_l2(line, at);
+            }
+        }
+        found
+    }
+
+    fn second(&mut self, line: u64, at: u64, why: Why) -> Found {
+        if let Some(place) = self.l2.find(Key(line)) {
+            let state = self.l2.state(place);
+            let seen = *state;
+            *state = state.prefetched(false);
+            if seen.is_prefetched() && why == Why::Demand {
+                self.counts.useful_prefetches += 1;
+            }
+            let start = self.l2_rate.take(at);
+            return Found {
+                at: start.max(seen.at()) + self.l2_more,
+                level: if seen.at() > at {
+                    seen.level()
+                } else {
+                    Level::L2
+                },
+                touched: Touch::Known,
+            };
+        }
+        let (buffer, start) = self.l2_fill.take(at);
+        let found = self.third(line, start);
+        self.l2_fill.hold(buffer, found.at);
+        if found.touched != Touch::Zeroed {
+            self.place_l2(line, State::new(found.at, found.level));
+        }
+        if self.adjacent {
+            self.prefetch_l2(line ^ 1, at);
+        }
+        Found {
+            at: found.at + self.l2_more,
+            ..found
+        }
+    }
+
+    /// A request that misses the second level.
+    fn third(&mut self, line: u64, at: u64) -> Found {
+        let page = line / PAGE_LINES;
+        let touched = self.shared.pages.touch(page);
+        let first = page * PAGE_LINES;
+        match touched {
+            Touch::Zeroed => {
+                self.counts.faults += 1;
+                for line in first..first + PAGE_LINES {
+                    self.place_l2(line, State::new(at, Level::L2).dirty(true));
+                }
+                return Found {
+                    at,
+                    level: Level::L2,
+                    touched,
+                };
+            }
+            Touch::Mapped(first, end) => {
+                self.counts.faults += 1;
+                for line in first * PAGE_LINES..end * PAGE_LINES {
+                    self.place_l3(line, State::new(at, Level::L3));
+                }
+            }
+            Touch::Known => {}
+        }
+        if let Some(l3) = &mut self.shared.l3
+            && l3.find(Key(line)).is_some()
+        {
+            let start = self.l3_rate.take(at);
+            return Found {
+                at: start + self.l3_more,
+                level: Level::L3,
+                touched,
+            };
+        }
+        let start = self.dram_rate.take(at);
+        if !self.l3_victim {
+            self.place_l3(line, State::new(start, Level::Dram));
+        }
+        Found {
+            at: start + self.l3_more + self.dram_more,
+            level: Level::Dram,
+            touched,
+        }
+    }
+
+    fn prefetch_l1(&mut self, wanted: Wanted, at: u64) {
+        for line in wanted.lines() {
+            if self.l1d.has(Key(line)) {
+                continue;
+            }
+            if !self.fill.is_free(at) {
+                self.counts.dropped_prefetches += 1;
+                continue;
+            }
+            if !self.l2.has(Key(line)) && !self.shared.pages.is_touched(line / PAGE_LINES) {
+                continue;
+            }
+            let (buffer, start) = self.fill.take(at);
+            let found = self.below(line, start, Why::Prefetch);
+            self.fill.hold(buffer, found.at);
+            self.counts.prefetches += 1;
+            self.place_l1(line, State::new(found.at, found.level).prefetched(true));
+        }
+    }
+
+    fn prefetch_l2(&mut self, line: u64, at: u64) {
+        if self.l2.has(Key(line)) || !self.shared.pages.is_touched(line / PAGE_LINES) {
+            return;
+        }
+        if !self.l2_fill.is_free(at) {
+            self.counts.dropped_prefetches += 1;
+            return;
+        }
+        let (buffer, start) = self.l2_fill.take(at);
+        let found = self.third(line, start);
+        self.l2_fill.hold(buffer, found.at);
+        self.counts.prefetches += 1;
+        self.place_l2(line, State::new(found.at, found.level).prefetched(true));
+    }
+
+    fn place_l1(&mut self, line: u64, state: State) {
+        if let Some(Evicted { key, state }) = self.l1d.insert(Key(line), state)
+            && state.is_dirty()
+        {
+            self.place_l2(key.0, State::new(0, Level::L2).dirty(true));
+        }
+    }
+
+    fn place_l2(&mut self, line: u64, state: State) {
+        if let Some(place) = self.l2.find(Key(line)) {
+            let known = self.l2.state(place);
+            *known = known.dirty(state.is_dirty());
+            return;
+        }
+        if let Some(Evicted { key, state }) = self.l2.insert(Key(line), state)
+            && (state.is_dirty() || self.l3_victim)
+        {
+            self.place_l3(key.0, state);
+        }
+    }
+
+    fn place_l3(&mut self, line: u64, state: State) {
+        let gone = match &mut self.shared.l3 {
+            Some(l3) => match l3.find(Key(line)) {
+                Some(place) => {
+                    let known = l3.state(place);
+                    *known = known.dirty(state.is_dirty());
+                    None
+                }
+                None => l3.insert(Key(line), state),
+            },
+            None => Some(Evicted {
+                key: Key(line),
+                state,
+            }),
+        };
+        if let Some(gone) = gone
+            && gone.state.is_dirty()
+        {
+            self.dram_rate.take(state.at());
+        }
+    }
+}

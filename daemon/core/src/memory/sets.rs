@@ -1,0 +1,329 @@
+//! Set-associative storage: what a cache or a buffer of translations holds, and since when.
+//!
+//! An entry carries the cycle from which on it is there. One that is still on its way is found all
+//! the same: who asks waits for the rest of the way, so that a hit under a miss and a prefetch
+//! that is late cost what is left and no more.
+
+use mcad_isa::machine::hierarchy::Replacement;
+
+use super::Level;
+
+/// Number of what an entry is for: of a line (address / 64) or of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key(pub u64);
+
+/// When an entry is there, where it came from, and whether it was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State(u64);
+
+impl State {
+    const DIRTY: u64 = 1 << 3;
+    const PREFETCHED: u64 = 1 << 4;
+    const SHIFT: u32 = 5;
+
+    /// There from cycle `at` on; it came from `level`.
+    #[inline]
+    #[must_use]
+    pub fn new(at: u64, level: Level) -> Self {
+        Self(at << Self::SHIFT | level as u64)
+    }
+
+    /// From which cycle on it is there.
+    #[inline]
+    #[must_use]
+    pub fn at(self) -> u64 {
+        self.0 >> Self::SHIFT
+    }
+
+    /// Where it came from.
+    #[inline]
+    #[must_use]
+    pub fn level(self) -> Level {
+        Level::ALL[(self.0 & 7) as usize % Level::ALL.len()]
+    }
+
+    /// It was written since it came.
+    #[inline]
+    #[must_use]
+    pub fn is_dirty(self) -> bool {
+        self.0 & Self::DIRTY != 0
+    }
+
+    /// The same, and written if `yes`.
+    #[inline]
+    #[must_use]
+    pub fn dirty(self, yes: bool) -> Self {
+        Self(self.0 | if yes { Self::DIRTY } else { 0 })
+    }
+
+    /// Brought by a prefetcher, and nobody has asked for it yet.
+    #[inline]
+    #[must_use]
+    pub fn is_prefetched(self) -> bool {
+        self.0 & Self::PREFETCHED != 0
+    }
+
+    /// The same, but brought by a prefetcher, or not.
+    #[inline]
+    #[must_use]
+    pub fn prefetched(self, yes: bool) -> Self {
+        Self(self.0 & !Self::PREFETCHED | if yes { Self::PREFETCHED } else { 0 })
+    }
+}
+
+/// How a set is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// By the lowest bits of the number: what is looked up by virtual address.
+    Direct,
+    /// By the place in the page and a hash of the page's number, which stands for the frame that
+    /// the kernel gave it: what is looked up by physical address.
+    Frames,
+}
+
+/// An entry that had to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evicted {
+    /// What it was for.
+    pub key: Key,
+    /// Its state.
+    pub state: State,
+}
+
+/// The storage.
+pub struct Sets {
+    index: Index,
+    replacement: Replacement,
+    ways: usize,
+    sets: u64,
+    /// Numbers plus 1, 0 where there is nothing; set by set.
+    tags: Box<[u64]>,
+    states: Box<[State]>,
+    /// When it was used last, by this storage's own count, or whether it was lately.
+    used: Box<[u32]>,
+    /// By set: the way used last, which is the next one more often than not.
+    latest: Box<[u8]>,
+    count: u32,
+}
+
+impl Sets {
+    /// Empty, with room for `entries` in sets of `ways`.
+    #[must_use]
+    pub fn new(entries: u64, ways: u32, index: Index, replacement: Replacement) -> Self {
+        let ways = (ways.max(1) as usize).min(usize::from(u8::MAX));
+        let sets = (entries / ways as u64).max(1);
+        let places = sets as usize * ways;
+        Self {
+            index,
+            replacement,
+            ways,
+            sets,
+            tags: vec![0; places].into(),
+            states: vec![State::default(); places].into(),
+            used: vec![0; places].into(),
+            latest: vec![0; sets as usize].into(),
+            count: 0,
+        }
+    }
+
+    #[inline]
+    fn set(&self, key: Key) -> usize {
+        let number = match self.index {
+            Index::Direct => key.0,
+            Index::Frames => {
+                let frame = (key.0 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
+                frame << 6 | key.0 & 63
+            }
+        };
+        let set = if self.sets.is_power_of_two() {
+            number & (self.sets - 1)
+        } else {
+            number % self.sets
+        };
+        set as usize
+    }
+
+    /// Where the entry for `key` is, if it is there or on its way; counts as a use.
+    #[inline]
+    pub fn find(&mut self, key: Key) -> Option<usize> {
+        let set = self.set(key);
+        let first = set * self.ways;
+        let tag = key.0 + 1;
+        let latest = first + usize::from(self.latest[set]);
+        if self.tags[latest] == tag {
+            if self.replacement == Replacement::Lru {
+                self.count = self.count.wrapping_add(1);
+                self.used[latest] = self.count;
+            }
+            return Some(latest);
+        }
+        let way = self.tags[first..first + self.ways]
+            .iter()
+            .position(|t| *t == tag)?;
+        self.touch(set, way);
+        Some(first + way)
+    }
+
+    /// Whether there is an entry for `key`; counts as no use.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, key: Key) -> bool {
+        let first = self.set(key) * self.ways;
+        self.tags[first..first + self.ways].contains(&(key.0 + 1))
+    }
+
+    /// State of a place that [`Sets::find`] gave.
+    #[inline]
+    pub fn state(&mut self, place: usize) -> &mut State {
+        &mut self.states[place]
+    }
+
+    /// Puts in an entry that is not there; returns what had to go for it.
+    pub fn insert(&mut self, key: Key, state: State) -> Option<Evicted> {
+        let set = self.set(key);
+        let first = set * self.ways;
+        let tags = &self.tags[first..first + self.ways];
+        let way = match tags.iter().position(|t| *t == 0) {
+            Some(empty) => empty,
+            None => self.victim(first),
+        };
+        let place = first + way;
+        let evicted = self.tags[place].checked_sub(1).map(|number| Evicted {
+            key: Key(number),
+            state: self.states[place],
+        });
+        self.tags[place] = key.0 + 1;
+        self.states[place] = state;
+        self.touch(set, way);
+        evicted
+    }
+
+    /// Takes an entry out.
+    pub fn remove(&mut self, key: Key) -> Option<State> {
+        let first = self.set(key) * self.ways;
+        let tags = &self.tags[first..first + self.ways];
+        let place = first + tags.iter().position(|t| *t == key.0 + 1)?;
+        self.tags[place] = 0;
+        self.used[place] = 0;
+        Some(self.states[place])
+    }
+
+    fn victim(&self, first: usize) -> usize {
+        let used = &self.used[first..first + self.ways];
+        match self.replacement {
+            Replacement::Lru => {
+                // Ages, so that the count may wrap around.
+                let age = |n: &u32| self.count.wrapping_sub(*n);
+                let oldest = used.iter().map(age).max().unwrap_or(0);
+                used.iter().position(|n| age(n) == oldest).unwrap_or(0)
+            }
+            Replacement::NotRecent => used.iter().position(|n| *n == 0).unwrap_or(0),
+        }
+    }
+
+    fn touch(&mut self, set: usize, way: usize) {
+        let first = set * self.ways;
+        self.latest[set] = way as u8;
+        match self.replacement {
+            Replacement::Lru => {
+                self.count = self.count.wrapping_add(1);
+                self.used[first + way] = self.count;
+            }
+            Replacement::NotRecent => {
+                let used = &mut self.used[first..first + self.ways];
+                used[way] = 1;
+                if used.iter().all(|n| *n != 0) {
+                    used.fill(0);
+                    used[way] = 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sets(entries: u64, ways: u32, replacement: Replacement) -> Sets {
+        Sets::new(entries, ways, Index::Direct, replacement)
+    }
+
+    /// Misses of `rounds` passes over `keys`.
+    fn misses(sets: &mut Sets, keys: impl Iterator<Item = u64> + Clone, rounds: u32) -> u64 {
+        let mut misses = 0;
+        for _ in 0..rounds {
+            for key in keys.clone() {
+                if sets.find(Key(key)).is_none() {
+                    misses += 1;
+                    sets.insert(Key(key), State::new(0, Level::L2));
+                }
+            }
+        }
+        misses
+    }
+
+    #[test]
+    fn what_fits_misses_once() {
+        for replacement in [Replacement::Lru, Replacement::NotRecent] {
+            for ways in [1, 4, 12] {
+                let mut sets = sets(64 * u64::from(ways), ways, replacement);
+                let all = 64 * u64::from(ways);
+                assert_eq!(misses(&mut sets, 0..all, 5), all, "{replacement:?} {ways}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_line_too_many_in_a_set_thrashes_it_alone() {
+        let mut sets = sets(64 * 8, 8, Replacement::Lru);
+        // Nine lines, 64 apart: one set of eight ways.
+        assert_eq!(misses(&mut sets, (0..9).map(|n| n * 64), 10), 90);
+        // The others do not mind.
+        assert_eq!(misses(&mut sets, (0..8).map(|n| n * 64 + 1), 10), 8);
+    }
+
+    #[test]
+    fn a_cycle_over_more_than_fits_never_hits_when_the_oldest_goes() {
+        let mut sets = sets(256, 4, Replacement::Lru);
+        assert_eq!(misses(&mut sets, 0..257 + 63, 4), 4 * 5 * 64);
+    }
+
+    #[test]
+    fn without_ages_some_of_such_a_cycle_stays() {
+        let mut sets = sets(8, 8, Replacement::NotRecent);
+        let missed = misses(&mut sets, 0..9, 100);
+        assert!(missed > 200 && missed < 900, "{missed}");
+    }
+
+    #[test]
+    fn sets_need_not_be_a_power_of_two() {
+        let mut sets = sets(12 * 3, 12, Replacement::Lru);
+        assert_eq!(misses(&mut sets, 0..36, 3), 36);
+        assert_eq!(misses(&mut sets, (0..13).map(|n| 100 + n * 3), 2), 26);
+    }
+
+    #[test]
+    fn what_goes_takes_its_state_along() {
+        let mut sets = sets(1, 1, Replacement::Lru);
+        let dirty = State::new(7, Level::Dram).dirty(true);
+        assert_eq!(sets.insert(Key(3), dirty), None);
+        let evicted = sets.insert(Key(4), State::default()).unwrap();
+        assert_eq!((evicted.key, evicted.state), (Key(3), dirty));
+        assert!(evicted.state.is_dirty());
+        assert_eq!((dirty.at(), dirty.level()), (7, Level::Dram));
+        assert_eq!(sets.remove(Key(4)), Some(State::default()));
+        assert!(!sets.has(Key(4)));
+    }
+
+    #[test]
+    fn frames_spread_pages_over_all_sets() {
+        // One line of every 16th page: all in one of 1 024 sets by virtual address, over 16 by frame.
+        let keys = (0..128).map(|n| (n * 16) << 6);
+        let mut frames = Sets::new(1 << 14, 16, Index::Frames, Replacement::Lru);
+        assert!(misses(&mut frames, keys.clone(), 2) < 128 + 20);
+        let mut direct = sets(1 << 14, 16, Replacement::Lru);
+        assert_eq!(misses(&mut direct, keys, 2), 256);
+        assert!(!direct.has(Key(1)));
+    }
+}

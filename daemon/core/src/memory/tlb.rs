@@ -1,0 +1,235 @@
+//! Translation of addresses: two levels of buffers and the page walk.
+//!
+//! A translation that is on its way is found like a line that is: whoever needs it waits for the
+//! rest of the walk. The upper tables' entries are in a cache of their own (Intel's "paging
+//! structure caches", AMD's "page directory cache"); the last table's are data, in lines of eight
+//! that the second-level cache holds.
+
+use mcad_isa::machine::hierarchy::{Replacement, TlbLevel, Tlbs};
+
+use super::Level;
+use super::queues::Buffers;
+use super::sets::{Index, Key, Sets, State};
+
+/// Lines of page tables are told from the program's by a bit that no user address has.
+const TABLES: u64 = 1 << 56;
+
+/// Who asks for a translation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Loads and stores.
+    Data,
+    /// Fetch.
+    Instructions,
+}
+
+/// What a translation took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Translated {
+    /// Cycles.
+    pub late: u64,
+    /// The first level had it not.
+    pub missed_first: bool,
+    /// Neither had the second: the tables were walked.
+    pub walked: bool,
+}
+
+/// Buffers and walkers of one core.
+pub struct Tlb {
+    data: Sets,
+    instructions: Sets,
+    second: Sets,
+    second_latency: u64,
+    /// Bits of the page number that one entry of a level covers.
+    joined: u32,
+    second_joined: u32,
+    directories: Sets,
+    walk: u64,
+    walkers: Buffers,
+    /// The page of the last data access: most are to it again.
+    last: u64,
+}
+
+impl Tlb {
+    /// Empty ones.
+    #[must_use]
+    pub fn new(p: &Tlbs) -> Self {
+        let level = |l: &TlbLevel| {
+            Sets::new(
+                u64::from(l.entries),
+                l.ways,
+                Index::Direct,
+                Replacement::Lru,
+            )
+        };
+        let joined = |kib: u32| (kib / 4).max(1).trailing_zeros();
+        Self {
+            data: level(&p.l1d),
+            instructions: level(&p.l1i),
+            second: level(&p.l2),
+            second_latency: p.l2.latency,
+            joined: joined(p.joined_kib),
+            second_joined: joined(p.l2_joined_kib),
+            directories: Sets::new(
+                u64::from(p.directories),
+                p.directories,
+                Index::Direct,
+                Replacement::Lru,
+            ),
+            walk: p.walk,
+            walkers: Buffers::new(p.walkers),
+            last: u64::MAX,
+        }
+    }
+
+    /// Whether the page is the one of the data access before, whose translation is there.
+    #[inline]
+    #[must_use]
+    pub fn is_last(&self, page: u64) -> bool {
+        self.last == page
+    }
+
+    /// Translates `page` for an access in cycle `at`. `table` reads the line of a page table, by
+    /// number, from a cycle on and says when it is there.
+    pub fn translate(
+        &mut self,
+        side: Side,
+        page: u64,
+        at: u64,
+        table: &mut dyn FnMut(Key, u64) -> u64,
+    ) -> Translated {
+        let first = match side {
+            Side::Data => &mut self.data,
+            Side::Instructions => &mut self.instructions,
+        };
+        let key = Key(page >> self.joined);
+        if let Some(place) = first.find(key) {
+            let late = first.state(place).at().saturating_sub(at);
+            if side == Side::Data && late == 0 {
+                self.last = page;
+            }
+            return Translated {
+                late,
+                ..Translated::default()
+            };
+        }
+        let second = Key(page >> self.second_joined);
+        let (there, walked) = match self.second.find(second) {
+            Some(place) => {
+                let found = at + self.second_latency;
+                (self.second.state(place).at().max(found), false)
+            }
+            None => {
+                let there = self.walk(page, at + self.second_latency, table);
+                self.second.insert(second, State::new(there, Level::L2));
+                (there, true)
+            }
+        };
+        let first = match side {
+            Side::Data => &mut self.data,
+            Side::Instructions => &mut self.instructions,
+        };
+        first.insert(key, State::new(there, Level::L2));
+        Translated {
+            late: there - at,
+            missed_first: true,
+            walked,
+        }
+    }
+
+    fn walk(&mut self, page: u64, at: u64, table: &mut dyn FnMut(Key, u64) -> u64) -> u64 {
+        let (walker, mut now) = self.walkers.take(at);
+        let directory = Key(page >> 9);
+        match self.directories.find(directory) {
+            Some(place) => now = now.max(self.directories.state(place).at()),
+            None => {
+                now = table(Key(TABLES << 1 | page >> 12), now);
+                self.directories
+                    .insert(directory, State::new(now, Level::L2));
+            }
+        }
+        let there = table(Key(TABLES | page >> 3), now) + self.walk;
+        self.walkers.hold(walker, there);
+        there
+    }
+
+    /// Forgets the translations of these pages.
+    pub fn forget(&mut self, pages: std::ops::Range<u64>) {
+        self.last = u64::MAX;
+        for page in pages {
+            self.data.remove(Key(page >> self.joined));
+            self.instructions.remove(Key(page >> self.joined));
+            self.second.remove(Key(page >> self.second_joined));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: u64 = 10;
+
+    fn tlb(joined_kib: u32) -> Tlb {
+        let level = |entries, ways, latency| TlbLevel {
+            entries,
+            ways,
+            latency,
+        };
+        Tlb::new(&Tlbs {
+            l1d: level(64, 4, 0),
+            l1i: level(64, 8, 0),
+            l2: level(1024, 8, 7),
+            joined_kib,
+            l2_joined_kib: 4,
+            walk: 20,
+            walkers: 2,
+            directories: 16,
+        })
+    }
+
+    fn late(tlb: &mut Tlb, page: u64, at: u64) -> u64 {
+        let mut table = |_, at| at + TABLE;
+        tlb.translate(Side::Data, page, at, &mut table).late
+    }
+
+    #[test]
+    fn latencies_add_up() {
+        let mut tlb = tlb(4);
+        // Directory and table, after the second level has said no.
+        assert_eq!(late(&mut tlb, 5, 1000), 7 + TABLE + TABLE + 20);
+        // On its way.
+        assert_eq!(late(&mut tlb, 5, 1010), 7 + TABLE + TABLE + 20 - 10);
+        assert_eq!(late(&mut tlb, 5, 2000), 0);
+        // The same directory.
+        assert_eq!(late(&mut tlb, 6, 2000), 7 + TABLE + 20);
+        // Out of the first level: 64 entries in 4 ways, 16 sets.
+        for n in 1..=4 {
+            late(&mut tlb, 5 + 16 * n, 3000);
+        }
+        assert_eq!(late(&mut tlb, 5, 9000), 7);
+    }
+
+    #[test]
+    fn reach_is_entries_times_what_they_cover() {
+        for (kib, reach) in [(4, 64), (16, 256)] {
+            let mut tlb = tlb(kib);
+            for round in 0..3 {
+                for page in 0..reach {
+                    let late = late(&mut tlb, page, 100_000 * (round + 1));
+                    assert_eq!(late > 0, round == 0, "{kib} {page} {round}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn so_many_walks_at_once() {
+        let mut tlb = tlb(4);
+        late(&mut tlb, 0, 0);
+        let walk = 7 + TABLE + 20;
+        assert_eq!(late(&mut tlb, 1, 1000), walk);
+        assert_eq!(late(&mut tlb, 2, 1000), walk);
+        assert_eq!(late(&mut tlb, 3, 1000), 2 * walk - 7);
+    }
+}

@@ -1,0 +1,281 @@
+//! Caches, translation and memory in closed forms: capacity edges, associativity, latency sums,
+//! overlap of misses, prefetch.
+
+use mcad_core::memory::{Answer, Level, Memory, Request, Shared};
+use mcad_isa::machine::hierarchy::{
+    Caches, Dram, FirstLevel, Level as LevelParams, Prefetch, Replacement, StridePrefetch,
+    TlbLevel, Tlbs,
+};
+use mcad_isa::machine::params::Core;
+
+const L1: u64 = 5;
+const L2: u64 = 14;
+const L3: u64 = 50;
+const DRAM: u64 = 300;
+/// Bytes of the caches.
+const SIZES: [u64; 3] = [32 << 10, 256 << 10, 4 << 20];
+
+/// A core with round figures, no translation and no prefetchers.
+fn core() -> Core {
+    let mut core = mcad_isa::machine::cpu("skl").unwrap().core.clone();
+    let level = |kib, latency| LevelParams {
+        kib,
+        ways: 8,
+        replacement: Replacement::Lru,
+        latency,
+        bytes_per_cycle: 64.0,
+        victim: false,
+    };
+    let first = FirstLevel {
+        kib: 32,
+        ways: 8,
+        replacement: Replacement::Lru,
+    };
+    core.execute.load_latency = L1;
+    core.cache = Some(Caches {
+        l1d: first,
+        l1i: first,
+        l2: level(256, L2),
+        l3: Some(level(4096, L3)),
+        fill_buffers: 10,
+        l2_fill_buffers: 16,
+        store_buffer: 56,
+        store_ahead: 56,
+    });
+    core.dram = Some(Dram {
+        latency: DRAM,
+        bytes_per_cycle: 64.0,
+    });
+    core.tlb = None;
+    core.prefetch = Prefetch::default();
+    core.check().unwrap();
+    core
+}
+
+fn memory(core: &Core) -> Box<Memory> {
+    let mut memory = Memory::new(core).unwrap();
+    memory.lend(&mut Shared::new(core));
+    memory
+}
+
+fn request(address: u64, at: u64) -> Request {
+    Request {
+        instr: 0,
+        pc: 0x40_0000,
+        address,
+        size: 8,
+        at,
+    }
+}
+
+/// Loads one byte range line by line, far apart in time; what the last pass of `rounds` found.
+fn pass(memory: &mut Memory, bytes: u64, step: u64, rounds: u64, now: &mut u64) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    for round in 0..rounds {
+        for address in (0..bytes).step_by(step as usize) {
+            *now += 10_000;
+            let answer = memory.load(request(address, *now));
+            if round + 1 == rounds {
+                answers.push(answer);
+            }
+        }
+    }
+    answers
+}
+
+#[test]
+fn each_level_costs_its_latency_and_holds_its_size() {
+    let later = [0, L2 - L1, L3 - L1, DRAM - L1];
+    for (n, bytes) in SIZES.into_iter().enumerate() {
+        let mut memory = memory(&core());
+        let mut now = 0;
+        // Behind the first level the sets are filled unevenly, since frames are as good as random.
+        let fits = if n == 0 { bytes } else { bytes / 2 };
+        let answers = pass(&mut memory, fits, 64, 3, &mut now);
+        let mean = answers.iter().map(|a| a.late).sum::<u64>() as f64 / answers.len() as f64;
+        let slack = if n == 0 {
+            0.0
+        } else {
+            0.1 * (later[n + 1] - later[n]) as f64
+        };
+        assert!((mean - later[n] as f64).abs() <= slack, "{bytes}: {mean}");
+        // Four times as much is in the next level, for the most part.
+        let answers = pass(&mut memory, 4 * bytes, 64, 3, &mut now);
+        let beyond = answers.iter().filter(|a| a.late == later[n + 1]).count();
+        assert!(4 * beyond > 3 * answers.len(), "{bytes}: {beyond}");
+    }
+}
+
+#[test]
+fn nine_lines_of_one_set_thrash_the_first_level_alone() {
+    let mut memory = memory(&core());
+    // 64 sets of 64 bytes.
+    let answers = pass(&mut memory, 9 * 4096, 4096, 5, &mut 0);
+    assert!(
+        answers
+            .iter()
+            .all(|a| (a.late, a.from) == (L2 - L1, Level::L2))
+    );
+    let answers = pass(&mut memory, 8 * 4096, 4096, 5, &mut 10_000_000);
+    assert!(answers.iter().all(|a| a.late == 0));
+}
+
+/// Touches pages so that no first touch is in the way, and pushes their lines out.
+fn spread(memory: &mut Memory, pages: u64) {
+    for address in (0..(pages * 4096).max(4 * SIZES[2])).step_by(64) {
+        memory.load(Request {
+            pc: 1,
+            ..request(address, 0)
+        });
+    }
+}
+
+#[test]
+fn misses_overlap_as_far_as_buffers_go() {
+    let core = core();
+    let mut memory = memory(&core);
+    spread(&mut memory, 0);
+    // 100 independent misses at once, 10 buffers.
+    let at = 10_000_000;
+    let done = (0..100).map(|n| memory.load(request(n * 64, at)).late);
+    let last = done.max().unwrap();
+    // A buffer is held from the request to the line's arrival.
+    let each = DRAM - L1;
+    assert!((10 * each..10 * each + 100).contains(&last), "{last}");
+}
+
+#[test]
+fn a_hit_under_a_miss_costs_the_rest() {
+    let mut memory = memory(&core());
+    spread(&mut memory, 0);
+    let at = 10_000_000;
+    let first = memory.load(request(0, at));
+    assert_eq!((first.late, first.from), (DRAM - L1, Level::Dram));
+    let second = memory.load(request(8, at + 100));
+    assert_eq!((second.late, second.from), (DRAM - L1 - 100, Level::Dram));
+    let third = memory.load(request(16, at + 1000));
+    assert_eq!((third.late, third.from), (0, Level::L1));
+}
+
+#[test]
+fn an_access_over_two_lines_waits_for_both() {
+    let mut memory = memory(&core());
+    spread(&mut memory, 0);
+    memory.load(request(0, 10_000_000));
+    let both = memory.load(request(60, 20_000_000));
+    assert_eq!((both.late, both.from), (DRAM - L1, Level::Dram));
+}
+
+#[test]
+fn a_prefetch_in_time_hides_all_and_a_late_one_part() {
+    for (early, left) in [(0, DRAM - L1), (100, DRAM - L1 - 100), (1000, 0)] {
+        let mut memory = memory(&core());
+        spread(&mut memory, 0);
+        memory.prefetch(0, 10_000_000);
+        assert_eq!(memory.load(request(0, 10_000_000 + early)).late, left);
+    }
+}
+
+#[test]
+fn a_stride_is_prefetched_from_its_third_load_on() {
+    let mut core = core();
+    core.prefetch.stride = Some(StridePrefetch {
+        entries: 64,
+        most_bytes: 2048,
+        ahead: 2,
+    });
+    let mut memory = memory(&core);
+    spread(&mut memory, 0);
+    let late: Vec<u64> = (0..12u64)
+        .map(|n| memory.load(request(n * 256, 10_000_000 + n * 1000)).late)
+        .collect();
+    assert!(late[..4].iter().all(|l| *l == DRAM - L1), "{late:?}");
+    assert!(late[4..].iter().all(|l| *l == 0), "{late:?}");
+}
+
+#[test]
+fn the_first_touch_finds_what_the_kernel_left() {
+    let core = core();
+    let mut memory = memory(&core);
+    let mut shared = Shared::new(&core);
+    shared.pages.map_file(0x10_0000..0x20_0000);
+    memory.lend(&mut shared);
+    let anonymous = memory.load(request(0x5000, 1000));
+    assert_eq!(
+        (anonymous.late, anonymous.from, anonymous.fault),
+        (L2 - L1, Level::L2, true)
+    );
+    let again = memory.load(request(0x5100, 2000));
+    assert_eq!((again.from, again.fault), (Level::L2, false));
+    let file = memory.load(request(0x10_0000, 3000));
+    assert_eq!(
+        (file.late, file.from, file.fault),
+        (L3 - L1, Level::L3, true)
+    );
+    // Mapped with it.
+    let neighbour = memory.load(request(0x10_1000, 4000));
+    assert_eq!((neighbour.from, neighbour.fault), (Level::L3, false));
+    assert_eq!(memory.counts.faults, 2);
+}
+
+#[test]
+fn written_lines_go_back_and_are_found_again() {
+    let mut memory = memory(&core());
+    let mut now = 0;
+    for address in (0..2 * SIZES[0]).step_by(64) {
+        now += 10_000;
+        memory.store(request(address, now));
+    }
+    let first = memory.load(request(0, now + 10_000));
+    assert_eq!(first.from, Level::L2);
+    assert_eq!(memory.counts.stores.iter().sum::<u64>(), 2 * SIZES[0] / 64);
+}
+
+#[test]
+fn translation_comes_before_the_cache() {
+    let mut core = core();
+    let tlb = |entries, latency| TlbLevel {
+        entries,
+        ways: 4,
+        latency,
+    };
+    core.tlb = Some(Tlbs {
+        l1d: tlb(64, 0),
+        l1i: tlb(64, 0),
+        l2: tlb(1024, 7),
+        joined_kib: 4,
+        l2_joined_kib: 4,
+        walk: 20,
+        walkers: 1,
+        directories: 16,
+    });
+    let mut memory = memory(&core);
+    // One line of each page, each in another set of the first level.
+    let address = |page: u64| page * 4096 + page % 64 * 64;
+    let mut late = Vec::new();
+    for round in 1..=3 {
+        late = (0..256u64)
+            .map(|page| memory.load(request(address(page), round * 100_000_000 + page * 10_000)))
+            .collect();
+    }
+    assert!(
+        late.iter().all(|a| (a.late, a.translation) == (7, 7)),
+        "{late:?}"
+    );
+    assert_eq!(memory.counts.walks, 256);
+    assert_eq!(memory.counts.tlb_misses, 3 * 256);
+}
+
+#[test]
+fn threads_find_each_others_lines_in_the_third_level() {
+    let core = core();
+    let (mut one, mut other) = (memory(&core), memory(&core));
+    let mut shared = Shared::new(&core);
+    one.lend(&mut shared);
+    spread(&mut one, 0);
+    let late = one.load(request(0, 10_000_000));
+    assert_eq!(late.from, Level::Dram);
+    one.lend(&mut shared);
+    other.lend(&mut shared);
+    assert_eq!(other.load(request(0, 500)).from, Level::L3);
+}

@@ -1,0 +1,359 @@
+//! The parameters of what lies behind a core's loads, stores and fetches: caches, translation,
+//! prefetchers and memory. Whole programs only: in a single block every access hits.
+//!
+//! Latencies are cycles of the core from the start of a load that finds its data there to its
+//! use, as pointer chases measure them, so they contain those of the levels before. A figure of
+//! memory holds for the clock that the CPU's file names.
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a line, of all CPUs that are modelled.
+pub const LINE_BYTES: u64 = 64;
+
+/// Most ways of a cache or a buffer of translations.
+pub const MAX_WAYS: u32 = 128;
+
+/// What a full set gives up for a new line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Replacement {
+    /// The line that was used longest ago.
+    #[default]
+    Lru,
+    /// The first line that was not used since all others were ("bit PLRU"; Abel & Reineke,
+    /// "nanoBench", ISPASS 2020, section VI, call it MRU).
+    NotRecent,
+}
+
+/// Size and shape of a first-level cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FirstLevel {
+    /// Capacity in KiB.
+    pub kib: u32,
+    /// Ways.
+    pub ways: u32,
+    /// What it gives up.
+    #[serde(default)]
+    pub replacement: Replacement,
+}
+
+/// A cache behind the first level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    /// Capacity in KiB.
+    pub kib: u32,
+    /// Ways.
+    pub ways: u32,
+    /// What it gives up.
+    #[serde(default)]
+    pub replacement: Replacement,
+    /// Cycles from a load that finds its data here to its use.
+    pub latency: u64,
+    /// Bytes a cycle that one core gets out of it.
+    pub bytes_per_cycle: f64,
+    /// It is filled with what the level before gives up, not with what passes on the way in.
+    #[serde(default)]
+    pub victim: bool,
+}
+
+/// Caches.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caches {
+    /// First-level data cache; its latency is `execute.load_latency` and the tables'.
+    pub l1d: FirstLevel,
+    /// First-level instruction cache.
+    pub l1i: FirstLevel,
+    /// Second level, for data and instructions.
+    pub l2: Level,
+    /// Third level, shared by the cores.
+    #[serde(default)]
+    pub l3: Option<Level>,
+    /// Lines that may be on their way into the first-level data cache.
+    pub fill_buffers: u32,
+    /// Lines that may be on their way into the second level.
+    pub l2_fill_buffers: u32,
+    /// Stores between issue and the cache, where `execute.store_buffer` does not say.
+    pub store_buffer: u32,
+    /// Stores whose lines are asked for while older ones wait to be written; 1: each when its turn
+    /// has come.
+    #[serde(default = "ahead")]
+    pub store_ahead: u32,
+}
+
+fn ahead() -> u32 {
+    u32::MAX
+}
+
+/// Memory.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dram {
+    /// Cycles from a load that finds its data nowhere else to its use.
+    pub latency: u64,
+    /// Bytes a cycle that one core gets, reads and writes together.
+    pub bytes_per_cycle: f64,
+}
+
+/// A buffer of translations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlbLevel {
+    /// Entries.
+    pub entries: u32,
+    /// Ways.
+    pub ways: u32,
+    /// Cycles that an access found here takes longer; 0 in the first level.
+    #[serde(default)]
+    pub latency: u64,
+}
+
+/// Translation of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tlbs {
+    /// First level for data.
+    pub l1d: TlbLevel,
+    /// First level for instructions.
+    pub l1i: TlbLevel,
+    /// Second level.
+    pub l2: TlbLevel,
+    /// KiB that one entry may cover where neighbouring pages lie together in memory, as an AMD
+    /// core joins them in its first level; 4: one page.
+    #[serde(default = "page_kib")]
+    pub joined_kib: u32,
+    /// The same in the second level.
+    #[serde(default = "page_kib")]
+    pub l2_joined_kib: u32,
+    /// Cycles of a page walk besides its access to the last table.
+    pub walk: u64,
+    /// Walks at once.
+    pub walkers: u32,
+    /// Entries of the cache of page directories, each for 2 MiB.
+    pub directories: u32,
+}
+
+fn page_kib() -> u32 {
+    4
+}
+
+/// Strides told by the load's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StridePrefetch {
+    /// Loads that are watched.
+    pub entries: u32,
+    /// Longest stride in bytes.
+    pub most_bytes: u32,
+    /// Strides ahead of the load.
+    pub ahead: u32,
+}
+
+/// Streams told by the lines of a page that are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamPrefetch {
+    /// Pages that are watched.
+    pub pages: u32,
+    /// Lines ahead of the last one asked for.
+    pub ahead: u32,
+    /// Lines asked for at a time.
+    pub degree: u32,
+    /// It goes on in the next page.
+    #[serde(default)]
+    pub crosses_pages: bool,
+}
+
+/// Prefetchers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prefetch {
+    /// A load that goes up through a line that has just come asks for the next one, into the
+    /// first level.
+    #[serde(default)]
+    pub next_line: bool,
+    /// Into the first level.
+    #[serde(default)]
+    pub stride: Option<StridePrefetch>,
+    /// Into the first level, of lines that miss it.
+    #[serde(default)]
+    pub l1_stream: Option<StreamPrefetch>,
+    /// Into the second level, of lines that miss the first.
+    #[serde(default)]
+    pub stream: Option<StreamPrefetch>,
+    /// A line that misses the second level brings the other one of its 128 bytes.
+    #[serde(default)]
+    pub adjacent_line: bool,
+}
+
+impl Caches {
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// A text that names the parameter and its bound.
+    pub fn check(&self) -> Result<(), String> {
+        let mut shapes = vec![
+            ("cache.l1d", self.l1d.kib, self.l1d.ways),
+            ("cache.l1i", self.l1i.kib, self.l1i.ways),
+            ("cache.l2", self.l2.kib, self.l2.ways),
+        ];
+        let mut levels = vec![("cache.l2", &self.l2)];
+        if let Some(l3) = &self.l3 {
+            shapes.push(("cache.l3", l3.kib, l3.ways));
+            levels.push(("cache.l3", l3));
+        }
+        for (name, kib, ways) in shapes {
+            within(&format!("{name}.kib"), kib, 1, 1 << 21)?;
+            within(&format!("{name}.ways"), ways, 1, MAX_WAYS)?;
+            if !(kib * 1024 / LINE_BYTES as u32).is_multiple_of(ways) {
+                return Err(format!("{name}: {kib} KiB cannot have {ways} ways"));
+            }
+        }
+        let mut before = 0;
+        for (name, level) in levels {
+            if level.latency <= before || level.latency > 4096 {
+                return Err(format!(
+                    "{name}.latency = {} is not in {}..=4096",
+                    level.latency,
+                    before + 1
+                ));
+            }
+            before = level.latency;
+            rate(&format!("{name}.bytes_per_cycle"), level.bytes_per_cycle)?;
+        }
+        within("cache.fill_buffers", self.fill_buffers, 1, 256)?;
+        within("cache.l2_fill_buffers", self.l2_fill_buffers, 1, 256)?;
+        within("cache.store_buffer", self.store_buffer, 1, 512)?;
+        within("cache.store_ahead", self.store_ahead, 1, u32::MAX)
+    }
+
+    /// Latency of the last cache before memory.
+    #[must_use]
+    pub fn last_latency(&self) -> u64 {
+        self.l3.map_or(self.l2.latency, |l3| l3.latency)
+    }
+}
+
+impl Dram {
+    /// Checks it behind `caches`.
+    ///
+    /// # Errors
+    /// As [`Caches::check`].
+    pub fn check(&self, caches: &Caches) -> Result<(), String> {
+        let least = caches.last_latency() + 1;
+        if self.latency < least || self.latency > 8192 {
+            return Err(format!(
+                "dram.latency = {} is not in {least}..=8192",
+                self.latency
+            ));
+        }
+        rate("dram.bytes_per_cycle", self.bytes_per_cycle)
+    }
+}
+
+impl Tlbs {
+    /// Checks it.
+    ///
+    /// # Errors
+    /// As [`Caches::check`].
+    pub fn check(&self) -> Result<(), String> {
+        for (name, level) in [
+            ("tlb.l1d", &self.l1d),
+            ("tlb.l1i", &self.l1i),
+            ("tlb.l2", &self.l2),
+        ] {
+            within(&format!("{name}.entries"), level.entries, 1, 1 << 16)?;
+            within(&format!("{name}.ways"), level.ways, 1, MAX_WAYS)?;
+            if !level.entries.is_multiple_of(level.ways) {
+                return Err(format!(
+                    "{name}: {} entries cannot have {} ways",
+                    level.entries, level.ways
+                ));
+            }
+        }
+        for (name, kib) in [
+            ("tlb.joined_kib", self.joined_kib),
+            ("tlb.l2_joined_kib", self.l2_joined_kib),
+        ] {
+            within(name, kib, 4, 2048)?;
+            if !kib.is_power_of_two() {
+                return Err(format!("{name} = {kib} is not a power of two"));
+            }
+        }
+        within("tlb.walkers", self.walkers, 1, 64)?;
+        within("tlb.directories", self.directories, 1, 4096)
+    }
+}
+
+impl Prefetch {
+    /// Checks it.
+    ///
+    /// # Errors
+    /// As [`Caches::check`].
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(s) = &self.stride {
+            within("prefetch.stride.entries", s.entries, 1, 4096)?;
+            within("prefetch.stride.most_bytes", s.most_bytes, 1, 4096)?;
+            within("prefetch.stride.ahead", s.ahead, 1, 64)?;
+        }
+        for (name, stream) in [
+            ("prefetch.l1_stream", &self.l1_stream),
+            ("prefetch.stream", &self.stream),
+        ] {
+            if let Some(s) = stream {
+                within(&format!("{name}.pages"), s.pages, 1, 256)?;
+                within(&format!("{name}.ahead"), s.ahead, 1, 64)?;
+                within(&format!("{name}.degree"), s.degree, 1, 16)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn within(name: &str, value: u32, least: u32, most: u32) -> Result<(), String> {
+    if (least..=most).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{name} = {value} is not in {least}..={most}"))
+    }
+}
+
+fn rate(name: &str, value: f64) -> Result<(), String> {
+    if (0.1..=512.0).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{name} = {value} is not in 0.1..=512"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_that_cannot_be_are_refused_by_name() {
+        let model = crate::machine::cpu("skl").unwrap();
+        let good = model.core.cache.unwrap();
+        assert_eq!(good.check(), Ok(()));
+        type Change = fn(&mut Caches);
+        let wrong: [(&str, Change); 4] = [
+            ("cache.l1d", |c| c.l1d.ways = 7),
+            ("cache.l2.latency", |c| c.l2.latency = 0),
+            ("cache.fill_buffers", |c| c.fill_buffers = 0),
+            ("cache.l2.bytes_per_cycle", |c| c.l2.bytes_per_cycle = 0.0),
+        ];
+        for (name, change) in wrong {
+            let mut caches = good;
+            change(&mut caches);
+            let error = caches.check().unwrap_err();
+            assert!(error.contains(name), "{error}");
+        }
+        let near = Dram {
+            latency: 3,
+            bytes_per_cycle: 8.0,
+        };
+        assert!(near.check(&good).unwrap_err().contains("dram.latency"));
+    }
+}
