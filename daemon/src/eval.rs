@@ -11,6 +11,7 @@ pub mod class;
 pub mod forms;
 pub mod heatmap;
 pub mod lda;
+mod lines;
 pub mod select;
 pub mod stats;
 pub mod table;

@@ -6,11 +6,13 @@
 
 pub mod cli;
 pub mod eval;
+pub mod files;
 pub mod install;
 pub mod memory;
 pub mod recorder;
 pub mod regions;
 pub mod remote;
+pub mod report_text;
 pub mod server;
 pub mod session;
 pub mod source;

@@ -1,4 +1,6 @@
-//! This process's memory as Linux counts it.
+//! This process's memory as Linux counts it, and that of one session ([`account`]).
+
+pub mod account;
 
 /// Peak resident memory in bytes (`VmHWM`), 0 where `/proc` does not tell.
 #[must_use]
@@ -10,6 +12,13 @@ pub fn peak() -> u64 {
 #[must_use]
 pub fn resident() -> u64 {
     status("VmRSS:")
+}
+
+/// Memory of the whole machine in bytes, 0 where `/proc` does not tell.
+#[must_use]
+pub fn of_machine() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    parse(&text, "MemTotal:").unwrap_or(0)
 }
 
 fn status(field: &str) -> u64 {
@@ -33,6 +42,6 @@ mod tests {
         let status = "Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 10 kB\n";
         assert_eq!(parse(status, "VmHWM:"), Some(2 << 20));
         assert_eq!(parse(status, "VmSwap:"), None);
-        assert!(peak() > 0 && resident() > 0);
+        assert!(peak() > 0 && resident() > 0 && of_machine() > 0);
     }
 }

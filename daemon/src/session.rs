@@ -24,7 +24,7 @@ use mcad_core::simulation::{Options, SimulationError};
 use mcad_proto::event::EndReason;
 use mcad_report::Report;
 
-use crate::memory;
+use crate::memory::{self, account::Account};
 use crate::recorder::{Recorder, RecordingError};
 use crate::regions::RegionSpec;
 use crate::source::Source;
@@ -47,7 +47,10 @@ pub enum SessionError {
     #[error("internal error of the simulation (please report it): {0}")]
     Panic(String),
     /// The session's lasting state is too large.
-    #[error("the session needs more than {limit_mib} MiB for its code blocks; raise the limit")]
+    #[error(
+        "the session needs more than the {limit_mib} MiB that it may keep; what came before is \
+         reported (for a daemon, --max-memory and --max-sessions set a session's share)"
+    )]
     Memory {
         /// The limit in MiB.
         limit_mib: u64,
@@ -105,9 +108,10 @@ pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
             notices: feeder.notices,
         };
     };
+    let retained = Retained::new(Account::default(), plan.memory);
+    let _charge = retained.account().charge();
     let (to_simulation, batches) = bounded(QUEUE);
     let (give_back, free) = bounded(QUEUE);
-    let retained = Retained::new(plan.memory);
     let regions = &plan.regions;
     let timeline = plan.timeline;
     let (end, simulated) = thread::scope(|scope| {

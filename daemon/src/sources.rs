@@ -7,11 +7,12 @@
 //! are opened; one that is missing, or is not as it was at compile time, costs its text.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use mcad_report::{Report, SourceFile};
+
+use crate::files::open_regular;
 
 /// Hottest lines of each CPU that get their text, besides those of the listed blocks.
 const LINES: usize = 200;
@@ -57,10 +58,10 @@ fn wanted(report: &Report) -> BTreeMap<&str, BTreeSet<u32>> {
 
 fn read(path: &str, numbers: &BTreeSet<u32>) -> Option<SourceFile> {
     // A relative path would be taken from wherever this runs.
-    if !Path::new(path).is_absolute() || !std::fs::metadata(path).ok()?.is_file() {
+    if !Path::new(path).is_absolute() {
         return None;
     }
-    let mut file = BufReader::new(File::open(path).ok()?.take(MAX_BYTES));
+    let mut file = BufReader::new(open_regular(path.as_ref()).ok()?.take(MAX_BYTES));
     let last = *numbers.last()?;
     let mut lines = BTreeMap::new();
     let mut bytes = Vec::new();

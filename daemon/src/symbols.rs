@@ -5,11 +5,12 @@
 //! ranges of `.eh_frame` where a stripped file has no name, and what is called where it has not
 //! even these) and line (DWARF). Files are read once
 //! and lazily; one that is missing or broken costs its names, never the run. Only regular files
-//! are opened, since paths may come from a peer.
+//! are opened and so much of each is read, since paths may come from a peer ([`image`]).
 
 mod calls;
 mod demangle;
 mod elf;
+mod image;
 mod lines;
 mod modules;
 mod unwind;
@@ -64,8 +65,11 @@ impl ImageFile {
 /// The symbols of one session's modules.
 #[derive(Default)]
 pub struct Symbols {
-    /// Maps with the first block that each holds for, in order; never empty after a module.
+    /// What was mapped anew with the first block that it holds for, in order: a later one hides
+    /// what earlier ones have at its addresses.
     epochs: Vec<(BlockId, ModuleMap)>,
+    /// Everything that was mapped so far.
+    mapped: ModuleMap,
     next_block: u32,
     files: RefCell<HashMap<String, Rc<ImageFile>>>,
     known: RefCell<HashMap<(usize, u64), Option<Symbol>>>,
@@ -93,11 +97,13 @@ impl Symbols {
             file_offset: module.file_offset,
         };
         let first = BlockId(self.next_block);
+        let overlaps = self.mapped.overlaps(&mapping);
+        self.mapped.insert(mapping.clone());
         match self.epochs.last_mut() {
             // No block so far can lie where nothing was mapped.
-            Some((since, map)) if *since == first || !map.overlaps(&mapping) => map.insert(mapping),
-            last => {
-                let mut map = last.map(|(_, map)| map.clone()).unwrap_or_default();
+            Some((since, map)) if *since == first || !overlaps => map.insert(mapping),
+            _ => {
+                let mut map = ModuleMap::default();
                 map.insert(mapping);
                 self.epochs.push((first, map));
             }
@@ -105,11 +111,15 @@ impl Symbols {
         self.known.get_mut().clear();
     }
 
-    /// The map that held when a block was defined, with its number.
-    fn epoch(&self, block: BlockId) -> Option<(usize, &ModuleMap)> {
-        let after = self.epochs.partition_point(|(first, _)| *first <= block);
-        let index = after.checked_sub(1)?;
-        self.epochs.get(index).map(|(_, map)| (index, map))
+    /// How many epochs had begun when a block was defined.
+    fn epoch(&self, block: BlockId) -> usize {
+        self.epochs.partition_point(|(first, _)| *first <= block)
+    }
+
+    /// What was mapped at an address after so many epochs.
+    fn mapping(&self, epoch: usize, address: u64) -> Option<&Mapping> {
+        let begun = self.epochs.get(..epoch)?;
+        begun.iter().rev().find_map(|(_, map)| map.get(address))
     }
 
     /// The addresses of a function as this mapping shows it, if the mapping has it.
@@ -146,8 +156,8 @@ impl Symbols {
         Some(Rc::clone(file))
     }
 
-    fn look_up(&self, map: &ModuleMap, address: u64) -> Option<Symbol> {
-        let mapping = map.get(address)?;
+    fn look_up(&self, epoch: usize, address: u64) -> Option<Symbol> {
+        let mapping = self.mapping(epoch, address)?;
         let module = file_name(&mapping.path);
         let offset_in_file = mapping.file_offset.checked_add(address - mapping.start)?;
         let Some(file) = self.file(&mapping.path) else {
@@ -194,19 +204,18 @@ fn file_name(path: &str) -> String {
 
 impl Symbolizer for Symbols {
     fn symbol(&self, block: BlockId, address: GuestAddr) -> Option<Symbol> {
-        let (epoch, map) = self.epoch(block)?;
+        let epoch = self.epoch(block);
         let key = (epoch, address.0);
         if let Some(symbol) = self.known.borrow().get(&key) {
             return symbol.clone();
         }
-        let symbol = self.look_up(map, address.0);
+        let symbol = self.look_up(epoch, address.0);
         self.known.borrow_mut().insert(key, symbol.clone());
         symbol
     }
 
     fn line(&self, block: BlockId, address: GuestAddr) -> Option<String> {
-        let (_, map) = self.epoch(block)?;
-        let mapping = map.get(address.0)?;
+        let mapping = self.mapping(self.epoch(block), address.0)?;
         let file = self.file(&mapping.path)?;
         let offset = mapping.file_offset.checked_add(address.0 - mapping.start)?;
         let virtual_address = file.symbols.as_ref()?.address(offset)?;

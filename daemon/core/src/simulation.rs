@@ -121,6 +121,9 @@ impl Symbolizer for NoSymbols {
 /// Most threads that may be alive at once: each has a pipeline per CPU model.
 const MAX_THREADS: usize = 4096;
 
+/// Most regions of interest: each is looked at with every executed block.
+const MAX_REGIONS: usize = 4096;
+
 /// Executions of one block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Executed {
@@ -241,7 +244,12 @@ impl Simulation {
                 start: format!("{:#x}", module.start.0),
                 end: format!("{:#x}", module.end.0),
             }),
-            Event::Region(region) => self.regions.push(region.clone()),
+            Event::Region(region) => {
+                if self.regions.len() >= MAX_REGIONS {
+                    return Err(self.broken(format!("more than {MAX_REGIONS} regions")));
+                }
+                self.regions.push(region.clone());
+            }
             Event::StreamStart(stream) => self.start_thread(*stream)?,
             Event::Records { stream, words } => return self.records(*stream, words),
             Event::StreamEnd(stream) => self.end_thread(*stream),

@@ -1,11 +1,22 @@
 //! The options that say what to analyse, shared by every command that analyses a trace.
 
+use std::sync::Arc;
+
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use mcad_core::simulation::{AnalysisKind, Options};
-use mcad_isa::machine;
+use mcad_isa::machine::{self, CpuModel};
 
 use crate::regions::RegionSpec;
+
+/// Most models in one pass.
+const MAX_CPUS: usize = 32;
+
+/// Longest name of a CPU model, in bytes.
+const MAX_NAME: usize = 64;
+
+/// Most regions of interest.
+const MAX_REGIONS: usize = 256;
 
 /// The model used when none is asked for.
 const DEFAULT_CPU: &str = "skl";
@@ -50,6 +61,19 @@ impl AnalysisArgs {
     /// # Errors
     /// When a CPU is unknown; the message lists the names.
     pub fn resolve(&self) -> anyhow::Result<Analysis> {
+        self.resolve_with(&super::model::model)
+    }
+
+    /// The same for options that a peer sent: names are those of built-in models, and no file is
+    /// looked for.
+    ///
+    /// # Errors
+    /// As [`AnalysisArgs::resolve`].
+    pub fn resolve_foreign(&self) -> anyhow::Result<Analysis> {
+        self.resolve_with(&super::model::built_in)
+    }
+
+    fn resolve_with(&self, model: &Models) -> anyhow::Result<Analysis> {
         let names = if self.cpus.is_empty() {
             vec![DEFAULT_CPU.to_owned()]
         } else {
@@ -60,12 +84,24 @@ impl AnalysisArgs {
         } else {
             self.analyses.clone()
         };
-        resolve(&names, &analyses, &self.regions, !self.no_memory)
+        resolve(model, &names, &analyses, &self.regions, !self.no_memory)
     }
 
     /// The same as key and value texts, for a daemon elsewhere. CPU names are checked there.
-    #[must_use]
-    pub fn to_pairs(&self) -> Vec<(String, String)> {
+    ///
+    /// # Errors
+    /// When a model is a file, which the daemon does not have.
+    pub fn to_foreign(&self) -> anyhow::Result<Vec<(String, String)>> {
+        if let Some(file) = self.cpus.iter().find(|name| super::model::is_file(name)) {
+            bail!(
+                "--cpu {file} is a file of this machine, and a daemon has only its built-in \
+                 models; leave --daemon out, or --record here and replay with --cpu {file}"
+            );
+        }
+        Ok(self.to_pairs())
+    }
+
+    fn to_pairs(&self) -> Vec<(String, String)> {
         let mut pairs = Vec::new();
         let mut add = |key: &str, value: String| pairs.push((key.to_owned(), value));
         for cpu in &self.cpus {
@@ -95,16 +131,29 @@ impl AnalysisArgs {
         let mut args = Self::default();
         for (key, value) in pairs {
             match (key, value) {
+                // Repetitions mean nothing, and each would be a simulation of its own.
+                ("cpu", name) if args.cpus.iter().any(|known| known == name) => {}
+                ("cpu", name) if name.len() > MAX_NAME => {
+                    bail!("no CPU model is called {}", excerpt(name))
+                }
+                ("cpu", _) if args.cpus.len() >= MAX_CPUS => {
+                    bail!("more than {MAX_CPUS} CPU models")
+                }
                 ("cpu", name) => args.cpus.push(name.to_owned()),
                 ("analysis", name) => {
                     let kind = Kind::from_str(name, false)
-                        .map_err(|_| anyhow::anyhow!("unknown analysis '{name}'"))?;
-                    args.analyses.push(kind);
+                        .map_err(|_| anyhow::anyhow!("unknown analysis '{}'", excerpt(name)))?;
+                    if !args.analyses.contains(&kind) {
+                        args.analyses.push(kind);
+                    }
+                }
+                ("region", _) if args.regions.len() >= MAX_REGIONS => {
+                    bail!("more than {MAX_REGIONS} regions")
                 }
                 ("region", text) => args.regions.push(text.parse()?),
                 ("memory", "off") => args.no_memory = true,
                 ("memory", "on") => args.no_memory = false,
-                _ => bail!("unknown option {key}={value}"),
+                _ => bail!("unknown option {}={}", excerpt(key), excerpt(value)),
             }
         }
         Ok(args)
@@ -123,19 +172,38 @@ impl AnalysisArgs {
     }
 }
 
+/// The model of a name.
+type Models = dyn Fn(&str) -> anyhow::Result<Arc<CpuModel>>;
+
+/// The beginning of a text that may be long.
+fn excerpt(text: &str) -> String {
+    const SHOWN: usize = 60;
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
 fn resolve(
+    model: &Models,
     names: &[String],
     kinds: &[Kind],
     regions: &[RegionSpec],
     memory: bool,
 ) -> anyhow::Result<Analysis> {
-    let mut cpus = Vec::new();
+    let mut cpus: Vec<Arc<CpuModel>> = Vec::new();
     for name in names {
-        let model = super::model::model(name).with_context(|| {
+        let model = model(name).with_context(|| {
             let known: Vec<&str> = machine::cpus().iter().map(|cpu| cpu.name).collect();
-            format!("--cpu {name} (known: {})", known.join(" "))
+            format!("--cpu {} (known: {})", excerpt(name), known.join(" "))
         })?;
-        cpus.push(model);
+        if !cpus.iter().any(|known| known.name == model.name) {
+            cpus.push(model);
+        }
+    }
+    if cpus.len() > MAX_CPUS || regions.len() > MAX_REGIONS {
+        bail!("at most {MAX_CPUS} CPU models and {MAX_REGIONS} regions are analysed in one pass");
     }
     let mut analyses = Vec::new();
     for kind in kinds {

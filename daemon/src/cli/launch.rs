@@ -49,7 +49,7 @@ impl Launch<'_> {
             regions,
             record: recorder,
             timeline: self.timeline,
-            memory: MemoryLimit::LOCAL,
+            memory: MemoryLimit::local(),
             source: self.source_name,
         };
         let mut outcome = session::run(source, plan, &state);

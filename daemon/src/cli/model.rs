@@ -9,8 +9,26 @@ use mcad_isa::machine::{self, CpuModel};
 use mcad_profile::host::Host;
 use mcad_viewers::escape::escape;
 
+use crate::files::read_text;
+
 /// Largest file that is read; the largest table has less than a tenth of it.
 const MAX_BYTES: u64 = 64 << 20;
+
+/// The model of a name that a peer sent: a built-in one, since every other name is a file of this
+/// machine or the machine itself.
+///
+/// # Errors
+/// When there is no such model.
+pub(super) fn built_in(name: &str) -> anyhow::Result<Arc<CpuModel>> {
+    Ok(machine::cpu(name)?)
+}
+
+/// Whether a name is a file's.
+pub(super) fn is_file(name: &str) -> bool {
+    Path::new(name)
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+}
 
 /// The host's own CPU among the names of models.
 const NATIVE: &str = "native";
@@ -20,20 +38,14 @@ const NATIVE: &str = "native";
 /// # Errors
 /// When the name is unknown, the host has no model, or the file is no model.
 pub(super) fn model(name: &str) -> anyhow::Result<Arc<CpuModel>> {
-    let path = Path::new(name);
-    if path.extension().is_none_or(|extension| extension != "toml") {
+    if !is_file(name) {
         return match name {
             NATIVE => native(&Host::at_hand()),
             _ => Ok(machine::cpu(name)?),
         };
     }
-    let metadata = path
-        .metadata()
-        .with_context(|| format!("cannot read {name}"))?;
-    if metadata.len() > MAX_BYTES {
-        bail!("{name} has more than {MAX_BYTES} bytes");
-    }
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let text =
+        read_text(name.as_ref(), MAX_BYTES).with_context(|| format!("cannot read {name}"))?;
     machine::measured::model(&text).with_context(|| format!("{name} is no model"))
 }
 

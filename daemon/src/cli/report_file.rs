@@ -7,8 +7,16 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use mcad_report::{Report, SCHEMA_VERSION};
 
+use crate::report_text;
+
 /// Longest report that is read: far above what a run gives, far below what hurts.
-const MAX_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Enough of a report to see which version of the schema it has.
+#[derive(serde::Deserialize)]
+struct Begin {
+    schema_version: Option<u64>,
+}
 
 /// Reads a report of this schema version; `-` is stdin.
 ///
@@ -28,17 +36,26 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Report> {
 /// # Errors
 /// As [`read`].
 pub(super) fn read_from(input: impl Read, name: &str) -> anyhow::Result<Report> {
-    let mut text = String::new();
+    let mut text = Vec::new();
     input
-        .take(MAX_BYTES)
-        .read_to_string(&mut text)
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut text)
         .with_context(|| format!("cannot read {name}"))?;
-    let value: serde_json::Value = serde_json::from_str(&text)
-        .with_context(|| format!("{name} is no JSON report (line and column say where)"))?;
-    match value
-        .get("schema_version")
-        .and_then(serde_json::Value::as_u64)
-    {
+    if text.len() as u64 > MAX_BYTES {
+        bail!(
+            "{name} is longer than {} MiB; reports are far shorter",
+            MAX_BYTES >> 20
+        );
+    }
+    let begin = match serde_json::from_slice::<Begin>(&text) {
+        Ok(begin) => begin.schema_version,
+        Err(error) if error.is_data() => None,
+        Err(error) => {
+            return Err(error)
+                .with_context(|| format!("{name} is no JSON report (line and column say where)"));
+        }
+    };
+    match begin {
         Some(version) if version == u64::from(SCHEMA_VERSION) => {}
         Some(version) => bail!(
             "{name} has schema version {version}; this mcad reads {SCHEMA_VERSION}: make the \
@@ -46,5 +63,5 @@ pub(super) fn read_from(input: impl Read, name: &str) -> anyhow::Result<Report> 
         ),
         None => bail!("{name} is JSON but no mcad report: schema_version is missing"),
     }
-    serde_json::from_value(value).with_context(|| format!("{name} is a damaged report"))
+    report_text::parse(&text).with_context(|| format!("{name} is a damaged report"))
 }

@@ -264,7 +264,7 @@ fn forwarded(args: &Args, address: &Address, measure: Option<&Measure>) -> anyho
     let forward = Forward {
         address: address.clone(),
         token: args.token.get()?.unwrap_or_default(),
-        options: args.analysis.to_pairs(),
+        options: args.analysis.to_foreign()?,
         record,
     };
     let mut source = args.trace.open(args.analysis.memory())?;

@@ -1,13 +1,15 @@
 //! The secret between a daemon and its clients: from a file, from the environment, or new.
 
 use std::fs;
-use std::io::Read;
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
 /// Environment variable with the secret.
 const VARIABLE: &str = "MCAD_TOKEN";
+/// Most bytes read of a file.
+const MAX_BYTES: u64 = 4096;
 /// Bytes of a new secret; it is written in hexadecimal.
 const BYTES: usize = 24;
 
@@ -23,7 +25,7 @@ impl TokenArgs {
     /// The secret, if one is given.
     pub(super) fn get(&self) -> anyhow::Result<Option<String>> {
         let token = match &self.token_file {
-            Some(path) => fs::read_to_string(path)
+            Some(path) => read(path)
                 .with_context(|| format!("cannot read the token file {}", path.display()))?,
             None => match std::env::var(VARIABLE) {
                 Ok(token) => token,
@@ -37,6 +39,15 @@ impl TokenArgs {
         }
         Ok(Some(token.to_owned()))
     }
+}
+
+/// Reads a file or pipe, of which more than a secret has is not looked at.
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?
+        .take(MAX_BYTES)
+        .read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// A new secret from the system's random numbers.

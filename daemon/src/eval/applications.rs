@@ -6,14 +6,16 @@
 //! application count the same, and so do the applications where they are taken together.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::Pair;
+use super::lines::Lines;
 use super::stats::Measures;
+use super::table::MAX_ROWS;
 
 /// Applications with their blocks.
 #[derive(Debug, Default)]
@@ -62,10 +64,10 @@ impl Applications {
     pub fn read(input: impl Read, name: &str) -> anyhow::Result<Self> {
         let mut programs: BTreeMap<String, Vec<(String, f64)>> = BTreeMap::new();
         let mut empty = 0;
-        for (n, line) in BufReader::new(input).lines().enumerate() {
-            let line = line.with_context(|| format!("cannot read {name} behind line {n}"))?;
-            let line = line.trim();
-            if line.is_empty() || n == 0 && line.starts_with("application,") {
+        let mut lines = Lines::new(input, name);
+        let mut rows = 0;
+        while let Some((n, line)) = lines.next()? {
+            if line.is_empty() || n == 1 && line.starts_with("application,") {
                 continue;
             }
             let fields: Vec<&str> = line.split(',').map(str::trim).collect();
@@ -76,10 +78,14 @@ impl Applications {
                 _ => None,
             };
             let Some((program, hex, Ok(weight))) = parsed else {
-                bail!("{name}, line {}: not application,hex,weight", n + 1);
+                bail!("{name}, line {n}: not application,hex,weight");
             };
             if !weight.is_finite() || weight < 0.0 {
-                bail!("{name}, line {}: '{weight}' is no weight", n + 1);
+                bail!("{name}, line {n}: '{weight}' is no weight");
+            }
+            rows += 1;
+            if rows > MAX_ROWS {
+                bail!("{name} has more than {MAX_ROWS} rows");
             }
             empty += usize::from(hex.is_empty());
             let blocks = programs.entry((*program).to_owned()).or_default();

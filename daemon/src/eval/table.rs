@@ -1,8 +1,13 @@
 //! Files of `hex,cycles` lines, or `hex,ERR,reason`; further fields are ignored.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
+
+use super::lines::Lines;
+
+/// Most rows: thirty times those of the largest collection.
+pub(super) const MAX_ROWS: usize = 10_000_000;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,13 +24,12 @@ pub struct Row {
 /// Names the file and the line.
 pub fn read(input: impl Read, name: &str) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
-    for (n, line) in BufReader::new(input).lines().enumerate() {
-        let line = line.with_context(|| format!("cannot read {name} behind line {n}"))?;
-        let line = line.trim();
+    let mut lines = Lines::new(input, name);
+    while let Some((n, line)) = lines.next()? {
         let mut fields = line.splitn(3, ',');
         let hex = fields.next().unwrap_or("").trim().to_ascii_lowercase();
         let value = fields.next().unwrap_or("").trim();
-        let heading = n == 0 && matches!(hex.as_str(), "hex" | "block" | "bytes");
+        let heading = n == 1 && matches!(hex.as_str(), "hex" | "block" | "bytes");
         if line.is_empty() || heading {
             continue;
         }
@@ -35,12 +39,14 @@ pub fn read(input: impl Read, name: &str) -> anyhow::Result<Vec<Row>> {
             match value.parse::<f64>() {
                 Ok(cycles) if cycles.is_finite() && cycles >= 0.0 => Ok(cycles),
                 _ => bail!(
-                    "{name}, line {}: '{value}' is no number of cycles; lines are hex,cycles \
-                     or hex,ERR,reason",
-                    n + 1
+                    "{name}, line {n}: '{value}' is no number of cycles; lines are hex,cycles \
+                     or hex,ERR,reason"
                 ),
             }
         };
+        if rows.len() == MAX_ROWS {
+            bail!("{name} has more than {MAX_ROWS} rows");
+        }
         rows.push(Row { hex, cycles });
     }
     Ok(rows)

@@ -19,6 +19,7 @@ use mcad_report::Report;
 use super::connection::{Stream, Writer};
 use super::{Address, Connection, RemoteError};
 use crate::recorder::{Recorder, RecordingError};
+use crate::report_text;
 use crate::session::State;
 use crate::session::feed::{Downstream, Feeder};
 use crate::source::Source;
@@ -166,7 +167,7 @@ impl Link {
             open.hear(true)?;
         }
         let address = open.writer.address.clone();
-        serde_json::from_slice(&open.report.take().unwrap_or_default()).map_err(|error| {
+        report_text::parse(&open.report.take().unwrap_or_default()).map_err(|error| {
             RemoteError::Failed {
                 address,
                 message: format!("its report cannot be read ({error}); are the versions the same?"),

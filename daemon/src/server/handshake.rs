@@ -220,5 +220,5 @@ fn admit(shared: &Arc<Shared>, hello: &Hello, peer: &str) -> Result<(Session, Ac
 
 fn analysis(hello: &Hello) -> anyhow::Result<Analysis> {
     let pairs = hello.options.iter().map(|(k, v)| (k.as_str(), v.as_str()));
-    AnalysisArgs::from_pairs(pairs)?.resolve()
+    AnalysisArgs::from_pairs(pairs)?.resolve_foreign()
 }

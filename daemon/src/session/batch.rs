@@ -14,6 +14,8 @@ pub(super) const MAX_WORDS: usize = 1 << 16;
 const MAX_CODE: usize = 1 << 18;
 /// Events in one batch.
 const MAX_ITEMS: usize = 1 << 12;
+/// Bytes of text in one batch; the last event may go beyond by its own.
+const MAX_TEXT: usize = 1 << 18;
 
 #[derive(Debug)]
 enum Item {
@@ -46,6 +48,28 @@ pub(super) struct Batch {
     words: Vec<u64>,
     code: Vec<u8>,
     items: Vec<Item>,
+    /// Bytes of names and messages in `items`.
+    text: usize,
+}
+
+/// Bytes of text that an event owns.
+fn text_bytes(event: &Event<'_>) -> usize {
+    match event {
+        Event::Session(info) => {
+            let words = info.command.iter().map(String::len).sum::<usize>();
+            info.producer.len() + words + info.command.len() * size_of::<String>()
+        }
+        Event::Module(module) => module.path.len(),
+        Event::Region(region) => region.name.len(),
+        Event::Lost { reason, .. } => reason.len(),
+        Event::Notice(text) => text.len(),
+        Event::End(EndReason::ProducerDied(text) | EndReason::Truncated(text)) => text.len(),
+        Event::Block(_)
+        | Event::StreamStart(_)
+        | Event::Records { .. }
+        | Event::StreamEnd(_)
+        | Event::End(_) => 0,
+    }
 }
 
 impl Batch {
@@ -55,7 +79,7 @@ impl Batch {
 
     /// Bytes that the batch carries.
     pub(super) fn bytes(&self) -> usize {
-        self.words.len() * 8 + self.code.len() + self.items.len() * size_of::<Item>()
+        self.words.len() * 8 + self.code.len() + self.items.len() * size_of::<Item>() + self.text
     }
 
     /// Makes room for the next events; keeps the memory.
@@ -63,6 +87,7 @@ impl Batch {
         self.words.clear();
         self.code.clear();
         self.items.clear();
+        self.text = 0;
     }
 
     /// Whether it should be sent before anything is added.
@@ -70,6 +95,7 @@ impl Batch {
         self.words.len() >= MAX_WORDS
             || self.code.len() >= MAX_CODE
             || self.items.len() >= MAX_ITEMS
+            || self.text >= MAX_TEXT
     }
 
     /// Appends as many of these words as fit and returns the rest.
@@ -89,6 +115,7 @@ impl Batch {
 
     /// Appends an event other than records.
     pub(super) fn push(&mut self, event: Event<'_>) {
+        self.text += text_bytes(&event);
         let item = match event {
             Event::Session(info) => Item::Session(info),
             Event::Block(block) => {
@@ -187,6 +214,22 @@ mod tests {
             assert_eq!(batch.events().collect::<Vec<_>>(), events);
             batch.clear();
         }
+    }
+
+    #[test]
+    fn long_texts_fill_a_batch() {
+        let mut batch = Batch::default();
+        let pushed = (0..MAX_ITEMS)
+            .take_while(|_| {
+                let full = batch.is_full();
+                batch.push(Event::Notice("x".repeat(1 << 14)));
+                !full
+            })
+            .count();
+        assert_eq!(pushed, MAX_TEXT >> 14);
+        assert!(batch.bytes() >= MAX_TEXT);
+        batch.clear();
+        assert_eq!(batch.bytes(), 0);
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub(super) fn simulate(
     plan: Plan<'_>,
     state: &State,
 ) -> Simulated {
+    let retained = plan.retained;
+    let _charge = retained.account().charge();
     let model = plan.options.cpus.first().cloned();
     let mut simulation = Simulation::new(plan.options);
     let symbols = Rc::new(RefCell::new(Symbols::new()));
@@ -51,14 +53,13 @@ pub(super) fn simulate(
         let window = timeline.window.window.clone();
         simulation.record(window, timeline.limit, Box::new(sink));
     }
-    let mut retained = plan.retained;
     let mut regions = Regions::new(plan.regions);
     let mut failure = None;
     'stream: for mut batch in batches {
         for event in batch.events() {
-            let taken = retained
-                .account(&event)
-                .and_then(|()| Ok(take(&mut simulation, &event, &symbols, &mut regions)?));
+            let taken = take(&mut simulation, &event, &symbols, &mut regions)
+                .map_err(SessionError::from)
+                .and_then(|()| retained.check());
             if let Err(error) = taken {
                 failure = Some(error);
                 break 'stream;

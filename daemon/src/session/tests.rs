@@ -57,7 +57,7 @@ fn session(steps: Vec<Step>, record: Option<Recorder>) -> Outcome {
         regions: vec!["nowhere".parse().unwrap()],
         record,
         timeline: None,
-        memory: MemoryLimit::LOCAL,
+        memory: MemoryLimit::local(),
         source: "test".into(),
     };
     run(&mut Script(steps.into_iter()), plan, &State::default())
@@ -170,7 +170,7 @@ fn a_stopped_session_tells_its_source() {
         regions: Vec::new(),
         record: None,
         timeline: None,
-        memory: MemoryLimit::LOCAL,
+        memory: MemoryLimit::local(),
         source: "test".into(),
     };
     let outcome = run(&mut Endless(false), plan, &state);

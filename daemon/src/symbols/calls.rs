@@ -10,6 +10,8 @@ use std::ops::Range;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use object::{Object, ObjectSection, ReadRef, RelocationTarget, SectionKind};
 
+use super::image;
+
 /// Compilers align functions to this, at least where they optimise for speed.
 const ALIGNMENT: u64 = 16;
 
@@ -31,7 +33,7 @@ pub(super) fn starts<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<u64>
         let stubs = section.name().is_ok_and(|name| name.starts_with(".plt"));
         if section.kind() == SectionKind::Text
             && !stubs
-            && let Ok(bytes) = section.uncompressed_data()
+            && let Some(bytes) = image::content(&section)
             && let Some(end) = section.address().checked_add(bytes.len() as u64)
         {
             code.push(section.address()..end);
@@ -84,7 +86,7 @@ fn pointers<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<u64> {
     let mut pointers = Vec::new();
     for section in file.sections() {
         if section.kind() == SectionKind::Data
-            && let Ok(bytes) = section.uncompressed_data()
+            && let Some(bytes) = image::content(&section)
         {
             let (words, _) = bytes.as_chunks::<8>();
             pointers.extend(words.iter().map(|word| u64::from_le_bytes(*word)));

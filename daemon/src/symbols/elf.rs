@@ -2,16 +2,15 @@
 //! addresses), all offsets are offsets in the file.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use object::{
-    Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, ReadRef, SectionKind,
-    SegmentFlags, SymbolKind,
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadRef, SectionKind, SegmentFlags,
+    SymbolKind,
 };
 
-use super::{calls, demangle, unwind};
+use super::{calls, demangle, image, unwind};
 
 /// Loader granularity on x86-64: a segment is mapped from the page that holds its first byte.
 const PAGE: u64 = 4096;
@@ -75,11 +74,7 @@ impl ElfSymbols {
     /// # Errors
     /// A text for the log when it is no regular file or no ELF file.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
-        let metadata = std::fs::metadata(path).map_err(|error| error.to_string())?;
-        if !metadata.is_file() {
-            return Err("not a regular file".to_owned());
-        }
-        let cache = ReadCache::new(File::open(path).map_err(|error| error.to_string())?);
+        let cache = image::open(path)?;
         let file = object::File::parse(&cache).map_err(|error| error.to_string())?;
         let mut segments = segments(&file);
         // Where two segments share a page of the file, code addresses mean the executable one.
@@ -89,12 +84,10 @@ impl ElfSymbols {
         named(&file, &mut functions);
         let debug_file = debug_file(&file);
         if let Some(path) = &debug_file
-            && let Ok(debug) = File::open(path)
+            && let Ok(debug_cache) = image::open(path)
+            && let Ok(debug) = object::File::parse(&debug_cache)
         {
-            let debug_cache = ReadCache::new(debug);
-            if let Ok(debug) = object::File::parse(&debug_cache) {
-                named(&debug, &mut functions);
-            }
+            named(&debug, &mut functions);
         }
         functions.extend(
             unwind::ranges(&file)

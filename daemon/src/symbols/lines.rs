@@ -1,13 +1,14 @@
 //! Source lines from DWARF. Sections are read into memory of our own, so that a file that shrinks
 //! while it is used is an error and not a fault.
 
-use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 
 use addr2line::Context;
 use gimli::{Dwarf, EndianRcSlice, LittleEndian, SectionId};
-use object::{Object, ObjectSection, ReadCache};
+use object::Object;
+
+use super::image;
 
 type Slice = EndianRcSlice<LittleEndian>;
 
@@ -19,12 +20,12 @@ pub(super) struct Lines {
 impl Lines {
     /// Reads a file's DWARF; `None` when it has none that can be read.
     pub(super) fn read(path: &Path) -> Option<Self> {
-        let cache = ReadCache::new(File::open(path).ok()?);
+        let cache = image::open(path).ok()?;
         let file = object::File::parse(&cache).ok()?;
         file.section_by_name(".debug_line")?;
         let load = |id: SectionId| -> Result<Slice, object::Error> {
             let data = match file.section_by_name(id.name()) {
-                Some(section) => section.uncompressed_data()?,
+                Some(section) => image::content(&section).unwrap_or_default(),
                 None => Vec::new().into(),
             };
             Ok(Slice::new(Rc::from(&*data), LittleEndian))

@@ -6,6 +6,8 @@ use std::ops::Range;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 use object::{Object, ObjectSection, ReadRef};
 
+use super::image;
+
 /// The ELF addresses of all functions that have unwind information; unsorted. What follows a
 /// damaged entry is left out.
 pub(super) fn ranges<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<Range<u64>> {
@@ -13,7 +15,7 @@ pub(super) fn ranges<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<Rang
     let Some(section) = file.section_by_name(".eh_frame") else {
         return ranges;
     };
-    let Ok(data) = section.uncompressed_data() else {
+    let Some(data) = image::content(&section) else {
         return ranges;
     };
     let mut bases = BaseAddresses::default().set_eh_frame(section.address());

@@ -9,6 +9,10 @@ use mcad_isa::x86::build::{Decoded, decode};
 /// Most distinct blocks of one session: bounds the memory that a hostile stream can claim.
 pub const MAX_BLOCKS: usize = 1 << 24;
 
+/// How far an id may be beyond the number of blocks so far. Ids are dense; threads that define
+/// blocks at the same time may overtake each other by a few.
+const MAX_AHEAD: usize = 256;
+
 /// How a block ends, for following calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -145,6 +149,12 @@ impl Dictionary {
         let place = def.id.0 as usize;
         if place >= MAX_BLOCKS {
             return Err(format!("block id {} is beyond {MAX_BLOCKS}", def.id.0));
+        }
+        if place > self.defined + MAX_AHEAD {
+            return Err(format!(
+                "block id {} comes after {} blocks; ids count from 0 without gaps",
+                def.id.0, self.defined
+            ));
         }
         let count = usize::from(def.instructions);
         if count == 0 || count > MAX_BLOCK_INSTRUCTIONS || def.bytes.len() > count * 15 {

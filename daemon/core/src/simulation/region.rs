@@ -15,6 +15,7 @@ pub struct Stays {
     count: u64,
     cycles: u64,
     instructions: u64,
+    /// There from the first stay on: threads have one for each region, and few have stays.
     histogram: Option<Histogram<u64>>,
     min: u64,
     max: u64,
@@ -26,8 +27,7 @@ impl Default for Stays {
             count: 0,
             cycles: 0,
             instructions: 0,
-            // Three digits: the median is within 0.1 %.
-            histogram: Histogram::new(3).ok(),
+            histogram: None,
             min: u64::MAX,
             max: 0,
         }
@@ -41,6 +41,10 @@ impl Stays {
         self.instructions += instructions;
         self.min = self.min.min(cycles);
         self.max = self.max.max(cycles);
+        if self.histogram.is_none() {
+            // Three digits: the median is within 0.1 %.
+            self.histogram = Histogram::new(3).ok();
+        }
         if let Some(histogram) = &mut self.histogram {
             histogram.saturating_record(cycles);
         }
@@ -53,9 +57,11 @@ impl Stays {
         self.instructions += other.instructions;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
-        if let (Some(mine), Some(theirs)) = (&mut self.histogram, &other.histogram) {
+        match (&mut self.histogram, &other.histogram) {
             // Both grow by themselves.
-            let _ = mine.add(theirs);
+            (Some(mine), Some(theirs)) => drop(mine.add(theirs)),
+            (mine @ None, Some(theirs)) => *mine = Some(theirs.clone()),
+            (_, None) => {}
         }
     }
 
