@@ -145,6 +145,7 @@ fn dictionaries_beyond_the_limit_end_the_analysis() {
         Step::Give(Event::End(EndReason::Complete)),
     ];
     let outcome = run(&mut Script(steps.into_iter()), plan, &State::default());
+    assert!(!outcome.report.unwrap().program.complete);
     assert!(outcome.failure.unwrap().to_string().contains("more than"));
 }
 
