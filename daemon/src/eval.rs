@@ -2,26 +2,19 @@
 //!
 //! A block that was not predicted counts as 100 % error, as zero cycles in the rank correlation,
 //! and never as within a bound. [`table`] reads the files, [`stats`] has the measures, [`class`]
-//! the categories by rule, [`topics`] those by port use with [`lda`] behind them, [`applications`]
-//! where blocks come from, [`forms`] the instructions that carry the error, [`heatmap`] the
-//! picture, [`text`] the tables.
+//! the categories by rule, [`forms`] the instructions that carry the error, [`text`] the tables.
 
-pub mod applications;
 pub mod class;
 pub mod forms;
-pub mod heatmap;
-pub mod lda;
-mod lines;
+pub mod lines;
 pub mod select;
 pub mod stats;
 pub mod table;
 pub mod text;
-pub mod topics;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use serde::Serialize;
 
-use applications::{Applications, Weighted};
 pub use stats::Measures;
 use table::Row;
 
@@ -57,22 +50,20 @@ impl Pair {
             .is_some_and(|c| self.error() <= bound || rounding(c))
     }
 
+    /// The block's bytes as far as its digits are pairs.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        hex::decode(&self.hex).unwrap_or_default()
+    }
+
     /// The block's instructions as far as they decode.
     #[must_use]
     pub fn instructions(&self) -> Vec<Instruction> {
-        let bytes = bytes(&self.hex);
-        Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE)
+        Decoder::with_ip(64, &self.bytes(), 0, DecoderOptions::NONE)
             .into_iter()
             .take_while(|i| !i.is_invalid())
             .collect()
     }
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    hex.as_bytes()
-        .chunks_exact(2)
-        .filter_map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
-        .collect()
 }
 
 /// Everything about a set of predictions.
@@ -84,17 +75,8 @@ pub struct Evaluation {
     pub without_label: usize,
     /// Reasons of the blocks without a prediction, most frequent first.
     pub reasons: Vec<(String, usize)>,
-    /// All blocks, weighted, when it is known which applications have them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weighted: Option<Weighted>,
     /// Blocks by category.
     pub categories: Vec<Group>,
-    /// The topics that the categories stand for, when they are [`topics`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub topics: Vec<topics::Topic>,
-    /// Blocks by application.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub applications: Vec<Group>,
     /// Instruction forms by the error that they carry.
     pub forms: Vec<forms::FormError>,
     /// Blocks with the largest errors.
@@ -104,28 +86,20 @@ pub struct Evaluation {
 /// A part of the blocks.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group {
-    /// Name of the category or application.
+    /// Name of the category.
     pub name: String,
-    /// Each block counted once.
+    /// Its errors.
     #[serde(flatten)]
     pub measures: Measures,
-    /// Each as often as it is executed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weighted: Option<Weighted>,
 }
 
 /// What to evaluate beside the figures over all blocks.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct Wanted {
     /// How many of the blocks with the largest errors.
     pub worst: usize,
     /// How many of the forms that carry the error.
     pub forms: usize,
-    /// Names of the categories, and the category of each block in the order of the pairs;
-    /// the rules of [`class`] when there are none.
-    pub categories: Option<(&'a [String], &'a [usize])>,
-    /// Where the blocks come from.
-    pub applications: Option<&'a Applications>,
 }
 
 /// A block with a large error.
@@ -183,7 +157,7 @@ pub fn join(labels: Vec<Row>, predictions: Vec<Row>) -> (Vec<Pair>, usize) {
 pub fn evaluate(
     pairs: &[Pair],
     without_label: usize,
-    wanted: Wanted<'_>,
+    wanted: Wanted,
     disassemble: &dyn Fn(&Instruction) -> String,
 ) -> Evaluation {
     let mut reasons: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
@@ -202,24 +176,11 @@ pub fn evaluate(
             .total_cmp(&a.error())
             .then_with(|| a.hex.cmp(&b.hex))
     });
-    let categories = match wanted.categories {
-        Some((names, of)) => groups(pairs, names, of, wanted.applications),
-        None => {
-            let names: Vec<String> = class::CATEGORIES.iter().map(|c| c.0.to_owned()).collect();
-            groups(pairs, &names, &class::of(pairs), wanted.applications)
-        }
-    };
-    let weighted = |a: &Applications| Weighted::of(pairs.iter().map(|p| (p, a.weight(&p.hex))));
     Evaluation {
         all: Measures::of(pairs.iter()),
         without_label,
         reasons,
-        weighted: wanted.applications.map(weighted),
-        categories,
-        topics: Vec::new(),
-        applications: wanted
-            .applications
-            .map_or(Vec::new(), |a| a.measures(pairs)),
+        categories: categories(pairs),
         forms: forms::carriers(pairs, wanted.forms),
         worst: order
             .into_iter()
@@ -236,26 +197,15 @@ pub fn evaluate(
     }
 }
 
-/// The measures of each category that has blocks.
-fn groups(
-    pairs: &[Pair],
-    names: &[String],
-    of: &[usize],
-    applications: Option<&Applications>,
-) -> Vec<Group> {
-    let mut groups = Vec::new();
-    for (n, name) in names.iter().enumerate() {
-        let members = || pairs.iter().zip(of).filter(|(_, c)| **c == n);
-        let measures = Measures::of(members().map(|(pair, _)| pair));
-        let weighted =
-            |a: &Applications| Weighted::of(members().map(|(pair, _)| (pair, a.weight(&pair.hex))));
-        if measures.blocks > 0 {
-            groups.push(Group {
-                name: name.clone(),
-                measures,
-                weighted: applications.map(weighted),
-            });
+/// The measures of each category by rule that has blocks.
+fn categories(pairs: &[Pair]) -> Vec<Group> {
+    let of = class::of(pairs);
+    let groups = class::CATEGORIES.iter().enumerate().map(|(n, (name, _))| {
+        let members = pairs.iter().zip(&of).filter(|(_, c)| **c == n);
+        Group {
+            name: (*name).to_owned(),
+            measures: Measures::of(members.map(|(pair, _)| pair)),
         }
-    }
-    groups
+    });
+    groups.filter(|group| group.measures.blocks > 0).collect()
 }

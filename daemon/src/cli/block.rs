@@ -69,7 +69,7 @@ pub(super) struct Args {
 
 /// What the figures are to mean.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(super) struct NotionArgs {
+pub struct NotionArgs {
     /// Notion of throughput; auto: loop if the block ends in a branch, else unrolled
     #[arg(long, value_enum, default_value_t = Mode::Auto)]
     mode: Mode,

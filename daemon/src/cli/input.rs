@@ -13,7 +13,7 @@ const XZ: &[u8] = b"\xfd7zXZ\0";
 ///
 /// # Errors
 /// Names the file.
-pub(super) fn open(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
+pub fn open(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(io::stdin()));
     }

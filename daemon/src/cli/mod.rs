@@ -10,14 +10,14 @@ mod cpus;
 mod daemon;
 mod diff;
 mod doctor;
-mod eval;
+pub mod eval;
 pub mod exit;
-mod input;
+pub mod input;
 mod launch;
 mod man;
 mod measure;
 mod model;
-mod output;
+pub mod output;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod profile;
 mod progress;

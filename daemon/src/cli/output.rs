@@ -129,7 +129,7 @@ fn write_file(path: &Path, view: &dyn View, report: &Report) -> anyhow::Result<(
 }
 
 /// The layout for a stream: the terminal's, or plain.
-pub(super) fn style_of(stream: &impl IsTerminal) -> Style {
+pub fn style_of(stream: &impl IsTerminal) -> Style {
     if !stream.is_terminal() {
         return Style::plain();
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 const MAX_LINE: usize = 1 << 16;
 
 /// The lines of an input.
-pub(super) struct Lines<'n, R> {
+pub struct Lines<'n, R> {
     input: BufReader<R>,
     name: &'n str,
     number: u64,
@@ -17,7 +17,7 @@ pub(super) struct Lines<'n, R> {
 
 impl<'n, R: Read> Lines<'n, R> {
     /// Lines of what is called `name` in messages.
-    pub(super) fn new(input: R, name: &'n str) -> Self {
+    pub fn new(input: R, name: &'n str) -> Self {
         Self {
             input: BufReader::new(input),
             name,
@@ -30,7 +30,7 @@ impl<'n, R: Read> Lines<'n, R> {
     ///
     /// # Errors
     /// Names the input and the line that cannot be read, is too long, or is no text.
-    pub(super) fn next(&mut self) -> anyhow::Result<Option<(u64, &str)>> {
+    pub fn next_line(&mut self) -> anyhow::Result<Option<(u64, &str)>> {
         let name = self.name;
         self.line.clear();
         let mut limited = self.input.by_ref().take(MAX_LINE as u64 + 1);
@@ -59,13 +59,13 @@ mod tests {
     #[test]
     fn lines_without_end_are_refused() {
         let zeros = std::io::repeat(0);
-        let error = Lines::new(zeros, "f").next().unwrap_err();
+        let error = Lines::new(zeros, "f").next_line().unwrap_err();
         assert!(error.to_string().contains("f, line 1: longer"), "{error}");
         let mut lines = Lines::new(" a \n\nb".as_bytes(), "f");
-        assert_eq!(lines.next().unwrap(), Some((1, "a")));
-        assert_eq!(lines.next().unwrap(), Some((2, "")));
-        assert_eq!(lines.next().unwrap(), Some((3, "b")));
-        assert_eq!(lines.next().unwrap(), None);
-        assert!(Lines::new(&b"\xff\n"[..], "f").next().is_err());
+        assert_eq!(lines.next_line().unwrap(), Some((1, "a")));
+        assert_eq!(lines.next_line().unwrap(), Some((2, "")));
+        assert_eq!(lines.next_line().unwrap(), Some((3, "b")));
+        assert_eq!(lines.next_line().unwrap(), None);
+        assert!(Lines::new(&b"\xff\n"[..], "f").next_line().is_err());
     }
 }

@@ -7,7 +7,7 @@ use anyhow::bail;
 use super::lines::Lines;
 
 /// Most rows: thirty times those of the largest collection.
-pub(super) const MAX_ROWS: usize = 10_000_000;
+pub const MAX_ROWS: usize = 10_000_000;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Row {
 pub fn read(input: impl Read, name: &str) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut lines = Lines::new(input, name);
-    while let Some((n, line)) = lines.next()? {
+    while let Some((n, line)) = lines.next_line()? {
         let mut fields = line.splitn(3, ',');
         let hex = fields.next().unwrap_or("").trim().to_ascii_lowercase();
         let value = fields.next().unwrap_or("").trim();

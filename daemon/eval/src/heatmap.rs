@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::Pair;
+use mcad_daemon::eval::Pair;
 
 /// Cycles at the ends of the axes.
 const LIMIT: f64 = 10.0;

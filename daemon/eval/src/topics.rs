@@ -9,14 +9,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anyhow::Context;
 use iced_x86::InstructionInfoFactory;
 use mcad_core::block::Block;
-use mcad_isa::machine::CpuModel;
+use mcad_daemon::eval::Pair;
 use mcad_isa::machine::table::PortSet;
+use mcad_isa::machine::{self, CpuModel};
 use mcad_isa::x86::uops::UopKind;
 use serde::Serialize;
 
-use super::lda::{Document, Model, TOPICS};
+use crate::applications::Applications;
+use crate::lda::{Document, Model, TOPICS};
 
 /// The CPU whose ports are the words, as in the paper.
 pub const CPU: &str = "hsw";
@@ -132,18 +135,6 @@ impl<'m> Corpus<'m> {
             used.any(|r| r.is_vector_register() || r.is_mm())
         });
         if vector { Work::Vector } else { Work::Scalar }
-    }
-
-    /// Blocks in the corpus.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.documents.len()
-    }
-
-    /// Whether it has none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.documents.is_empty()
     }
 
     /// Finds the topics.
@@ -263,10 +254,45 @@ fn number(topics: &mut [Topic]) {
     }
 }
 
+/// Topics, and which block has which.
+pub struct Found {
+    /// The topics.
+    pub topics: Vec<Topic>,
+    /// Their names, and last the one of blocks without a topic.
+    pub names: Vec<String>,
+    /// The place in `names` of each block's.
+    pub of: Vec<usize>,
+}
+
+/// Finds topics in the blocks of the applications, or of the labels when those are not given, and
+/// assigns the labelled blocks to them.
+pub fn find(pairs: &[Pair], applications: Option<&Applications>) -> anyhow::Result<Found> {
+    let model = machine::cpu(CPU).context("no model for the ports of the topics")?;
+    let mut corpus = Corpus::new(&model);
+    // In one order, since the words are numbered as they appear.
+    let mut blocks: Vec<String> = match applications {
+        Some(applications) => applications.blocks().map(str::to_owned).collect(),
+        None => pairs.iter().map(|p| p.hex.clone()).collect(),
+    };
+    blocks.sort_unstable();
+    for block in blocks {
+        corpus.add(&hex::decode(&block).unwrap_or_default());
+    }
+    let topics = corpus.topics();
+    let mut names: Vec<String> = topics.topics.iter().map(|t| t.name.clone()).collect();
+    let none = names.len();
+    names.push(NONE.to_owned());
+    let category = |pair: &Pair| topics.category(&model, &pair.bytes()).unwrap_or(none);
+    Ok(Found {
+        of: pairs.iter().map(category).collect(),
+        names,
+        topics: topics.topics,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcad_isa::machine;
 
     #[test]
     fn names_follow_from_shares() {
@@ -289,12 +315,9 @@ mod tests {
         let mut corpus = Corpus::new(&model);
         // mov rax,[rdi]; mov [rdi],rax; vmulps; add: and a nop, which needs no port.
         for hex in ["488b07", "488907", "c5fc59c1", "4801d8", "90", "06"] {
-            let bytes: Vec<u8> = (0..hex.len() / 2)
-                .map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16).unwrap())
-                .collect();
-            corpus.add(&bytes);
+            corpus.add(&hex::decode(hex).unwrap());
         }
-        assert_eq!(corpus.len(), 4);
+        assert_eq!(corpus.documents.len(), 4);
         assert_eq!(
             corpus.words.names(),
             ["p23", "p237", "p4", "p01", "p0156"],

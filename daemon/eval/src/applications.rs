@@ -12,10 +12,11 @@ use anyhow::bail;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::Pair;
-use super::lines::Lines;
-use super::stats::Measures;
-use super::table::MAX_ROWS;
+use mcad_daemon::eval::lines::Lines;
+use mcad_daemon::eval::table::MAX_ROWS;
+use mcad_daemon::eval::{Measures, Pair};
+
+use crate::evaluation::Group;
 
 /// Applications with their blocks.
 #[derive(Debug, Default)]
@@ -35,7 +36,7 @@ pub struct Weighted {
     pub covered: f64,
     /// Weighted mean of the errors, as a fraction.
     pub mape: f64,
-    /// Share of the weight within 5 % or [`super::stats::ROUNDING`].
+    /// Share of the weight within 5 % or [`mcad_daemon::eval::stats::ROUNDING`].
     pub within_5_percent: f64,
 }
 
@@ -66,7 +67,7 @@ impl Applications {
         let mut empty = 0;
         let mut lines = Lines::new(input, name);
         let mut rows = 0;
-        while let Some((n, line)) = lines.next()? {
+        while let Some((n, line)) = lines.next_line()? {
             if line.is_empty() || n == 1 && line.starts_with("application,") {
                 continue;
             }
@@ -144,7 +145,7 @@ impl Applications {
 
     /// The measures of each application.
     #[must_use]
-    pub fn measures(&self, pairs: &[Pair]) -> Vec<super::Group> {
+    pub fn measures(&self, pairs: &[Pair]) -> Vec<Group> {
         let mut of: Vec<Vec<(&Pair, f64)>> = vec![Vec::new(); self.names.len()];
         for pair in pairs {
             for (place, share) in self.blocks.get(&pair.hex).into_iter().flatten() {
@@ -155,7 +156,7 @@ impl Applications {
         }
         let groups = self.names.iter().zip(of);
         groups
-            .map(|(name, pairs)| super::Group {
+            .map(|(name, pairs)| Group {
                 name: name.clone(),
                 measures: Measures::of(pairs.iter().map(|(pair, _)| *pair)),
                 weighted: Some(Weighted::of(pairs.into_iter())),
