@@ -5,6 +5,7 @@ pub mod feed;
 pub mod loop_stream;
 pub mod microcode;
 pub mod predecode;
+pub mod predict;
 pub mod stack_engine;
 pub mod uop_cache;
 

@@ -4,6 +4,8 @@
 //! rename and allocation, in order; *dispatch* is the scheduler sending a µop to a port. Widths
 //! are per cycle, sizes in entries, delays in core cycles.
 
+pub mod branch;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,9 @@ pub struct Core {
     /// Prefetchers.
     #[serde(default)]
     pub prefetch: Prefetch,
+    /// Branch prediction of whole programs; absent: every branch is predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<branch::Branch>,
 }
 
 /// Fetch to instruction decode queue.
@@ -416,6 +421,9 @@ impl Core {
             if !value.is_power_of_two() {
                 return Err(format!("{name} = {value} is not a power of two"));
             }
+        }
+        if let Some(branch) = &self.branch {
+            branch.check()?;
         }
         if self.frontend.idq < self.frontend.uop_cache_width {
             return Err("frontend.idq is smaller than frontend.uop_cache_width".into());

@@ -1,0 +1,235 @@
+//! Branch prediction: from one executed branch to what the core's predictors made of it.
+//!
+//! Branches come in program order with their outcome, and all tables learn at once: what the
+//! right path left in the history is there for the next branch, as it is after the repair of a
+//! speculative history. Directions come from [`tage`] with [`loops`] and [`corrector`], targets
+//! from the branch target buffers ([`btb`]), [`indirect`] and [`returns`].
+//!
+//! Wrong paths are not followed: they change neither tables nor buffers here.
+
+pub mod btb;
+pub mod corrector;
+pub mod history;
+pub mod indirect;
+pub mod loops;
+pub mod returns;
+pub mod tage;
+
+use btb::Btb;
+use corrector::Corrector;
+use history::{Path, footprint, geometric};
+use indirect::IndirectTargets;
+use loops::Loops;
+use mcad_isa::machine::params::branch;
+use returns::ReturnStack;
+use tage::Tage;
+
+/// What a branch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Taken or not, to a target in its code.
+    Conditional,
+    /// A jump to a target in its code.
+    Jump,
+    /// A call of a target in its code.
+    Call,
+    /// A jump to a register's or memory's target.
+    IndirectJump,
+    /// A call of such a target.
+    IndirectCall,
+    /// A return.
+    Return,
+}
+
+/// An executed branch.
+#[derive(Clone, Copy, Debug)]
+pub struct Executed {
+    /// Its address.
+    pub pc: u64,
+    /// Address behind it.
+    pub next: u64,
+    /// Where it went.
+    pub target: u64,
+    /// It did not go on behind itself.
+    pub taken: bool,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What the front end knew of a branch when it fetched on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Steer {
+    /// It was not taken, and predicted so.
+    #[default]
+    Straight,
+    /// Taken, predicted so, and its target was in that level of branch target buffer.
+    Taken(u8),
+    /// Taken, and found out at decode: the target was in none.
+    Decoded,
+    /// Its direction was predicted wrongly.
+    WrongDirection,
+    /// Its target was predicted wrongly.
+    WrongTarget,
+}
+
+impl Steer {
+    /// The right path begins when the branch has been executed.
+    #[inline]
+    #[must_use]
+    pub fn is_wrong(self) -> bool {
+        matches!(self, Self::WrongDirection | Self::WrongTarget)
+    }
+}
+
+/// A core's predictors.
+pub struct Predictor {
+    unknown_not_taken: bool,
+    returns_fall_back: bool,
+    path: Path,
+    tage: Tage,
+    loops: Loops,
+    /// Whether loop predictions have been better than the others.
+    with_loops: i8,
+    corrector: Option<Corrector>,
+    indirect: IndirectTargets,
+    returns: ReturnStack,
+    btb: Btb,
+}
+
+impl Predictor {
+    /// Predictors that have seen nothing.
+    #[must_use]
+    pub fn new(p: &branch::Branch) -> Self {
+        let (d, i) = (&p.direction, &p.indirect);
+        let lengths = geometric(d.shortest_history, d.longest_history, d.tables);
+        Self {
+            unknown_not_taken: p.unknown_not_taken,
+            returns_fall_back: p.returns_fall_back,
+            path: Path::new(&lengths),
+            tage: Tage::new(d),
+            loops: Loops::new(d.loops),
+            with_loops: -1,
+            corrector: (d.corrector_entries > 0).then(|| Corrector::new(d.corrector_entries)),
+            indirect: IndirectTargets::new(i),
+            returns: ReturnStack::new(p.return_stack),
+            btb: Btb::new(&p.btb),
+        }
+    }
+
+    /// Predicts a branch and learns from it.
+    #[inline]
+    pub fn branch(&mut self, b: &Executed) -> Steer {
+        let steer = match b.kind {
+            Kind::Conditional => self.conditional(b),
+            Kind::Jump | Kind::Call => match self.find(b) {
+                Some(level) => Steer::Taken(level),
+                None => Steer::Decoded,
+            },
+            Kind::IndirectJump | Kind::IndirectCall => self.indirect(b),
+            Kind::Return => self.returned(b),
+        };
+        if matches!(b.kind, Kind::Call | Kind::IndirectCall) {
+            self.returns.push(b.next);
+        }
+        if b.taken {
+            self.path.push(footprint(b.pc, b.target));
+        }
+        steer
+    }
+
+    /// Level that has a taken branch; all have it afterwards.
+    #[inline]
+    fn find(&mut self, b: &Executed) -> Option<u8> {
+        let found = self.btb.find(b.pc);
+        self.btb.take(b.pc, found);
+        found
+    }
+
+    #[inline]
+    fn conditional(&mut self, b: &Executed) -> Steer {
+        let direction = self.direction(b);
+        if !b.taken {
+            let known = !direction || (self.unknown_not_taken && self.btb.find(b.pc).is_none());
+            return if known {
+                Steer::Straight
+            } else {
+                Steer::WrongDirection
+            };
+        }
+        match self.find(b) {
+            _ if !direction => Steer::WrongDirection,
+            Some(level) => Steer::Taken(level),
+            None if self.unknown_not_taken => Steer::WrongDirection,
+            None => Steer::Decoded,
+        }
+    }
+
+    /// The direction that is predicted.
+    #[inline]
+    fn direction(&mut self, b: &Executed) -> bool {
+        let hashes = self.path.hashes();
+        let guess = self.tage.predict(b.pc, hashes);
+        if guess.settled {
+            self.tage.update(b.taken, guess.taken);
+            if let Some(corrector) = &mut self.corrector {
+                corrector.pass(b.taken);
+            }
+            return guess.taken;
+        }
+        let counted = self.loops.predict(b.pc);
+        let base = match counted {
+            Some(counted) if self.with_loops >= 0 => counted,
+            _ => guess.taken,
+        };
+        let predicted = match &mut self.corrector {
+            Some(corrector) => corrector.predict(b.pc, base, &guess, hashes),
+            None => base,
+        };
+        if let Some(counted) = counted
+            && counted != predicted
+        {
+            let step = if counted == b.taken { 1 } else { -1 };
+            self.with_loops = (self.with_loops + step).clamp(-64, 63);
+        }
+        self.loops.update(
+            b.taken,
+            predicted != b.taken,
+            counted.is_some_and(|c| c != guess.taken),
+        );
+        if let Some(corrector) = &mut self.corrector {
+            corrector.update(b.taken, b.target <= b.pc);
+        }
+        self.tage.update(b.taken, predicted);
+        predicted
+    }
+
+    fn indirect(&mut self, b: &Executed) -> Steer {
+        let hashes = self.path.hashes();
+        let target = self.indirect.predict(b.pc, hashes);
+        self.indirect.update(b.target);
+        match self.find(b) {
+            Some(level) if target == b.target => Steer::Taken(level),
+            // Where no buffer has it, nothing says that there is a branch.
+            _ => Steer::WrongTarget,
+        }
+    }
+
+    fn returned(&mut self, b: &Executed) -> Steer {
+        let target = self.returns.pop();
+        let found = self.find(b);
+        let hashes = self.path.hashes();
+        let target = match target {
+            None if self.returns_fall_back => {
+                let target = self.indirect.predict(b.pc, hashes);
+                self.indirect.update(b.target);
+                Some(target)
+            }
+            other => other,
+        };
+        match found {
+            _ if target != Some(b.target) => Steer::WrongTarget,
+            Some(level) => Steer::Taken(level),
+            None => Steer::Decoded,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Branch target buffers: several levels of sets of branch addresses, least recently used out
+//! first. A taken branch is in all levels after it was taken; a level that hits brings it into
+//! the nearer ones.
+
+use mcad_isa::machine::params::branch;
+
+struct Level {
+    ways: usize,
+    shift: u32,
+    sets: u64,
+    /// Addresses of branches plus one, set by set, last used first; 0: empty.
+    held: Vec<u64>,
+}
+
+impl Level {
+    fn new(p: &branch::Btb) -> Self {
+        Self {
+            ways: p.ways as usize,
+            shift: p.set_bytes.trailing_zeros(),
+            sets: u64::from(p.entries / p.ways.max(1)),
+            held: vec![0; p.entries as usize],
+        }
+    }
+
+    /// Looks a branch up and makes it the last used of its set; `insert`: puts it there if it
+    /// was not.
+    #[inline]
+    fn access(&mut self, pc: u64, insert: bool) -> bool {
+        let key = pc.wrapping_add(1);
+        let set = (pc >> self.shift & (self.sets - 1)) as usize * self.ways;
+        let Some(set) = self.held.get_mut(set..set + self.ways) else {
+            return false;
+        };
+        if set.first() == Some(&key) {
+            return true;
+        }
+        match set.iter().position(|held| *held == key) {
+            Some(place) => {
+                set[..=place].rotate_right(1);
+                true
+            }
+            None => {
+                if insert {
+                    set.rotate_right(1);
+                    if let Some(first) = set.first_mut() {
+                        *first = key;
+                    }
+                }
+                false
+            }
+        }
+    }
+}
+
+/// All levels, nearest first.
+pub struct Btb {
+    levels: Vec<Level>,
+}
+
+impl Btb {
+    /// Empty buffers.
+    #[must_use]
+    pub fn new(p: &[branch::Btb]) -> Self {
+        Self {
+            levels: p.iter().map(Level::new).collect(),
+        }
+    }
+
+    /// The nearest level that has a branch; what it means that it was taken is up to
+    /// [`Btb::take`].
+    #[inline]
+    pub fn find(&mut self, pc: u64) -> Option<u8> {
+        self.levels
+            .iter_mut()
+            .position(|level| level.access(pc, false))
+            .map(|n| n as u8)
+    }
+
+    /// A branch was taken that level `found` had, or none.
+    #[inline]
+    pub fn take(&mut self, pc: u64, found: Option<u8>) {
+        let missed = found.map_or(self.levels.len(), usize::from);
+        for level in self.levels.iter_mut().take(missed) {
+            level.access(pc, true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn btb(sizes: &[(u32, u32)]) -> Btb {
+        let levels: Vec<branch::Btb> = sizes
+            .iter()
+            .map(|&(entries, ways)| branch::Btb {
+                entries,
+                ways,
+                set_bytes: 16,
+                bubbles: 0,
+            })
+            .collect();
+        Btb::new(&levels)
+    }
+
+    /// Levels that branches `spacing` bytes apart hit in when they are taken in turn.
+    fn settled(btb: &mut Btb, branches: u64, spacing: u64) -> Vec<Option<u8>> {
+        let mut found = Vec::new();
+        for _ in 0..3 {
+            found.clear();
+            for n in 0..branches {
+                let level = btb.find(n * spacing);
+                btb.take(n * spacing, level);
+                found.push(level);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn branches_in_turn_hit_in_the_first_level_that_holds_them_all() {
+        for (branches, level) in [
+            (1, Some(0)),
+            (64, Some(0)),
+            (65 * 2, Some(1)),
+            (1024, Some(1)),
+            (2048 + 128, None),
+        ] {
+            let found = settled(&mut btb(&[(64, 4), (1024, 4)]), branches, 16);
+            let rightly = found.iter().filter(|f| **f == level).count() as u64;
+            // Sets are filled evenly only by multiples of their number.
+            let least = if branches % 16 == 0 {
+                branches
+            } else {
+                branches / 2
+            };
+            assert!(rightly >= least, "{branches}: {rightly} in {level:?}");
+        }
+    }
+
+    #[test]
+    fn branches_that_share_a_set_push_each_other_out() {
+        // 16 sets of 16 bytes: 256 bytes apart is the same set.
+        for ways in [1u64, 2, 4] {
+            for branches in 1..10 {
+                let mut btb = btb(&[(16 * ways as u32, ways as u32)]);
+                let found = settled(&mut btb, branches, 256);
+                let held = branches <= ways;
+                assert!(
+                    found.iter().all(|f| f.is_some() == held),
+                    "{branches} in {ways}"
+                );
+            }
+        }
+    }
+}

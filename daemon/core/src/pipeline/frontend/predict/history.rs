@@ -1,0 +1,156 @@
+//! History of taken branches, hashed over several lengths at once.
+//!
+//! Each taken branch leaves a footprint of its address and target. The hash of the last `L` of
+//! them is the polynomial `Σ f_k · M^k` (k = age, modulo 2^64), which a new footprint changes in
+//! two multiplications: what published predictors do with folded shift registers, one for each
+//! table's index and two for its tag, is here one number from which both are taken. All bits of
+//! a footprint and its place weigh in; `leave` is `M^L`, the weight of the one that drops out.
+
+use mcad_isa::machine::params::branch::MAX_HISTORY;
+
+/// Odd, so that no weight vanishes; from the golden ratio (Knuth, TAOCP 3, section 6.4).
+const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+const RING: usize = MAX_HISTORY as usize;
+
+/// Spreads the bits of a key: the high half of what comes out hangs on all bits of it.
+#[inline]
+#[must_use]
+pub fn spread(key: u64) -> u64 {
+    let x = (key ^ key >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    x ^ x >> 32
+}
+
+/// A key's place in a table of `2^log` entries: the top bits of a product, which hang on all
+/// bits below them.
+#[inline]
+#[must_use]
+pub fn place(key: u64, log: u32) -> usize {
+    (mix(key) >> (64 - log)) as usize
+}
+
+/// A product whose upper half can be cut into a place and a tag.
+#[inline]
+#[must_use]
+pub fn mix(key: u64) -> u64 {
+    key.wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
+/// What a taken branch leaves in the history.
+#[inline]
+#[must_use]
+pub fn footprint(pc: u64, target: u64) -> u64 {
+    pc.wrapping_mul(0xff51_afd7_ed55_8ccd) ^ target.rotate_left(17)
+}
+
+/// Lengths from `shortest` to `longest` in geometric steps, at least one apart as long as there
+/// is room.
+#[must_use]
+pub fn geometric(shortest: u32, longest: u32, count: u32) -> Vec<u32> {
+    let ratio = f64::from(longest) / f64::from(shortest.max(1));
+    let mut lengths: Vec<u32> = Vec::new();
+    for n in 0..count {
+        let at = f64::from(n) / f64::from((count - 1).max(1));
+        let length = (f64::from(shortest) * ratio.powf(at) + 0.5) as u32;
+        let least = lengths.last().map_or(shortest, |l| l + 1);
+        lengths.push(length.max(least).min(longest));
+    }
+    lengths
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Length {
+    taken: u32,
+    leave: u64,
+}
+
+/// The history, with the hash of each length.
+pub struct Path {
+    ring: Box<[u64; RING]>,
+    /// Taken branches so far.
+    count: usize,
+    lengths: Vec<Length>,
+    hashes: Vec<u64>,
+}
+
+impl Path {
+    /// An empty history with these lengths, each at most [`MAX_HISTORY`].
+    #[must_use]
+    pub fn new(lengths: &[u32]) -> Self {
+        Self {
+            ring: Box::new([0; RING]),
+            count: 0,
+            lengths: lengths
+                .iter()
+                .map(|&taken| Length {
+                    taken,
+                    leave: BASE.wrapping_pow(taken),
+                })
+                .collect(),
+            hashes: vec![0; lengths.len()],
+        }
+    }
+
+    /// Takes in a taken branch.
+    #[inline]
+    pub fn push(&mut self, footprint: u64) {
+        for (hash, length) in self.hashes.iter_mut().zip(&self.lengths) {
+            let place = self.count.wrapping_sub(length.taken as usize) % RING;
+            let leaves = self.ring.get(place).copied().unwrap_or(0);
+            *hash = hash
+                .wrapping_mul(BASE)
+                .wrapping_add(footprint)
+                .wrapping_sub(leaves.wrapping_mul(length.leave));
+        }
+        if let Some(slot) = self.ring.get_mut(self.count % RING) {
+            *slot = footprint;
+        }
+        self.count = self.count.wrapping_add(1);
+    }
+
+    /// Hashes by length.
+    #[inline]
+    #[must_use]
+    pub fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition, word by word.
+    fn literal(all: &[u64], length: usize) -> u64 {
+        let mut hash = 0u64;
+        for (age, footprint) in all.iter().rev().take(length).enumerate() {
+            hash = hash.wrapping_add(footprint.wrapping_mul(BASE.wrapping_pow(age as u32)));
+        }
+        hash
+    }
+
+    #[test]
+    fn a_rolling_hash_is_the_hash_of_the_last_branches() {
+        let lengths = [1, 2, 7, 194, MAX_HISTORY];
+        let mut path = Path::new(&lengths);
+        let mut all = Vec::new();
+        for n in 0..5000u64 {
+            let f = footprint(n * n % 977, n % 13);
+            path.push(f);
+            all.push(f);
+            if n % 97 == 0 {
+                for (hash, length) in path.hashes().iter().zip(lengths) {
+                    assert_eq!(*hash, literal(&all, length as usize), "{length} at {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_grow_geometrically_and_never_stand_still() {
+        assert_eq!(geometric(4, 64, 5), [4, 8, 16, 32, 64]);
+        let lengths = geometric(1, 194, 12);
+        assert!(lengths.windows(2).all(|w| w[0] < w[1]), "{lengths:?}");
+        assert_eq!((lengths[0], lengths[11]), (1, 194));
+        assert_eq!(geometric(5, 5, 1), [5]);
+    }
+}

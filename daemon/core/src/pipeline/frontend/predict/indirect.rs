@@ -1,0 +1,170 @@
+//! Targets of indirect branches: the last target, and tagged tables that know the target after
+//! histories of geometric lengths (ITTAGE: Seznec, "A 64-Kbytes ITTAGE indirect branch
+//! predictor", JWAC-2 2011).
+
+use mcad_isa::machine::params::branch::{Indirect, MAX_TABLES};
+
+use super::history::{mix, spread};
+
+const TABLES: usize = MAX_TABLES as usize;
+/// Its tables take every second history of the direction predictor, beginning with the first.
+const EVERY: usize = 2;
+/// Most of a confidence counter.
+const SURE: u8 = 3;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    target: u64,
+    tag: u16,
+    confidence: u8,
+    useful: bool,
+}
+
+/// The predictor.
+pub struct IndirectTargets {
+    tables: usize,
+    log: u32,
+    tag_mask: u64,
+    base: Box<[Entry]>,
+    entries: Box<[Entry]>,
+    // Of the branch predicted last.
+    base_place: usize,
+    places: [u32; TABLES],
+    tags: [u16; TABLES],
+    hit: usize,
+    other: Option<u64>,
+    guess: u64,
+    random: u32,
+    tick: i32,
+}
+
+/// Failed allocations after which no entry is useful any more.
+const TICKS: i32 = 256;
+
+impl IndirectTargets {
+    /// An empty predictor.
+    #[must_use]
+    pub fn new(p: &Indirect) -> Self {
+        let tables = p.tables.min(MAX_TABLES) as usize;
+        Self {
+            tables,
+            log: p.table_entries.trailing_zeros(),
+            tag_mask: (1 << p.tag_bits) - 1,
+            base: vec![Entry::default(); p.base_entries as usize].into(),
+            entries: vec![Entry::default(); tables << p.table_entries.trailing_zeros()].into(),
+            base_place: 0,
+            places: [0; TABLES],
+            tags: [0; TABLES],
+            hit: 0,
+            other: None,
+            guess: 0,
+            random: 0x1234_5671,
+            tick: 0,
+        }
+    }
+
+    /// Predicts where the branch at `pc` goes; `hashes` are those of the direction predictor's
+    /// histories.
+    pub fn predict(&mut self, pc: u64, hashes: &[u64]) -> u64 {
+        let key = spread(pc);
+        self.base_place = key as usize & (self.base.len() - 1);
+        self.hit = 0;
+        self.other = None;
+        let base = self.base.get(self.base_place).map_or(0, |e| e.target);
+        let mut longest = Entry::default();
+        let tables = self.tables.min(TABLES);
+        for n in (0..tables).rev() {
+            let Some(hash) = hashes.get(n * EVERY) else {
+                continue;
+            };
+            let x = mix(hash ^ key);
+            let place = ((n << self.log) + (x >> (64 - self.log)) as usize) as u32;
+            let tag = (x >> 28 & self.tag_mask) as u16;
+            self.places[n] = place;
+            self.tags[n] = tag;
+            let Some(entry) = self.entries.get(place as usize) else {
+                continue;
+            };
+            if entry.tag == tag && entry.target != 0 {
+                if self.hit > 0 {
+                    self.other = Some(entry.target);
+                    break;
+                }
+                self.hit = n + 1;
+                longest = *entry;
+            }
+        }
+        let other = self.other.unwrap_or(base);
+        self.other = Some(other);
+        // A new entry is believed once it has been right.
+        self.guess = if self.hit > 0 && longest.confidence > 0 {
+            longest.target
+        } else {
+            other
+        };
+        self.guess
+    }
+
+    /// The branch predicted last went to `target`.
+    pub fn update(&mut self, target: u64) {
+        let right = self.guess == target;
+        let other_right = self.other == Some(target);
+        if let Some(base) = self.base.get_mut(self.base_place) {
+            train(base, target);
+        }
+        let mut longest_right = false;
+        if let Some(hit) = self.hit.checked_sub(1)
+            && let Some(entry) = self.entries.get_mut(self.places[hit] as usize)
+        {
+            longest_right = entry.target == target;
+            if longest_right != other_right {
+                entry.useful = longest_right;
+            }
+            train(entry, target);
+        }
+        if !right && !longest_right {
+            self.allocate(target);
+        }
+    }
+
+    fn allocate(&mut self, target: u64) {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        let first = self.hit + usize::from(self.random & 3 == 0);
+        for n in first..self.tables.min(TABLES) {
+            let Some(entry) = self.entries.get_mut(self.places[n] as usize) else {
+                return;
+            };
+            if !entry.useful && entry.confidence < 2 {
+                *entry = Entry {
+                    target,
+                    tag: self.tags[n],
+                    confidence: 0,
+                    useful: false,
+                };
+                self.tick = (self.tick - 1).max(0);
+                return;
+            }
+            entry.confidence = entry.confidence.saturating_sub(u8::from(!entry.useful));
+            self.tick += 1;
+        }
+        if self.tick > TICKS {
+            self.tick = 0;
+            for entry in &mut self.entries {
+                entry.useful = false;
+            }
+        }
+    }
+}
+
+/// An entry's target stays until it was wrong as often as it was right.
+fn train(entry: &mut Entry, target: u64) {
+    if entry.target == target {
+        entry.confidence = (entry.confidence + 1).min(SURE);
+    } else if entry.confidence > 0 {
+        entry.confidence -= 1;
+    } else {
+        entry.target = target;
+    }
+}

@@ -1,0 +1,372 @@
+//! Direction of conditional branches by partial tag matching over geometric history lengths
+//! (TAGE: Seznec & Michaud, JILP 2006; allocation and replacement as in TAGE-SC-L, CBP-5 2016).
+//!
+//! The base table also says whether a branch ever went two ways. One that has not is predicted
+//! to go on as it did and takes no room in the tagged tables: AMD's optimisation guides have
+//! that filter ("always taken until observed not taken"), and it is what makes most look-ups
+//! cheap. A tagged entry is one 16-bit word, `tag:12 useful:1 counter:3`.
+
+use mcad_isa::machine::params::branch::{Direction, MAX_TABLES};
+
+use super::history::{mix, spread};
+
+const TABLES: usize = MAX_TABLES as usize;
+
+/// Counters of three bits; from this on they say taken.
+const TAKEN: u16 = 4;
+const COUNTER: u16 = 7;
+const USEFUL: u16 = 1 << 3;
+const TAG_SHIFT: u32 = 4;
+/// Where a hash has its tag; what is above it is its place in a table of up to 2^20.
+const TAG_BITS_AT: u32 = 32;
+
+/// A freshly allocated counter.
+#[inline]
+fn weak(counter: u16) -> bool {
+    counter == TAKEN || counter == TAKEN - 1
+}
+
+#[inline]
+fn saturated(counter: u16) -> bool {
+    counter == 0 || counter == COUNTER
+}
+
+#[inline]
+fn toward(counter: u16, taken: bool) -> u16 {
+    if taken {
+        (counter + 1).min(COUNTER)
+    } else {
+        counter.saturating_sub(1)
+    }
+}
+
+/// What the base table knows of a branch.
+mod base {
+    /// Not executed before.
+    pub const UNSEEN: u8 = 0;
+    /// Never taken so far.
+    pub const NOT_TAKEN: u8 = 1;
+    /// Always taken so far.
+    pub const TAKEN: u8 = 2;
+    /// Went both ways: two bits of counter above this.
+    pub const BOTH: u8 = 4;
+}
+
+/// How sure a prediction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confidence {
+    /// The counter is at its end.
+    High,
+    /// It is one step away.
+    Medium,
+    /// Neither of these, nor weak.
+    Fair,
+    /// It would change its mind at the next surprise.
+    Low,
+}
+
+/// A prediction and where it came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Guess {
+    /// The direction.
+    pub taken: bool,
+    /// The branch never went the other way, so that nothing else need be asked.
+    pub settled: bool,
+    /// How sure.
+    pub confidence: Confidence,
+    /// Number of the table with the longest match plus one; 0: the base table.
+    pub table: usize,
+    /// The longest match and the next disagree.
+    pub torn: bool,
+}
+
+/// What a look-up found, kept for the update.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    base: usize,
+    /// Places and tags of the tables that were looked at: those from `hit` on, at least.
+    places: [u32; TABLES],
+    tags: [u16; TABLES],
+    /// Longest match plus one, 0: none.
+    hit: usize,
+    /// The next, likewise.
+    other: usize,
+    longest: bool,
+    alternate: bool,
+    /// Which counter chose between them.
+    choice: usize,
+    guess: bool,
+}
+
+/// The predictor.
+pub struct Tage {
+    tables: usize,
+    log: u32,
+    /// From a hash to a place in a table.
+    shift: u32,
+    tag_mask: u16,
+    base: Box<[u8]>,
+    entries: Box<[u16]>,
+    use_other: [i8; 16],
+    /// Failed allocations less twice those that succeeded.
+    tick: i32,
+    random: u32,
+    found: Found,
+}
+
+/// Failed allocations after which no entry is useful any more.
+const TICKS: i32 = 1024;
+
+impl Tage {
+    /// An empty predictor.
+    #[must_use]
+    pub fn new(p: &Direction) -> Self {
+        let tables = p.tables.min(MAX_TABLES) as usize;
+        Self {
+            tables,
+            log: p.table_entries.trailing_zeros(),
+            shift: 64 - p.table_entries.trailing_zeros(),
+            tag_mask: (1u16 << p.tag_bits) - 1,
+            base: vec![base::UNSEEN; p.base_entries as usize].into(),
+            entries: vec![TAKEN; tables << p.table_entries.trailing_zeros()].into(),
+            use_other: [0; 16],
+            tick: 0,
+            random: 0x2545_f491,
+            found: Found {
+                base: 0,
+                places: [0; TABLES],
+                tags: [0; TABLES],
+                hit: 0,
+                other: 0,
+                longest: false,
+                alternate: false,
+                choice: 0,
+                guess: false,
+            },
+        }
+    }
+
+    #[inline]
+    fn entry(&self, table: usize) -> u16 {
+        let place = self.found.places.get(table).copied().unwrap_or(0);
+        self.entries.get(place as usize).copied().unwrap_or(TAKEN)
+    }
+
+    #[inline]
+    fn entry_mut(&mut self, table: usize) -> Option<&mut u16> {
+        let place = self.found.places.get(table).copied()?;
+        self.entries.get_mut(place as usize)
+    }
+
+    fn chance(&mut self) -> u32 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        self.random >> 3
+    }
+
+    /// Predicts the branch at `pc`; `hashes` are those of the history, by table.
+    #[inline]
+    pub fn predict(&mut self, pc: u64, hashes: &[u64]) -> Guess {
+        let key = spread(pc);
+        let f = &mut self.found;
+        f.base = (key as usize) & (self.base.len() - 1);
+        let known = self.base.get(f.base).copied().unwrap_or(base::UNSEEN);
+        if known < base::BOTH {
+            let taken = known == base::TAKEN;
+            f.guess = taken;
+            return Guess {
+                taken,
+                settled: true,
+                confidence: Confidence::High,
+                table: 0,
+                torn: false,
+            };
+        }
+        let counter = known & 3;
+        let base_taken = counter >= 2;
+        let base_sure = counter == 0 || counter == 3;
+        f.hit = 0;
+        f.other = 0;
+        for (n, hash) in hashes
+            .iter()
+            .enumerate()
+            .take(self.tables.min(TABLES))
+            .rev()
+        {
+            let x = mix(hash ^ key);
+            let place = ((n << self.log) + (x >> self.shift) as usize) as u32;
+            let tag = (x >> TAG_BITS_AT) as u16 & self.tag_mask;
+            f.places[n] = place;
+            f.tags[n] = tag;
+            let entry = self.entries.get(place as usize).copied().unwrap_or(0);
+            if entry >> TAG_SHIFT == tag {
+                if f.hit > 0 {
+                    f.other = n + 1;
+                    break;
+                }
+                f.hit = n + 1;
+            }
+        }
+        let mut guess = Guess {
+            taken: base_taken,
+            settled: false,
+            confidence: if base_sure {
+                Confidence::High
+            } else {
+                Confidence::Low
+            },
+            table: f.hit,
+            torn: false,
+        };
+        (f.longest, f.alternate) = (base_taken, base_taken);
+        if let Some(hit) = f.hit.checked_sub(1) {
+            let mut other_sure = base_sure;
+            if let Some(other) = f.other.checked_sub(1) {
+                let counter = self.entry(other) & COUNTER;
+                self.found.alternate = counter >= TAKEN;
+                other_sure = !weak(counter);
+            }
+            let counter = self.entry(hit) & COUNTER;
+            let f = &mut self.found;
+            f.longest = counter >= TAKEN;
+            f.choice = (hit / 4 * 2 + usize::from(other_sure)) % 16;
+            let doubt = weak(counter) && self.use_other[f.choice] >= 0;
+            guess.taken = if doubt { f.alternate } else { f.longest };
+            guess.torn = f.longest != f.alternate;
+            guess.confidence = match counter {
+                0 | 7 => Confidence::High,
+                1 | 6 => Confidence::Medium,
+                3 | 4 => Confidence::Low,
+                _ => Confidence::Fair,
+            };
+        }
+        self.found.guess = guess.taken;
+        guess
+    }
+
+    /// The branch predicted last went `taken`; `predicted` is what all predictors together said.
+    #[inline]
+    pub fn update(&mut self, taken: bool, predicted: bool) {
+        let known = self.base.get(self.found.base).copied().unwrap_or(0);
+        match known {
+            base::UNSEEN => self.set_base(if taken { base::TAKEN } else { base::NOT_TAKEN }),
+            base::TAKEN if taken => {}
+            base::NOT_TAKEN if !taken => {}
+            base::TAKEN => self.set_base(base::BOTH + 2),
+            base::NOT_TAKEN => self.set_base(base::BOTH + 1),
+            _ => self.update_tables(taken, predicted),
+        }
+    }
+
+    fn set_base(&mut self, known: u8) {
+        if let Some(slot) = self.base.get_mut(self.found.base) {
+            *slot = known;
+        }
+    }
+
+    fn train_base(&mut self, taken: bool) {
+        if let Some(slot) = self.base.get_mut(self.found.base) {
+            let counter = *slot & 3;
+            *slot = base::BOTH
+                + if taken {
+                    (counter + 1).min(3)
+                } else {
+                    counter.saturating_sub(1)
+                };
+        }
+    }
+
+    fn train(&mut self, table: usize, taken: bool) {
+        if let Some(entry) = self.entry_mut(table) {
+            *entry = *entry & !COUNTER | toward(*entry & COUNTER, taken);
+        }
+    }
+
+    fn update_tables(&mut self, taken: bool, predicted: bool) {
+        let f = self.found;
+        let mut allocate = f.guess != taken && f.hit < self.tables;
+        if let Some(hit) = f.hit.checked_sub(1)
+            && weak(self.entry(hit) & COUNTER)
+        {
+            // It may be new: nothing longer is needed where it was right.
+            if f.longest == taken {
+                allocate = false;
+            }
+            if f.longest != f.alternate {
+                let right = f.alternate == taken;
+                let choice = &mut self.use_other[f.choice];
+                *choice = if right {
+                    (*choice + 1).min(15)
+                } else {
+                    (*choice - 1).max(-16)
+                };
+            }
+        }
+        if allocate && predicted == taken && self.chance() & 31 != 0 {
+            allocate = false;
+        }
+        if allocate {
+            self.allocate(taken);
+        }
+        let Some(hit) = f.hit.checked_sub(1) else {
+            self.train_base(taken);
+            return;
+        };
+        if weak(self.entry(hit) & COUNTER) && f.longest != taken {
+            match f.other.checked_sub(1) {
+                Some(other) => self.train(other, taken),
+                None => self.train_base(taken),
+            }
+        }
+        self.train(hit, taken);
+        let other_saturated = f
+            .other
+            .checked_sub(1)
+            .is_some_and(|other| saturated(self.entry(other) & COUNTER));
+        if let Some(entry) = self.entry_mut(hit) {
+            // A counter that has just changed its mind cannot have been of use, nor one that
+            // says what a sure one says too.
+            let redundant = f.alternate == taken && f.longest == taken && other_saturated;
+            if weak(*entry & COUNTER) || redundant {
+                *entry &= !USEFUL;
+            }
+            if f.longest != f.alternate && f.longest == taken {
+                *entry |= USEFUL;
+            }
+        }
+    }
+
+    /// Gives the branch an entry or two with longer history.
+    fn allocate(&mut self, taken: bool) {
+        let chance = self.chance();
+        // Mostly the next longer history, sometimes one or two beyond.
+        let skip = usize::from(chance & 3 == 0) + usize::from(chance & 12 == 0);
+        let (mut left, mut failed, mut made) = (2, 0, 0);
+        let mut table = self.found.hit + skip;
+        while table < self.tables && left > 0 {
+            let tag = self.found.tags.get(table).copied().unwrap_or(0);
+            let Some(entry) = self.entry_mut(table) else {
+                break;
+            };
+            if *entry & USEFUL != 0 {
+                failed += 1;
+            } else if (2..=5).contains(&(*entry & COUNTER)) {
+                *entry = tag << TAG_SHIFT | if taken { TAKEN } else { TAKEN - 1 };
+                made += 1;
+                left -= 1;
+                table += 1;
+            } else {
+                *entry = *entry & !COUNTER | toward(*entry & COUNTER, *entry & COUNTER < TAKEN);
+            }
+            table += 1;
+        }
+        self.tick = (self.tick + failed - 2 * made).max(0);
+        if self.tick >= TICKS {
+            self.tick = 0;
+            for entry in &mut self.entries {
+                *entry &= !USEFUL;
+            }
+        }
+    }
+}

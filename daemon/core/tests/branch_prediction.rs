@@ -1,0 +1,364 @@
+//! Branch prediction against what its structure promises: how far back it sees, how many targets
+//! it holds, and that its short tags and small tables do what unbounded ones would.
+
+use std::collections::HashMap;
+
+use mcad_core::pipeline::frontend::predict::history::{footprint, geometric};
+use mcad_core::pipeline::frontend::predict::{Executed, Kind, Predictor, Steer};
+use mcad_isa::machine::params::branch::{Branch, Btb, Direction, Indirect};
+
+fn parameters() -> Branch {
+    Branch {
+        redirect: 20,
+        decode_redirect: 8,
+        unknown_not_taken: false,
+        return_stack: 16,
+        returns_fall_back: false,
+        direction: Direction {
+            base_entries: 8192,
+            tables: 15,
+            table_entries: 2048,
+            tag_bits: 12,
+            shortest_history: 1,
+            longest_history: 194,
+            loops: 32,
+            corrector_entries: 512,
+        },
+        indirect: Indirect {
+            base_entries: 1024,
+            tables: 8,
+            table_entries: 512,
+            tag_bits: 12,
+        },
+        btb: vec![Btb {
+            entries: 4096,
+            ways: 8,
+            set_bytes: 16,
+            bubbles: 0,
+        }],
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn bit(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) % n
+    }
+}
+
+fn conditional(pc: u64, taken: bool) -> Executed {
+    Executed {
+        pc,
+        next: pc + 2,
+        target: pc + 64,
+        taken,
+        kind: Kind::Conditional,
+    }
+}
+
+fn jump(pc: u64) -> Executed {
+    Executed {
+        pc,
+        next: pc + 2,
+        target: pc + 16,
+        taken: true,
+        kind: Kind::Jump,
+    }
+}
+
+/// Share of wrong predictions of a branch that does what one `distance` taken branches before it
+/// did, which is random.
+fn wrong_at(p: &Branch, distance: u64) -> f64 {
+    let mut predictor = Predictor::new(p);
+    let mut random = Random(0x1234_5678_9abc_def1);
+    let (rounds, mut wrong) = (4000, 0);
+    for round in 0..rounds {
+        let bit = random.bit();
+        // Both ways leave one taken branch in the history.
+        predictor.branch(&conditional(0x100, bit));
+        if !bit {
+            predictor.branch(&jump(0x102));
+        }
+        for n in 1..distance {
+            predictor.branch(&jump(0x1000 + 16 * n));
+        }
+        let steer = predictor.branch(&conditional(0x8000, bit));
+        if !bit {
+            predictor.branch(&jump(0x8002));
+        }
+        wrong += u32::from(round >= rounds / 2 && steer.is_wrong());
+    }
+    f64::from(wrong) / f64::from(rounds / 2)
+}
+
+#[test]
+fn a_branch_is_predicted_from_another_as_far_back_as_history_goes_and_no_farther() {
+    for longest in [20u32, 64, 194] {
+        let mut p = parameters();
+        p.direction.longest_history = longest;
+        // It has a shorter history of its own, of conditional branches.
+        p.direction.corrector_entries = 0;
+        for (distance, seen) in [
+            (1, true),
+            (longest - 1, true),
+            (longest, true),
+            (longest + 1, false),
+        ] {
+            let wrong = wrong_at(&p, u64::from(distance));
+            assert_eq!(
+                wrong < 0.03,
+                seen,
+                "history {longest}, distance {distance}: {wrong}"
+            );
+            assert!(
+                seen || wrong > 0.4,
+                "history {longest}, distance {distance}: {wrong}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_branch_that_goes_one_way_is_wrong_once_at_most() {
+    for taken in [false, true] {
+        let mut predictor = Predictor::new(&parameters());
+        let wrong = (0..1000).filter(|_| predictor.branch(&conditional(0x40, taken)).is_wrong());
+        assert_eq!(wrong.count(), usize::from(taken));
+    }
+}
+
+#[test]
+fn an_indirect_branch_is_predicted_when_its_targets_recur_in_order() {
+    for (targets, right) in [(1u64, true), (2, true), (16, true), (100, true)] {
+        let mut predictor = Predictor::new(&parameters());
+        let mut wrong = 0;
+        for n in 0..200 * targets {
+            let steer = predictor.branch(&Executed {
+                pc: 0x500,
+                next: 0x502,
+                target: 0x1_0000 + 64 * (n % targets),
+                taken: true,
+                kind: Kind::IndirectJump,
+            });
+            wrong += u64::from(n >= 100 * targets && steer.is_wrong());
+        }
+        assert_eq!(wrong == 0, right, "{targets} targets: {wrong} wrong");
+    }
+    // With random targets out of `n`, one in n is right by chance.
+    let mut predictor = Predictor::new(&parameters());
+    let mut random = Random(99);
+    let wrong = (0..20_000)
+        .filter(|_| {
+            let target = 0x1_0000 + 64 * random.below(8);
+            let (pc, next, taken, kind) = (0x500, 0x502, true, Kind::IndirectJump);
+            predictor
+                .branch(&Executed {
+                    pc,
+                    next,
+                    target,
+                    taken,
+                    kind,
+                })
+                .is_wrong()
+        })
+        .count();
+    assert!((0.8..0.95).contains(&(wrong as f64 / 20_000.0)), "{wrong}");
+}
+
+#[test]
+fn returns_are_predicted_as_deep_as_the_stack_is() {
+    for depth in [4u64, 15, 16, 17, 40] {
+        let mut predictor = Predictor::new(&parameters());
+        let mut wrong = 0;
+        for round in 0..10 {
+            for n in 0..depth {
+                predictor.branch(&Executed {
+                    pc: 0x1000 + 32 * n,
+                    next: 0x1005 + 32 * n,
+                    target: 0x1020 + 32 * n,
+                    taken: true,
+                    kind: Kind::Call,
+                });
+            }
+            for n in (0..depth).rev() {
+                let steer = predictor.branch(&Executed {
+                    pc: 0x9000,
+                    next: 0x9001,
+                    target: 0x1005 + 32 * n,
+                    taken: true,
+                    kind: Kind::Return,
+                });
+                wrong += u64::from(round > 0 && steer.is_wrong());
+            }
+        }
+        assert_eq!(wrong, 9 * depth.saturating_sub(16), "depth {depth}");
+    }
+}
+
+#[test]
+fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
+    let mut p = parameters();
+    p.btb[0] = Btb {
+        entries: 16,
+        ways: 4,
+        set_bytes: 16,
+        bubbles: 0,
+    };
+    for unknown_not_taken in [false, true] {
+        p.unknown_not_taken = unknown_not_taken;
+        let mut predictor = Predictor::new(&p);
+        let mut last = Vec::new();
+        for _ in 0..4 {
+            last = (0..64)
+                .map(|n| predictor.branch(&conditional(16 * n, true)))
+                .collect();
+        }
+        let expected = if unknown_not_taken {
+            Steer::WrongDirection
+        } else {
+            Steer::Decoded
+        };
+        assert!(last.iter().all(|s| *s == expected), "{last:?}");
+    }
+}
+
+/// An address and the whole history.
+type Key = (u64, Vec<u64>);
+
+/// TAGE as its papers draw it, word by word: tables without bounds, whose tags are the address
+/// and the whole history.
+struct Literal {
+    lengths: Vec<usize>,
+    tables: Vec<HashMap<Key, i32>>,
+    base: HashMap<u64, i32>,
+    history: Vec<u64>,
+    random: Random,
+}
+
+impl Literal {
+    fn key(&self, table: usize, pc: u64) -> Key {
+        let from = self.history.len().saturating_sub(self.lengths[table]);
+        (pc, self.history[from..].to_vec())
+    }
+
+    /// Whether the prediction was wrong.
+    fn branch(&mut self, pc: u64, taken: bool) -> bool {
+        let way = |counter: i32| counter >= 0;
+        let step = |c: i32| {
+            if taken {
+                (c + 1).min(3)
+            } else {
+                (c - 1).max(-4)
+            }
+        };
+        let keys: Vec<_> = (0..self.tables.len()).map(|t| self.key(t, pc)).collect();
+        let mut hits = (0..self.tables.len())
+            .rev()
+            .filter(|t| self.tables[*t].contains_key(&keys[*t]));
+        let (hit, other) = (hits.next(), hits.next());
+        let base = *self.base.get(&pc).unwrap_or(&-1);
+        let alternate = other.map_or(base, |t| self.tables[t][&keys[t]]);
+        let longest = hit.map_or(base, |t| self.tables[t][&keys[t]]);
+        // A weak entry may be new: the next longer match is asked.
+        let weak = longest == 0 || longest == -1;
+        let predicted = way(if hit.is_some() && weak {
+            alternate
+        } else {
+            longest
+        });
+        if predicted != taken && (hit.is_none() || way(longest) != taken) {
+            let first = hit.map_or(0, |t| t + 1) + usize::from(self.random.below(4) == 0);
+            for table in (first..self.tables.len()).step_by(2).take(2) {
+                self.tables[table].insert(keys[table].clone(), if taken { 0 } else { -1 });
+            }
+        }
+        match hit {
+            Some(table) => {
+                self.tables[table].insert(keys[table].clone(), step(longest));
+            }
+            None => {
+                self.base.insert(pc, step(base));
+            }
+        }
+        predicted != taken
+    }
+}
+
+/// A program of nested decisions: branches that hang on each other, on counters, on a slowly
+/// changing input, and some on nothing.
+fn program(mut each: impl FnMut(&Executed)) -> u64 {
+    let mut random = Random(0xfeed_beef_1234_5677);
+    let mut mode = 0u64;
+    let mut branches = 0;
+    let mut run = |pc: u64, taken: bool| {
+        branches += 1;
+        each(&conditional(pc, taken));
+    };
+    for round in 0..6000u64 {
+        if random.below(50) == 0 {
+            mode = random.below(4);
+        }
+        let first = random.below(8) < 2 * mode + 1;
+        let second = mode & 1 == 1;
+        run(0x1000, first);
+        run(0x1100, second);
+        run(0x1200, first ^ second);
+        for n in 0..4 + mode {
+            run(0x1300, n + 1 < 4 + mode);
+            run(0x1400, first && n & 1 == 0);
+        }
+        for k in 0..20 {
+            run(0x2000 + 0x100 * k, (round + k) % (2 + k % 5) == 0);
+        }
+        run(0x4000, random.below(10) == 0);
+        run(0x4100, first && !second);
+    }
+    branches
+}
+
+#[test]
+fn short_tags_and_small_tables_cost_less_than_a_twentieth() {
+    let mut p = parameters();
+    // What the literal model lacks.
+    p.direction.loops = 0;
+    p.direction.corrector_entries = 0;
+    let mut predictor = Predictor::new(&p);
+    let lengths = geometric(1, p.direction.longest_history, p.direction.tables);
+    let mut literal = Literal {
+        tables: vec![HashMap::new(); lengths.len()],
+        lengths: lengths.iter().map(|l| *l as usize).collect(),
+        base: HashMap::new(),
+        history: Vec::new(),
+        random: Random(7),
+    };
+    let (mut ours, mut theirs) = (0u64, 0u64);
+    let branches = program(|b| {
+        ours += u64::from(predictor.branch(b).is_wrong());
+        theirs += u64::from(literal.branch(b.pc, b.taken));
+        if b.taken {
+            literal.history.push(footprint(b.pc, b.target));
+        }
+    });
+    let ratio = ours as f64 / theirs as f64;
+    println!("{branches} branches: {ours} wrong, literally {theirs}");
+    assert!(
+        ratio < 1.05,
+        "{ours} wrong of {branches}, literally {theirs}"
+    );
+    // The corrector and the loop predictor earn their place.
+    let mut all = Predictor::new(&parameters());
+    let mut with = 0u64;
+    program(|b| with += u64::from(all.branch(b).is_wrong()));
+    assert!(
+        with <= ours,
+        "{with} with corrector and loops, {ours} without"
+    );
+}

@@ -1,0 +1,186 @@
+//! Branch prediction of a core: direction, targets, returns, branch target buffers, and what a
+//! wrong or late prediction costs.
+//!
+//! The structure is that of the published predictors that real ones are taken to resemble:
+//! TAGE with a loop predictor and a statistical corrector (Seznec, CBP-5, 2016), ITTAGE (Seznec,
+//! JWAC-2, 2011). History is of taken branches, as "Half&Half" (Yavarzadeh et al., IEEE S&P 2023)
+//! found it in Intel's cores; lengths are counted in them. Sizes are entries, delays core cycles.
+
+use serde::{Deserialize, Serialize};
+
+/// Most tagged tables of one predictor.
+pub const MAX_TABLES: u32 = 20;
+/// Most levels of branch target buffers.
+pub const MAX_BTB_LEVELS: usize = 4;
+/// Longest history, in taken branches.
+pub const MAX_HISTORY: u32 = 2048;
+
+/// Branch prediction, whole programs only: blocks are measured with every branch predicted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// Cycles from the execution of a branch that was predicted wrongly to the delivery of the
+    /// first µop of the right path, when that comes from the µop cache.
+    pub redirect: u64,
+    /// Cycles that delivery pauses after a direct branch whose target only the decoders found.
+    pub decode_redirect: u64,
+    /// A conditional branch that no branch target buffer has is taken not to be taken (AMD's
+    /// optimisation guides); else the decoders ask the direction predictor.
+    #[serde(default)]
+    pub unknown_not_taken: bool,
+    /// Entries of the return stack.
+    pub return_stack: u32,
+    /// A return with an empty return stack is predicted as an indirect branch.
+    #[serde(default)]
+    pub returns_fall_back: bool,
+    /// Direction of conditional branches.
+    pub direction: Direction,
+    /// Targets of indirect branches.
+    pub indirect: Indirect,
+    /// Branch target buffers, nearest first.
+    pub btb: Vec<Btb>,
+}
+
+/// Direction of conditional branches: bimodal base, tagged tables of geometric history lengths,
+/// loop predictor, statistical corrector.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Direction {
+    /// Entries of the base table.
+    pub base_entries: u32,
+    /// Tagged tables.
+    pub tables: u32,
+    /// Entries of each.
+    pub table_entries: u32,
+    /// Bits of their tags, at most 12.
+    pub tag_bits: u32,
+    /// History of the first tagged table, in taken branches.
+    pub shortest_history: u32,
+    /// History of the last one.
+    pub longest_history: u32,
+    /// Entries of the loop predictor; 0: there is none.
+    pub loops: u32,
+    /// Entries of each of the statistical corrector's tables; 0: there is none.
+    pub corrector_entries: u32,
+}
+
+/// Targets of indirect branches: last target, and tagged tables with every second of the direction
+/// predictor's histories, beginning with the shortest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Indirect {
+    /// Entries of the table of last targets.
+    pub base_entries: u32,
+    /// Tagged tables.
+    pub tables: u32,
+    /// Entries of each.
+    pub table_entries: u32,
+    /// Bits of their tags, at most 16.
+    pub tag_bits: u32,
+}
+
+/// One level of branch target buffer: where the taken branches are and where they go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Btb {
+    /// Branches that it holds.
+    pub entries: u32,
+    /// Ways of a set; the sets are a power of two.
+    pub ways: u32,
+    /// Bytes of code that go to one set, a power of two.
+    pub set_bytes: u32,
+    /// Cycles in which the predictor finds nothing more after a taken branch that hits here.
+    pub bubbles: u64,
+}
+
+impl Branch {
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// A text that names the parameter and its bound.
+    pub fn check(&self) -> Result<(), String> {
+        let (d, i) = (&self.direction, &self.indirect);
+        let bounds = [
+            ("return_stack", self.return_stack, 1, 1024),
+            ("direction.tables", d.tables, 1, MAX_TABLES),
+            ("direction.tag_bits", d.tag_bits, 4, 12),
+            (
+                "direction.shortest_history",
+                d.shortest_history,
+                1,
+                d.longest_history,
+            ),
+            (
+                "direction.longest_history",
+                d.longest_history,
+                1,
+                MAX_HISTORY,
+            ),
+            ("direction.loops", d.loops, 0, 4096),
+            (
+                "direction.corrector_entries",
+                d.corrector_entries,
+                0,
+                1 << 16,
+            ),
+            ("indirect.tables", i.tables, 1, d.tables.div_ceil(2)),
+            ("indirect.tag_bits", i.tag_bits, 4, 16),
+        ];
+        for (name, value, least, most) in bounds {
+            if !(least..=most).contains(&value) {
+                return Err(format!(
+                    "branch.{name} = {value} is not in {least}..={most}"
+                ));
+            }
+        }
+        let mut powers = vec![
+            ("direction.base_entries", d.base_entries, 16),
+            ("direction.table_entries", d.table_entries, 16),
+            ("indirect.base_entries", i.base_entries, 16),
+            ("indirect.table_entries", i.table_entries, 16),
+        ];
+        if d.corrector_entries > 0 {
+            powers.push(("direction.corrector_entries", d.corrector_entries, 16));
+        }
+        powers.extend(self.btb.iter().map(|b| ("btb.set_bytes", b.set_bytes, 1)));
+        for (name, value, least) in powers {
+            if !value.is_power_of_two() || !(least..=1 << 20).contains(&value) {
+                return Err(format!(
+                    "branch.{name} = {value} is not a power of two from {least} to 2^20"
+                ));
+            }
+        }
+        for (name, delay) in [
+            ("redirect", self.redirect),
+            ("decode_redirect", self.decode_redirect),
+            (
+                "btb.bubbles",
+                self.btb.iter().map(|b| b.bubbles).max().unwrap_or(0),
+            ),
+        ] {
+            if delay > 1000 {
+                return Err(format!("branch.{name} = {delay} is not in 0..=1000"));
+            }
+        }
+        if self.btb.is_empty() || self.btb.len() > MAX_BTB_LEVELS {
+            return Err(format!(
+                "branch.btb has {} levels, not 1 to {MAX_BTB_LEVELS}",
+                self.btb.len()
+            ));
+        }
+        for b in &self.btb {
+            let sets = b.entries.checked_div(b.ways).unwrap_or(0);
+            if !sets.is_power_of_two()
+                || sets > 1 << 20
+                || sets * b.ways != b.entries
+                || b.ways > 64
+            {
+                return Err(format!(
+                    "branch.btb: {} entries in {} ways are not a power of two of sets of up to 64 ways",
+                    b.entries, b.ways
+                ));
+            }
+        }
+        Ok(())
+    }
+}
