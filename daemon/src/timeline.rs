@@ -178,7 +178,7 @@ impl FileSink {
             name: model.full_name.clone(),
             issue_width: model.core.rename.issue_width,
             reorder_buffer: model.core.retire.reorder_buffer,
-            ports: model.core.execute.ports,
+            ports: model.core.ports.count() as u32,
             window: plan.window.text.clone(),
         };
         let writer = plan

@@ -170,9 +170,12 @@ fn instructions(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
         .collect();
     columns.extend(sources.iter().map(|s| (s.0.to_owned(), Align::Right)));
     columns.push(("exec".into(), Align::Right));
-    let port_name =
-        |n: usize| format!("p{}", char::from_digit(n as u32, 16).unwrap_or('?')).to_uppercase();
-    columns.extend((0..d.ports).map(|n| (port_name(n).to_lowercase(), Align::Right)));
+    // Numbers get a letter, as uops.info has it.
+    let head = |name: &String| match name.as_str() {
+        short if short.chars().count() == 1 => format!("p{}", short.to_lowercase()),
+        name => name.to_owned(),
+    };
+    columns.extend(d.port_names.iter().map(|name| (head(name), Align::Right)));
     columns.push(("lat".into(), Align::Right));
     columns.push(("instruction".into(), Align::Left));
     columns.push(("notes".into(), Align::Left));
@@ -251,8 +254,8 @@ pub fn timeline(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
         };
         let port = uop
             .port
-            .and_then(|p| char::from_digit(u32::from(p), 16))
-            .map_or("-".to_owned(), |p| p.to_string());
+            .and_then(|p| d.port_names.get(usize::from(p)))
+            .map_or("-".to_owned(), |name| name.to_lowercase());
         let line = format!(
             "  {:>4} {:>3}  {port:>4}  {}  {text}",
             uop.iteration,

@@ -20,7 +20,6 @@ mod values;
 
 use std::sync::Arc;
 
-use crate::pipeline::frontend::loop_stream::copies;
 use crate::pipeline::inst::{Inst, Source};
 pub use alias::Init;
 use mcad_isa::machine::CpuModel;
@@ -180,7 +179,7 @@ impl Block {
         let instrs = self.program.instrs.iter().enumerate();
         instrs.flat_map(|(n, instr)| {
             let uops = dependencies::uops_of(self, instr).iter();
-            uops.filter(|u| u.ports != 0).map(move |u| (n, u))
+            uops.filter(|u| !u.ports.is_empty()).map(move |u| (n, u))
         })
     }
 
@@ -240,6 +239,6 @@ impl Block {
         }
         let cacheable = (0..self.decoded.len() as u64)
             .all(|n| feed.get(n).is_some_and(|i| i.source == Source::UopCache));
-        cacheable.then(|| copies(p, uops))
+        cacheable.then(|| p.loop_stream_copies(uops))
     }
 }

@@ -24,6 +24,7 @@ use frontend::FrontEnd;
 use frontend::feed::{self, Feed};
 use inst::{Access, Inst};
 use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::params::MAX_PORTS;
 use mcad_isa::program::{Instr, Program};
 use mcad_report::TopDown;
 use observer::Observer;
@@ -143,7 +144,7 @@ impl<O: Observer> Pipeline<O> {
 
     /// µops executed per port.
     #[must_use]
-    pub fn port_uops(&self) -> [u64; 16] {
+    pub fn port_uops(&self) -> [u64; MAX_PORTS] {
         self.back.ports.executed
     }
 

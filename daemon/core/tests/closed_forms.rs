@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mcad_core::block::{Block, Mode, Options};
 use mcad_isa::machine::params::{PortChoice, Slots};
-use mcad_isa::machine::{self, CpuModel, cpu};
+use mcad_isa::machine::{self, CpuModel, cpu, model_from};
 use mcad_report::block::{Detail, Part};
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -19,7 +19,26 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 fn models() -> impl Iterator<Item = Arc<CpuModel>> {
-    machine::cpus().iter().map(|c| cpu(c.name).unwrap())
+    let built_in = machine::cpus().iter().map(|c| cpu(c.name).unwrap());
+    built_in.chain([strange()])
+}
+
+fn changed(base: &str, text: &str) -> Arc<CpuModel> {
+    let text = format!("base = \"{base}\"\n{text}");
+    model_from("changed.toml", &text, &|_| Err(String::new())).unwrap()
+}
+
+/// A Skylake with more ports, of other names, than any rule by their number would know.
+fn strange() -> Arc<CpuModel> {
+    changed(
+        "skl",
+        "name = \"strange\"\n[ports]\n\
+         names = \"int0 int1 load0 load1 data int2 int3 address x0 x1 x2 x3 x4 x5\"\n\
+         alu = \"int0 int1 int2 int3\"\nload = \"load0 load1\"\n\
+         store_address = \"load0 load1 address\"\nstore_data = \"data\"\n\
+         merge = \"int1 int2\"\ndivider = \"int0\"\ntaken_by_512 = \"int1\"\n\
+         in_turn = [\"load0 load1\"]\n",
+    )
 }
 
 fn options(mode: Mode) -> Options {
@@ -107,6 +126,18 @@ fn loads_of_pointers_take_the_load_latency() {
 }
 
 #[test]
+fn a_changed_load_latency_is_the_one_of_every_load() {
+    for (latency, pointer, sum) in [(5, 4.0, 6.0), (12, 11.0, 13.0)] {
+        let slow = changed("skl", &format!("[execute]\nload_latency = {latency}\n"));
+        // mov rax, [rax]; add rax, [rax + 0x1000]
+        for (hex, want) in [("488b00", pointer), ("48038000100000", sum)] {
+            let got = cycles(&slow, Mode::Unrolled, hex);
+            assert_eq!(got, want, "{latency} {hex}");
+        }
+    }
+}
+
+#[test]
 fn data_goes_through_memory_in_the_time_of_a_store_and_its_forwarding() {
     // From Ice Lake on, memory renaming takes the time away: the tables have 0 cycles there.
     for name in ["snb", "ivb", "hsw", "bdw", "skl", "skx", "clx"] {
@@ -132,14 +163,14 @@ fn independent_additions_are_bound_by_ports_or_issue() {
         })
         .collect();
     for model in models() {
-        let alus = model.core.alu_ports().unwrap().0.count_ones();
+        let alus = model.core.ports.alu.len();
         for n in [6, 8, 12, 15] {
             let got = cycles(&model, Mode::Loop, &all[..n].concat());
             let width = alus.min(model.core.rename.issue_width);
             let want = (n as f64 / f64::from(width)).max(1.0);
             // Ports are chosen at issue, without knowing what comes: not always the best way.
-            let slack = match model.core.execute.port_choice {
-                PortChoice::SixPorts | PortChoice::EightPorts => 1.1,
+            let slack = match model.core.ports.choice {
+                PortChoice::LeastOrMost | PortChoice::LeastOrSecond => 1.1,
                 _ => 1.5,
             };
             assert!(

@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use mcad_core::block::{Block, Mode, Options};
-use mcad_isa::machine::measured::model;
-use mcad_isa::machine::{CpuModel, cpu};
+use mcad_isa::machine::{CpuModel, cpu, model_from};
 
 fn file(forms: &str) -> String {
     format!("name = \"here\"\nbase = \"skl\"\n{forms}")
@@ -30,7 +29,7 @@ fn measured_figures_replace_the_bases() {
         "[[form]]\nname = \"IMUL (R64, R64)\"\nthroughput = 4.02\n\
          latencies = [[\"REG0\", \"REG0\", \"reg\", 6.04], [\"REG1\", \"REG0\", \"reg\", 6.96]]\n",
     );
-    let slow = model(&text).unwrap();
+    let slow = model_from("here.toml", &text, &|_| Err(String::new())).unwrap();
     assert_eq!(slow.name, "here");
     assert_eq!(cycles(&slow, &chain), 7.0);
     let form = |m: &CpuModel| {

@@ -1,6 +1,8 @@
 //! Caches, translation and memory in closed forms: capacity edges, associativity, latency sums,
 //! overlap of misses, prefetch.
 
+#![allow(clippy::unwrap_used)]
+
 use mcad_core::memory::{Answer, Level, Memory, Request, Shared};
 use mcad_isa::machine::hierarchy::{
     Caches, Dram, FirstLevel, Level as LevelParams, Prefetch, Replacement, StridePrefetch,

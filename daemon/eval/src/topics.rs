@@ -13,7 +13,7 @@ use anyhow::Context;
 use iced_x86::InstructionInfoFactory;
 use mcad_core::block::Block;
 use mcad_daemon::eval::Pair;
-use mcad_isa::machine::table::PortSet;
+use mcad_isa::machine::params::{PortLayout, PortSet};
 use mcad_isa::machine::{self, CpuModel};
 use mcad_isa::x86::uops::UopKind;
 use serde::Serialize;
@@ -72,7 +72,7 @@ pub struct Topics {
 
 /// Numbers of the words seen so far.
 #[derive(Debug, Default)]
-struct Words(BTreeMap<u16, u16>);
+struct Words(BTreeMap<PortSet, u16>);
 
 /// Collects the blocks that topics are found in.
 pub struct Corpus<'m> {
@@ -152,7 +152,7 @@ impl<'m> Corpus<'m> {
                 *blocks += 1;
             }
         }
-        let names: Vec<String> = self.words.names();
+        let names: Vec<String> = self.words.names(&self.model.core.ports);
         let mut topics: Vec<Topic> = blocks
             .iter()
             .enumerate()
@@ -172,11 +172,11 @@ impl<'m> Corpus<'m> {
 
 impl Words {
     /// The names of the words in the order of their numbers.
-    fn names(&self) -> Vec<String> {
+    fn names(&self, layout: &PortLayout) -> Vec<String> {
         let mut names: Vec<(u16, String)> = self
             .0
             .iter()
-            .map(|(ports, word)| (*word, PortSet(*ports).to_string()))
+            .map(|(ports, word)| (*word, format!("p{}", layout.text(*ports))))
             .collect();
         names.sort();
         names.into_iter().map(|(_, name)| name).collect()
@@ -319,7 +319,7 @@ mod tests {
         }
         assert_eq!(corpus.documents.len(), 4);
         assert_eq!(
-            corpus.words.names(),
+            corpus.words.names(&model.core.ports),
             ["p23", "p237", "p4", "p01", "p0156"],
             "in order of appearance"
         );

@@ -1,19 +1,23 @@
-//! CPU models as data: parameters of the core ([`params`]) and its instruction table ([`table`]).
+//! CPU models as data: parameters of the core ([`params`]), its instruction table ([`table`]), and
+//! the format in which both are written down ([`file`]).
 //!
-//! No stage of the simulation knows a CPU's name; a new CPU is a TOML file in `models/`, a table
-//! and a line in [`MODELS`].
+//! No stage of the simulation knows a CPU's name. A built-in CPU is a file in `models/` and its
+//! name in [`BUILT_IN`]; anyone's own is a file in the same format.
 
 pub mod ablation;
+pub mod file;
 pub mod hierarchy;
 pub mod measured;
 pub mod params;
 pub mod table;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mcad_proto::event::Arch;
 use params::Core;
 use table::FormTable;
+
+pub use file::model_from;
 
 /// A CPU model with all parameters resolved.
 #[derive(Debug)]
@@ -37,15 +41,14 @@ impl CpuModel {
 }
 
 /// A model that can be asked for by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuInfo {
     /// Short name: `skl`.
     pub name: &'static str,
     /// Other accepted spellings (LLVM's and GCC's).
-    pub aliases: &'static [&'static str],
+    pub aliases: Vec<String>,
     /// Full name for people.
-    pub full_name: &'static str,
-    parameters: &'static str,
+    pub full_name: String,
 }
 
 /// Why a CPU model cannot be had.
@@ -60,88 +63,92 @@ pub enum MachineError {
         "no model for this host's CPU ({0}); choose one with --cpu, `mcad cpus` lists the names"
     )]
     NoNative(String),
-    /// A parameter file or table is wrong.
-    #[error("CPU model {name}: {what}")]
-    BadModel {
-        /// Model.
-        name: String,
-        /// What is wrong.
+    /// The file of a CPU is wrong.
+    #[error("{place}:{line}: {what}")]
+    BadFile {
+        /// The file, or the name of a built-in CPU.
+        place: String,
+        /// Line in it, from 1.
+        line: usize,
+        /// What is wrong, and what would be right.
         what: String,
     },
 }
 
-macro_rules! model {
-    ($name:literal, $full:literal, [$($alias:literal),*]) => {
-        CpuInfo {
+/// The text of a built-in CPU.
+#[derive(Debug)]
+struct BuiltIn {
+    name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        &[$(BuiltIn {
             name: $name,
-            aliases: &[$($alias),*],
-            full_name: $full,
-            parameters: include_str!(concat!("machine/models/", $name, ".toml")),
-        }
+            text: include_str!(concat!("machine/models/", $name, ".toml")),
+        }),*]
     };
 }
 
-const MODELS: &[CpuInfo] = &[
-    model!("snb", "Intel Sandy Bridge", ["sandybridge", "corei7-avx"]),
-    model!("ivb", "Intel Ivy Bridge", ["ivybridge", "core-avx-i"]),
-    model!("hsw", "Intel Haswell", ["haswell", "core-avx2"]),
-    model!("bdw", "Intel Broadwell", ["broadwell"]),
-    model!("skl", "Intel Skylake (client)", ["skylake", "kbl", "cfl"]),
-    model!("skx", "Intel Skylake (server)", ["skylake-avx512"]),
-    model!("clx", "Intel Cascade Lake", ["cascadelake"]),
-    model!(
-        "icl",
-        "Intel Ice Lake",
-        ["icelake-client", "icelake-server"]
-    ),
-    model!("tgl", "Intel Tiger Lake", ["tigerlake"]),
-    model!("rkl", "Intel Rocket Lake", ["rocketlake"]),
-    model!(
-        "glc",
-        "Intel Golden Cove (Alder Lake P, Sapphire Rapids, Emerald Rapids)",
-        ["alderlake", "sapphirerapids", "emeraldrapids", "goldencove"]
-    ),
+/// In the order in which lists show them.
+const BUILT_IN: &[BuiltIn] = built_in![
+    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc",
 ];
 
-/// All models.
+/// All built-in models.
 #[must_use]
 pub fn cpus() -> &'static [CpuInfo] {
-    MODELS
+    static CPUS: OnceLock<Vec<CpuInfo>> = OnceLock::new();
+    CPUS.get_or_init(|| {
+        let infos = BUILT_IN.iter().filter_map(|cpu| {
+            let header = file::header(cpu.name, cpu.text).ok()?;
+            Some(CpuInfo {
+                name: cpu.name,
+                aliases: header.aliases,
+                full_name: header.full_name.unwrap_or_default(),
+            })
+        });
+        infos.collect()
+    })
 }
 
-/// Loads a model by short name or alias, in any case of letters.
+/// The built-in CPU of a short name or alias, in any case of letters.
+fn built_in(name: &str) -> Option<&'static BuiltIn> {
+    let wanted = name.to_ascii_lowercase();
+    let by_name = |wanted: &str| BUILT_IN.iter().find(|cpu| cpu.name == wanted);
+    by_name(&wanted).or_else(|| {
+        let info = cpus().iter().find(|cpu| cpu.aliases.contains(&wanted))?;
+        by_name(info.name)
+    })
+}
+
+/// Loads a built-in model by short name or alias, in any case of letters.
 ///
 /// # Errors
 /// [`MachineError`] when the name is unknown or the model's data is broken.
 pub fn cpu(name: &str) -> Result<Arc<CpuModel>, MachineError> {
-    let wanted = name.to_ascii_lowercase();
-    let info = MODELS
-        .iter()
-        .find(|m| m.name == wanted || m.aliases.contains(&wanted.as_str()))
-        .ok_or_else(|| MachineError::UnknownCpu(name.to_owned()))?;
-    model_from(info.name, info.full_name, info.parameters)
+    let cpu = built_in(name).ok_or_else(|| MachineError::UnknownCpu(name.to_owned()))?;
+    model_from(cpu.name, cpu.text, &|name| {
+        Err(format!("{name} is no part of this program"))
+    })
 }
 
-/// Builds a model from a parameter file; the instruction table is the one of `table_of`.
-///
-/// # Errors
-/// [`MachineError::BadModel`] names the unknown or missing parameter.
-pub fn model_from(
-    table_of: &str,
-    full_name: &str,
-    parameters: &str,
-) -> Result<Arc<CpuModel>, MachineError> {
-    let bad = |what: String| MachineError::BadModel {
-        name: table_of.to_owned(),
-        what,
-    };
-    let core: Core = toml::from_str(parameters).map_err(|e| bad(e.to_string()))?;
-    core.check().map_err(bad)?;
-    let table = FormTable::for_cpu(table_of).map_err(|e| bad(e.to_string()))?;
-    Ok(Arc::new(CpuModel {
-        name: table_of.to_owned(),
-        full_name: full_name.to_owned(),
-        core,
-        table,
-    }))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_cpu_is_whole_and_found_by_all_its_names() {
+        assert_eq!(cpus().len(), BUILT_IN.len());
+        for info in cpus() {
+            let model = cpu(info.name).unwrap();
+            assert_eq!(model.name, info.name);
+            assert_eq!(model.full_name, info.full_name);
+            assert!(!info.full_name.is_empty());
+            for alias in &info.aliases {
+                assert_eq!(cpu(&alias.to_uppercase()).unwrap().name, info.name);
+            }
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::machine::params::PortSet;
 use crate::regs::RegId;
 use crate::x86::uops::{LaminatedSpec, UopKind};
 
@@ -77,8 +78,8 @@ pub mod flag {
 /// One µop.
 #[derive(Clone, Copy, Debug)]
 pub struct Uop {
-    /// Ports that can execute it, bit n = port n.
-    pub ports: u16,
+    /// Ports that can execute it; none: rename does all of it.
+    pub ports: PortSet,
     /// Its part in memory accesses.
     pub kind: UopKind,
     /// The first inputs; [`RegId::NONE`] where there are fewer.
@@ -252,7 +253,7 @@ impl Program {
                         _ => None,
                     };
                     self.uops.push(Uop {
-                        ports: uop.ports.0,
+                        ports: uop.ports,
                         kind: uop.kind,
                         first_inputs: std::array::from_fn(|n| {
                             let input = self.inputs.get(inputs as usize + n);
@@ -294,7 +295,7 @@ impl Program {
                 let computes = uop.kind == UopKind::Compute;
                 uop.divider == 0
                     && usize::from(uop.inputs_len) <= FIRST_INPUTS
-                    && (computes || (uop.ports != 0 && !unusual))
+                    && (computes || (!uop.ports.is_empty() && !unusual))
             });
         if plain { uops.len() as u8 } else { 0 }
     }

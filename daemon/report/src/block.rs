@@ -31,6 +31,8 @@ pub struct Detail {
     pub approximated: usize,
     /// Number of ports of the CPU.
     pub ports: usize,
+    /// Their names.
+    pub port_names: Vec<String>,
     /// The instructions.
     pub instructions: Vec<InstructionDetail>,
     /// µops of the first iterations.

@@ -31,7 +31,7 @@ const DEFAULT_CPU: &str = "skl";
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// CPU model (repeatable: side by side); `mcad cpus` lists them, native is this machine's,
-    /// FILE.toml is a measured one
+    /// FILE.toml is one of your own
     #[arg(long = "cpu", value_name = "NAME", default_value = DEFAULT_CPU)]
     cpus: Vec<String>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! CPU models as the command line names them: one of the built-in ones, `native` for the one of
-//! the host's core, or a file that `mcad profile instruction --export` wrote.
+//! the host's core, or a file (`mcad_isa::machine::file`), anyone's own or one that
+//! `mcad profile instruction --export` wrote.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,9 +45,14 @@ pub(super) fn model(name: &str) -> anyhow::Result<Arc<CpuModel>> {
             _ => Ok(machine::cpu(name)?),
         };
     }
-    let text =
-        read_text(name.as_ref(), MAX_BYTES).with_context(|| format!("cannot read {name}"))?;
-    machine::measured::model(&text).with_context(|| format!("{name} is no model"))
+    let path = Path::new(name);
+    let text = read_text(path, MAX_BYTES).with_context(|| format!("cannot read {name}"))?;
+    // Bases lie beside the file that names them.
+    let base = |name: &str| {
+        let beside = path.parent().unwrap_or(Path::new("")).join(name);
+        read_text(&beside, MAX_BYTES).map_err(|e| e.to_string())
+    };
+    Ok(machine::model_from(name, &text, &base)?)
 }
 
 /// A name that means the same CPU on every machine, where there is one.

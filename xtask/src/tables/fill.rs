@@ -115,7 +115,7 @@ fn move_ports(form: &mut Form, from: Layout, to: Layout) {
     }
 }
 
-const fn ports(list: &[u16]) -> u16 {
+const fn ports(list: &[u16]) -> u32 {
     let mut set = 0;
     let mut i = 0;
     while i < list.len() {
@@ -181,7 +181,7 @@ pub fn translate(set: PortSet, from: Layout, to: Layout) -> PortSet {
 }
 
 /// Moves ports that the layout does not have to those that do the same work there.
-fn clamp(set: u16, to: Layout) -> u16 {
+fn clamp(set: u32, to: Layout) -> u32 {
     let moves: &[(u16, &[u16])] = match to {
         Layout::SandyBridge => &[
             (6, &[5]),

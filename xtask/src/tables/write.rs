@@ -37,7 +37,7 @@ impl<T: Clone + Eq + Hash> Interner<T> {
 struct Writer {
     texts: Interner<String>,
     operands: Interner<Vec<wire::Operand>>,
-    ports: Interner<Vec<(u16, u16)>>,
+    ports: Interner<Vec<(u32, u16)>>,
     latencies: Interner<Vec<wire::Latency>>,
     perfs: Interner<wire::Perf>,
 }

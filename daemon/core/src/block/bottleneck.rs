@@ -14,7 +14,7 @@ use super::{Block, Mode};
 use crate::pipeline::frontend::feed::Feed;
 use crate::pipeline::frontend::predecode::Predecoder;
 use crate::pipeline::inst::Inst;
-use mcad_isa::machine::table::PortSet;
+use mcad_isa::machine::params::{PortLayout, PortSet};
 use mcad_isa::program::flag;
 
 /// How near, relative to the prediction, a bound must be to be the bottleneck.
@@ -261,40 +261,40 @@ fn retirement(block: &Block) -> Limit {
 /// The optimal assignment of µops to ports is bounded by the largest ratio of the µops that must
 /// go to a set of ports to the ports in it; unions of the µops' own port sets suffice as sets.
 fn ports(block: &Block) -> Limit {
-    let mut uses: Vec<(u16, u32, u32)> = Vec::new();
+    let mut uses: Vec<(PortSet, u32, u32)> = Vec::new();
     for (n, instr) in executed(block) {
         if instr.is(flag::ELIMINABLE) {
             continue;
         }
-        for uop in uops_of(block, instr).iter().filter(|u| u.ports != 0) {
+        for uop in uops_of(block, instr).iter().filter(|u| !u.ports.is_empty()) {
             uses.push((uop.ports, 1, n));
         }
     }
-    let mut sets: Vec<u16> = uses.iter().map(|u| u.0).collect();
+    let mut sets: Vec<PortSet> = uses.iter().map(|u| u.0).collect();
     sets.sort_unstable();
     sets.dedup();
     let mut unions = sets.clone();
     for set in &sets {
-        let more: Vec<u16> = unions.iter().map(|u| u | set).collect();
+        let more: Vec<PortSet> = unions.iter().map(|u| u.with(*set)).collect();
         unions.extend(more);
         unions.sort_unstable();
         unions.dedup();
     }
-    let mut best = (0.0, 0u16, 0u32);
+    let mut best = (0.0, PortSet::NONE, 0u32);
     for union in unions {
         let uops: u32 = uses
             .iter()
-            .filter(|(set, ..)| set & !union == 0)
+            .filter(|(set, ..)| union.contains(*set))
             .map(|(_, n, _)| n)
             .sum();
-        let cycles = f64::from(uops) / f64::from(union.count_ones().max(1));
+        let cycles = f64::from(uops) / f64::from(union.len().max(1));
         if cycles > best.0 {
             best = (cycles, union, uops);
         }
     }
     let mut instructions: Vec<u32> = uses
         .iter()
-        .filter(|(set, ..)| set & !best.1 == 0)
+        .filter(|(set, ..)| best.1.contains(*set))
         .map(|u| u.2)
         .collect();
     instructions.dedup();
@@ -306,18 +306,15 @@ fn ports(block: &Block) -> Limit {
             "{} µop{} only use {}",
             best.2,
             if best.2 == 1 { " can" } else { "s can" },
-            port_names(PortSet(best.1))
+            port_names(&block.model.core.ports, best.1)
         ),
         instructions,
     }
 }
 
 /// `port 1`, `ports 0, 1, 5`.
-fn port_names(set: PortSet) -> String {
-    let names: Vec<String> = (0..16)
-        .filter(|n| set.0 & (1 << n) != 0)
-        .map(|n: u32| char::from_digit(n, 16).map_or(String::new(), |c| c.to_uppercase().collect()))
-        .collect();
+fn port_names(layout: &PortLayout, set: PortSet) -> String {
+    let names: Vec<&str> = set.iter().map(|port| layout.name(port)).collect();
     let word = if names.len() == 1 { "port" } else { "ports" };
     format!("{word} {}", names.join(", "))
 }

@@ -64,7 +64,8 @@ impl Block {
             limits,
             chain,
             approximated: self.approximated(),
-            ports: self.model.core.execute.ports as usize,
+            ports: self.model.core.ports.count(),
+            port_names: self.model.core.ports.names.clone(),
             instructions: self.instructions(&steady, mode, print),
             timeline: timeline_of(&trace, timeline),
         }
@@ -190,7 +191,7 @@ impl Steady {
             (first as u32, first as u32)
         };
         let share = 1.0 / f64::from(to - from + 1);
-        let ports = block.model.core.execute.ports as usize;
+        let ports = block.model.core.ports.count();
         let empty = Counts {
             ports: vec![0.0; ports],
             ..Counts::default()

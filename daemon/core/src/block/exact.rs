@@ -139,7 +139,7 @@ impl Exact {
         self.init = init;
         let execute = &block.model.core.execute;
         self.places = execute.loads_per_bank > 0 || execute.store_buffer > 0;
-        self.shared_lines = execute.ports > 9 || execute.store_buffer > 0;
+        self.shared_lines = execute.paired_stores || execute.store_buffer > 0;
         self.plan(block);
         self.values = [None; RegId::COUNT];
         self.symbols.clear();

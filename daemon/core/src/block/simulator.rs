@@ -163,7 +163,7 @@ impl Simulator {
             aliases: Aliases::new(Init::Distinct),
             exact: Exact::default(),
             accesses: Vec::new(),
-            paired_stores: model.core.execute.ports > 9,
+            paired_stores: model.core.execute.paired_stores,
             banks: model.core.execute.loads_per_bank > 0,
             reorder_buffer: u64::from(model.core.retire.reorder_buffer),
             predecode_shift: model.core.frontend.predecode_block_bytes.trailing_zeros(),

@@ -20,7 +20,7 @@ use super::inst::{Access, Inst};
 use super::observer::{Backlog, Delivery, Observer, Retired, UopStamps};
 use super::window::Window;
 use mcad_isa::machine::CpuModel;
-use mcad_isa::machine::params::{Execute, Rename};
+use mcad_isa::machine::params::{Execute, PortSet, Rename};
 use mcad_isa::program::{Instr, Program, flag};
 use mcad_isa::regs::RegId;
 use mcad_report::TopDown;
@@ -31,9 +31,6 @@ use retire::Retirement;
 use schedule::{Constraints, ready_cycle};
 use store_buffer::StoreBuffer;
 use topdown::{SlotCount, Stall};
-
-/// Ports of the µop that merges a high-8 register.
-const MERGE_PORTS: u16 = 1 << 1 | 1 << 5;
 
 /// What the last writer of a register means for pointer chasing.
 mod chase {
@@ -64,7 +61,8 @@ pub struct Delivered {
 pub struct Backend {
     rename: Rename,
     execute: Execute,
-    alu_ports: u16,
+    alu_ports: PortSet,
+    merge_ports: PortSet,
     cycle: u64,
     slots: u32,
     /// No more µops may issue in the current cycle.
@@ -112,12 +110,13 @@ impl Backend {
         Self {
             rename: core.rename.clone(),
             execute: core.execute.clone(),
-            alu_ports: core.alu_ports().unwrap_or_default().0,
+            alu_ports: core.ports.alu,
+            merge_ports: core.ports.merge,
             cycle: 0,
             slots: 0,
             closed: true,
             blocked_until: 0,
-            ports: Ports::new(&core.execute),
+            ports: Ports::new(core),
             retirement: Retirement::new(&core.retire, core.rename.issue_width),
             moves: Moves::new(&core.rename),
             stores: Stores::new(),
@@ -279,7 +278,13 @@ impl Backend {
     }
 
     /// A one-cycle µop of the machine's own; returns its stamps and its dispatch.
-    fn simple(&mut self, ports: u16, input: u64, name: u32, delivered: u64) -> (UopStamps, u64) {
+    fn simple(
+        &mut self,
+        ports: PortSet,
+        input: u64,
+        name: u32,
+        delivered: u64,
+    ) -> (UopStamps, u64) {
         let port = self.ports.choose(ports, self.slots);
         let ready = ready_cycle(self.cycle, self.execute.issue_to_dispatch, input);
         let dispatched = self.ports.start(port, ready);
@@ -315,7 +320,8 @@ impl Backend {
         for reg in 0..4u8 {
             if mask & (1 << reg) != 0 {
                 let input = self.ready[usize::from(reg)];
-                let (stamps, at) = self.simple(MERGE_PORTS, input, UopStamps::MERGE, delivered);
+                let (stamps, at) =
+                    self.simple(self.merge_ports, input, UopStamps::MERGE, delivered);
                 self.ready[usize::from(reg)] = at + 1;
                 self.chase[usize::from(reg)] = 0;
                 self.moves.overwrite(RegId(reg));

@@ -157,7 +157,7 @@ fn pipeline_report(
     symbols: &dyn Symbolizer,
 ) -> CpuReport {
     let cycles: u64 = core.finished.iter().map(|t| t.cycles).sum();
-    let ports = core.model.core.execute.ports as usize;
+    let layout = &core.model.core.ports;
     let mut threads = core.finished.clone();
     threads.sort_by_key(|t| t.thread);
     let cycles_of = |id: BlockId| core.cycles(id).iter().sum();
@@ -200,10 +200,9 @@ fn pipeline_report(
         ports: core
             .port_uops
             .iter()
-            .take(ports)
-            .enumerate()
-            .map(|(n, uops)| PortUse {
-                port: format!("{n:X}"),
+            .zip(&layout.names)
+            .map(|(uops, name)| PortUse {
+                port: name.clone(),
                 uops: *uops,
             })
             .collect(),

@@ -14,6 +14,7 @@ use crate::pipeline::Pipeline;
 use crate::pipeline::inst::{Access, Inst};
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
 use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::params::MAX_PORTS;
 use mcad_isa::program::{Instr, Program, flag};
 use mcad_isa::x86::build::{Builder, Decoded};
 use mcad_report::{ThreadReport, TopDown};
@@ -121,7 +122,7 @@ pub struct Core<W = ()> {
     /// Fused µops.
     pub uops: u64,
     /// µops by port.
-    pub port_uops: [u64; 16],
+    pub port_uops: [u64; MAX_PORTS],
     /// Dispatches cut to the window of the port calendar.
     pub clamped: u64,
 }
@@ -143,7 +144,7 @@ impl<W: Watch> Core<W> {
             stays: Vec::new(),
             topdown: TopDown::default(),
             uops: 0,
-            port_uops: [0; 16],
+            port_uops: [0; MAX_PORTS],
             clamped: 0,
         }
     }

@@ -7,6 +7,7 @@ use mcad_proto::word::{BlockId, GuestAddr};
 use super::Symbolizer;
 use super::core::Core;
 use super::dictionary::Block;
+use mcad_isa::machine::params::{PortLayout, PortSet};
 use mcad_isa::program::{Instr, Program};
 use mcad_report::{InstructionReport, LINES, LineReport};
 
@@ -30,7 +31,7 @@ pub(super) fn of(
                 line: symbols.line(id, GuestAddr(address)),
                 cycles: cycles.get(n).copied().unwrap_or(0),
                 uops: instr.fused,
-                ports: ports(core.program(), instr),
+                ports: ports(core.program(), instr, &core.model.core.ports),
                 port_uops: port_uops.next().unwrap_or_default(),
             }
         })
@@ -38,25 +39,23 @@ pub(super) fn of(
 }
 
 /// `1*p06+1*p23`, in the order of the µops; empty where none is executed.
-fn ports(program: &Program, instr: &Instr) -> String {
+fn ports(program: &Program, instr: &Instr, layout: &PortLayout) -> String {
     let laminated = instr.laminated as usize;
     let laminated = laminated..laminated + usize::from(instr.laminated_len);
-    let mut counts: Vec<(u16, u32)> = Vec::new();
+    let mut counts: Vec<(PortSet, u32)> = Vec::new();
     for group in program.laminated.get(laminated).unwrap_or(&[]) {
         let uops = group.uops as usize..group.uops as usize + usize::from(group.uops_len);
         for uop in program.uops.get(uops).unwrap_or(&[]) {
             match counts.iter_mut().find(|(set, _)| *set == uop.ports) {
-                _ if uop.ports == 0 => {}
+                _ if uop.ports.is_empty() => {}
                 Some((_, count)) => *count += 1,
                 None => counts.push((uop.ports, 1)),
             }
         }
     }
-    let terms = counts.into_iter().map(|(set, count)| {
-        let names = (0..16).filter(|port| set >> port & 1 == 1);
-        let names: String = names.map(|port| format!("{port:X}")).collect();
-        format!("{count}*p{names}")
-    });
+    let terms = counts
+        .into_iter()
+        .map(|(set, count)| format!("{count}*p{}", layout.text(set)));
     terms.collect::<Vec<_>>().join("+")
 }
 

@@ -53,7 +53,7 @@ pub fn ablations() -> &'static [Ablation] {
         Ablation {
             name: "simple-port-choice",
             what: "ports chosen in turn",
-            change: |core| core.execute.port_choice = PortChoice::RoundRobin,
+            change: |core| core.ports.choice = PortChoice::InTurn,
         },
         Ablation {
             name: "no-micro-fusion",

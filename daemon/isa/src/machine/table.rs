@@ -16,27 +16,12 @@ mod lookup;
 mod tests;
 pub mod wire;
 
-use std::fmt;
-
 use iced_x86::{Instruction, OpKind, Register};
 
 pub use load::{TableError, embedded_cpus};
 pub use lookup::{FormTable, Selector, Traits};
 
-/// A set of execution ports; bit n is port n (10 is `A`, 11 is `B`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PortSet(pub u16);
-
-/// As uops.info writes it: `p015`.
-impl fmt::Display for PortSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("p")?;
-        for port in (0..16u32).filter(|n| self.0 & 1 << n != 0) {
-            write!(f, "{port:X}")?;
-        }
-        Ok(())
-    }
-}
+pub use super::params::PortSet;
 
 /// An operand's name as XED numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

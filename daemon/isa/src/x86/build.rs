@@ -108,15 +108,16 @@ impl<'m> Builder<'m> {
             }
             fused[n] |= flag::FUSED_PREVIOUS;
             fused[n - 1] |= flag::FUSED_NEXT;
-            let jump_ports = prepared[n].perf.ports.first().map_or(PortSet(0), |p| p.0);
+            let jump_ports = prepared[n]
+                .perf
+                .ports
+                .first()
+                .map_or(PortSet::NONE, |p| p.0);
             let perf = &mut prepared[n - 1].perf;
             if perf.uops == 0 {
                 perf.uops = 1;
                 perf.ports = vec![(jump_ports, 1)];
-            } else if let Some(place) = perf
-                .ports
-                .iter()
-                .position(|(p, _)| p.0 & jump_ports.0 == jump_ports.0)
+            } else if let Some(place) = perf.ports.iter().position(|(p, _)| p.contains(jump_ports))
             {
                 // The pair executes where the jump can.
                 perf.ports[place].0 = jump_ports;
@@ -151,7 +152,7 @@ impl<'m> Builder<'m> {
         };
         let core = &self.model.core;
         let renaming = core.execute.memory_renaming;
-        let alu = core.alu_ports().unwrap_or_default();
+        let alu = core.ports.alu;
         let is_move = form.name.contains("MOV");
         let no_delay = perf.latencies.iter().all(|l| l.cycles == 0);
         let summed = core.rename.add_immediate_range > 0 || perf.uops == 0;
@@ -195,17 +196,20 @@ impl<'m> Builder<'m> {
                     perf.latencies = executed.latencies.clone();
                 }
                 if perf.uops > 0 && perf.ports.is_empty() {
-                    let ports = self.model.core.alu_ports().unwrap_or_default();
-                    perf.ports = vec![(ports, 1)];
+                    perf.ports = vec![(alu, 1)];
                 }
             }
             operands_ = operands(instruction, form, &perf, eliminable, renaming);
         }
         if zmm && operands_.vector {
-            // Port 1's vector unit is part of the 512-bit one.
+            let taken = core.ports.taken_by_512;
             let mut ports: Vec<(PortSet, u16)> = Vec::new();
             for &(set, n) in &perf.ports {
-                let set = if set.0 == 2 { set } else { PortSet(set.0 & !2) };
+                let set = if taken.contains(set) {
+                    set
+                } else {
+                    set.without(taken)
+                };
                 match ports.iter_mut().find(|p| p.0 == set) {
                     Some(p) => p.1 += n,
                     None => ports.push((set, n)),
@@ -225,9 +229,7 @@ impl<'m> Builder<'m> {
     /// Figures for an instruction that the table lacks: one µop of one cycle on the integer ALUs,
     /// with its loads and stores. It is counted and reported.
     fn unknown(&mut self, instruction: &Instruction) -> (Perf, Operands) {
-        let alu = self.model.core.alu_ports().unwrap_or_default();
-        let memory = self.model.core.execute.memory_ports();
-        let form = generic(instruction, &mut self.factory, alu, memory);
+        let form = generic(instruction, &mut self.factory, &self.model.core);
         let operands = operands(instruction, &form, &form.perf, false, false);
         (form.perf, operands)
     }
@@ -347,7 +349,7 @@ impl<'m> Builder<'m> {
         let step = step(instruction, &encoding).filter(|_| fused & flag::FUSED_NEXT == 0);
         set(step.is_some(), flag::ADD_IMMEDIATE);
         set(
-            form.is_some_and(renamed_load) && !o.indexed,
+            form.is_some_and(|f| renamed_load(f, core.execute.table_load_latency)) && !o.indexed,
             flag::RENAMED_LOAD,
         );
         set(
@@ -377,9 +379,9 @@ impl<'m> Builder<'m> {
         let laminated = if fused & flag::FUSED_PREVIOUS != 0 {
             Vec::new()
         } else {
-            let uops = split(&o, &perf);
+            let uops = split(&o, &perf, core);
             if core.rename.micro_fusion {
-                group(uops, &perf)
+                group(uops, &perf, &core.ports)
             } else {
                 uops.into_iter().map(|uop| vec![vec![uop]]).collect()
             }
@@ -563,7 +565,7 @@ fn step(instruction: &Instruction, encoding: &Encoding) -> Option<i64> {
 
 /// Whether a load can be renamed to a store's source: the table's latency from the data in memory
 /// is then that of the computation alone, at least a load less than from the address.
-fn renamed_load(form: &Form) -> bool {
+fn renamed_load(form: &Form, load_latency: u16) -> bool {
     let latencies = &form.perf.latencies;
     latencies.iter().any(|data| {
         data.kind == LatencyKind::Mem
@@ -572,7 +574,7 @@ fn renamed_load(form: &Form) -> bool {
                 l.from == data.from
                     && l.to == data.to
                     && matches!(l.kind, LatencyKind::Addr | LatencyKind::Index)
-                    && l.cycles >= data.cycles + 5
+                    && l.cycles >= data.cycles + load_latency
             })
     })
 }

@@ -3,28 +3,17 @@
 
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess};
 
+use crate::machine::params::Core;
 use crate::machine::table::{
-    Binding, FlagGroups, Form, Latency, LatencyKind, Operand, OperandName, Perf, PortSet,
+    Binding, FlagGroups, Form, Latency, LatencyKind, Operand, OperandName, Perf,
 };
-
-/// Ports of loads, store addresses and store data, as far as the machine has them.
-#[derive(Clone, Copy, Debug)]
-pub struct MemoryPorts {
-    /// Loads.
-    pub load: PortSet,
-    /// Store addresses.
-    pub store_address: PortSet,
-    /// Store data.
-    pub store_data: PortSet,
-}
 
 /// A form for `instruction` that assumes the least.
 #[must_use]
 pub fn generic(
     instruction: &Instruction,
     factory: &mut InstructionInfoFactory,
-    alu: PortSet,
-    memory: MemoryPorts,
+    core: &Core,
 ) -> Form {
     let mut form = Form {
         name: format!("{:?}", instruction.code()).into(),
@@ -104,10 +93,10 @@ pub fn generic(
         });
     }
     let ports = [
-        (alu, 1),
-        (memory.load, loads),
-        (memory.store_address, stores),
-        (memory.store_data, stores),
+        (core.ports.alu, 1),
+        (core.ports.load, loads),
+        (core.ports.store_address, stores),
+        (core.ports.store_data, stores),
     ];
     form.perf = Perf {
         uops: 1 + loads + 2 * stores,
@@ -138,7 +127,7 @@ pub fn generic(
                         from,
                         to,
                         kind,
-                        cycles: 6,
+                        cycles: core.execute.table_load_latency + 1,
                     });
                 }
             }

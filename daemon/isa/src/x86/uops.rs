@@ -10,7 +10,8 @@
 use std::collections::BTreeMap;
 
 use super::operands::{Operands, Value};
-use crate::machine::table::{Perf, PortSet};
+use crate::machine::params::{Core, PortLayout, PortSet};
+use crate::machine::table::Perf;
 use crate::regs::RegId;
 
 /// What a µop does in the memory pipeline.
@@ -59,38 +60,33 @@ pub type FusedSpec = Vec<UopSpec>;
 /// Fused µops delivered as one by the decoders and the µop cache.
 pub type LaminatedSpec = Vec<FusedSpec>;
 
-const LOAD_PORTS: u16 = 1 << 2 | 1 << 3;
-const STORE_ADDRESS_ONLY_PORTS: u16 = 1 << 7 | 1 << 8;
-const STORE_DATA_PORTS: u16 = 1 << 4 | 1 << 9;
-/// µops that may use one of these can be the first of a micro-fused pair.
-const FUSIBLE_PORTS: u16 = 1 << 2 | 1 << 3 | 1 << 7;
-/// Latency of the load part that the tables' latencies from memory include.
-const TABLE_LOAD_LATENCY: u16 = 5;
-
 fn ids(values: &[Value]) -> Vec<RegId> {
     values.iter().filter_map(|v| v.id).collect()
 }
 
 /// The µops of an instruction in the order in which they are renamed.
 #[must_use]
-pub fn split(operands: &Operands, perf: &Perf) -> Vec<UopSpec> {
+pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
+    let layout = &core.ports;
+    let load_latency = u16::try_from(core.execute.load_latency).unwrap_or(u16::MAX);
     let mut loads = Vec::new();
     let mut addresses = Vec::new();
     let mut datas = Vec::new();
     let mut computes = Vec::new();
     for &(ports, count) in &perf.ports {
-        let class = if ports.0 & STORE_ADDRESS_ONLY_PORTS != 0 {
+        let class = if ports.meets(layout.only_store_address()) {
             &mut addresses
-        } else if ports.0 & LOAD_PORTS != 0 {
+        } else if ports.meets(layout.load) {
             &mut loads
-        } else if ports.0 & STORE_DATA_PORTS != 0 {
+        } else if ports.meets(layout.store_data) {
             &mut datas
         } else {
             &mut computes
         };
         class.extend(std::iter::repeat_n(ports, usize::from(count)));
     }
-    // Up to Ivy Bridge, and where port 7 cannot be used, store addresses go to the load ports.
+    // Where there are no ports for store addresses alone, or they cannot be used, these go to the
+    // load ports.
     while datas.len() > addresses.len() {
         match loads.pop() {
             Some(ports) => addresses.push(ports),
@@ -120,10 +116,7 @@ pub fn split(operands: &Operands, perf: &Perf) -> Vec<UopSpec> {
         load_uops.push(UopSpec {
             ports,
             inputs: address_inputs.clone(),
-            outputs: outputs
-                .into_iter()
-                .map(|o| (o, TABLE_LOAD_LATENCY))
-                .collect(),
+            outputs: outputs.into_iter().map(|o| (o, load_latency)).collect(),
             divider: 0,
             kind: if operands.in_mems.is_empty() {
                 UopKind::Compute
@@ -169,7 +162,7 @@ pub fn split(operands: &Operands, perf: &Perf) -> Vec<UopSpec> {
     } else {
         by_latency_class(
             operands,
-            perf,
+            (perf, core.execute.table_load_latency),
             &computes,
             &load_values,
             &store_values,
@@ -181,7 +174,7 @@ pub fn split(operands: &Operands, perf: &Perf) -> Vec<UopSpec> {
     uops.extend(compute_uops);
     uops.extend(store_uops);
     while uops.len() < usize::from(perf.retire_slots.max(1)) {
-        uops.push(UopSpec::compute(PortSet(0), Vec::new(), Vec::new()));
+        uops.push(UopSpec::compute(PortSet::NONE, Vec::new(), Vec::new()));
     }
     uops
 }
@@ -249,7 +242,7 @@ enum Output<'a> {
 
 fn by_latency_class(
     operands: &Operands,
-    perf: &Perf,
+    (perf, load_latency): (&Perf, u16),
     computes: &[PortSet],
     load_values: &[RegId],
     store_values: &[RegId],
@@ -285,7 +278,7 @@ fn by_latency_class(
             (Input::Load(_), Output::Operand(t)) => o.addresses.last().map_or(1, |a| {
                 o.latency(a, t)
                     .unwrap_or(1)
-                    .saturating_sub(TABLE_LOAD_LATENCY)
+                    .saturating_sub(load_latency)
                     .max(1)
             }),
             (Input::Load(_), Output::Store(_)) => {
@@ -295,7 +288,7 @@ fn by_latency_class(
                 o.out_mems
                     .iter()
                     .filter_map(|m| o.in_mems.last().map(|i| o.latency(i, m).unwrap_or(1)))
-                    .map(|l| l.saturating_sub(TABLE_LOAD_LATENCY).max(1))
+                    .map(|l| l.saturating_sub(load_latency).max(1))
                     .max()
                     .unwrap_or(1)
             }
@@ -369,13 +362,12 @@ fn by_latency_class(
     uops
 }
 
-fn may_lead(uop: &UopSpec) -> bool {
-    uop.ports.0 & FUSIBLE_PORTS != 0
-}
-
-/// Groups µops into fused and laminated ones.
+/// Groups µops into fused and laminated ones: one that computes an address can be the first of a
+/// pair.
 #[must_use]
-pub fn group(uops: Vec<UopSpec>, perf: &Perf) -> Vec<LaminatedSpec> {
+pub fn group(uops: Vec<UopSpec>, perf: &Perf, layout: &PortLayout) -> Vec<LaminatedSpec> {
+    let leading = layout.load.with(layout.store_address);
+    let may_lead = |uop: &UopSpec| uop.ports.meets(leading);
     let slots = usize::from(perf.retire_slots.max(1));
     let mut rest: std::collections::VecDeque<UopSpec> = uops.into();
     let mut fused: std::collections::VecDeque<FusedSpec> = std::collections::VecDeque::new();

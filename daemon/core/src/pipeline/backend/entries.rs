@@ -1,7 +1,7 @@
 //! Entries of the schedulers: how many µops wait in them.
 
 use crate::pipeline::state::Fingerprint;
-use mcad_isa::machine::params::{Execute, MAX_LOAD_HOLD};
+use mcad_isa::machine::params::{Core, MAX_LOAD_HOLD, PortSet};
 
 const RING: usize = MAX_LOAD_HOLD as usize + 1;
 
@@ -13,7 +13,7 @@ pub struct Entries {
     size: u32,
     load_size: u32,
     /// Ports whose µops have a scheduler of their own.
-    load_ports: u16,
+    load_ports: PortSet,
     hold: u64,
     taken: u32,
     loads: u32,
@@ -24,14 +24,15 @@ pub struct Entries {
 impl Entries {
     /// Empty ones.
     #[must_use]
-    pub fn new(p: &Execute) -> Self {
+    pub fn new(core: &Core) -> Self {
+        let p = &core.execute;
         Self {
             size: p.scheduler,
             load_size: p.load_scheduler,
             load_ports: if p.load_scheduler > 0 {
-                p.memory_ports().load.0
+                core.ports.load
             } else {
-                0
+                PortSet::NONE
             },
             hold: u64::from(p.load_scheduler_hold.min(MAX_LOAD_HOLD)),
             taken: 0,
@@ -50,7 +51,7 @@ impl Entries {
     /// Adds what later issue cycles depend on; `cycle` is the current one.
     pub fn fingerprint(&self, cycle: u64, h: &mut Fingerprint) {
         h.add(u64::from(self.taken) | u64::from(self.loads) << 32);
-        if self.load_ports != 0 {
+        if !self.load_ports.is_empty() {
             for n in 1..=self.hold {
                 h.add(u64::from(self.started[place(cycle.wrapping_sub(n))]));
             }
@@ -69,13 +70,13 @@ impl Entries {
     #[must_use]
     pub fn full(&self, width: u32) -> bool {
         self.taken + width > self.size
-            || self.load_ports != 0 && self.loads + width > self.load_size
+            || !self.load_ports.is_empty() && self.loads + width > self.load_size
     }
 
     /// A µop of `port` issues.
     #[inline]
     pub fn enter(&mut self, port: u8) {
-        match self.load_ports & (1 << port) {
+        match self.load_ports.0 & (1 << port) {
             0 => self.taken += 1,
             _ => self.loads += 1,
         }
@@ -83,7 +84,7 @@ impl Entries {
 
     /// One of those that start on `port` leaves at once.
     pub fn leave(&mut self, port: u8) {
-        match self.load_ports & (1 << port) {
+        match self.load_ports.0 & (1 << port) {
             0 => self.taken -= 1,
             _ => self.loads -= 1,
         }
@@ -91,12 +92,12 @@ impl Entries {
 
     /// Those that start in `cycle` leave, or begin to be kept: `started` µops on `ports`.
     #[inline]
-    pub fn step(&mut self, cycle: u64, ports: u16, started: u16) {
-        if self.load_ports == 0 {
+    pub fn step(&mut self, cycle: u64, ports: u32, started: u16) {
+        if self.load_ports.is_empty() {
             self.taken -= u32::from(started);
             return;
         }
-        let loads = (ports & self.load_ports).count_ones();
+        let loads = (ports & self.load_ports.0).count_ones();
         self.taken -= u32::from(started) - loads;
         self.started[place(cycle)] = loads as u8;
         self.loads -= u32::from(self.started[place(cycle.wrapping_sub(self.hold))]);
@@ -113,9 +114,10 @@ mod tests {
     use super::*;
 
     fn entries(load_scheduler: u32, hold: u32) -> Option<Entries> {
-        let mut p = mcad_isa::machine::cpu("glc").ok()?.core.execute.clone();
+        let mut core = mcad_isa::machine::cpu("glc").ok()?.core.clone();
+        let p = &mut core.execute;
         (p.scheduler, p.load_scheduler, p.load_scheduler_hold) = (16, load_scheduler, hold);
-        Some(Entries::new(&p))
+        Some(Entries::new(&core))
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Backend {
         accesses: &[Access],
     ) -> Executed {
         let issued = self.cycle;
-        if (uop.ports == 0 || instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE))
+        if (uop.ports.is_empty() || instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE))
             && self.done_at_rename(program, instr, uop)
         {
             return Executed {
@@ -111,7 +111,7 @@ impl Backend {
         if instr.is(flag::ADD_IMMEDIATE) && self.add_at_rename(program, instr, uop) {
             return true;
         }
-        uop.ports == 0
+        uop.ports.is_empty()
     }
 
     /// When the inputs of a µop are there that it does not hold itself.

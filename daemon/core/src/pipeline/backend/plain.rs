@@ -40,7 +40,7 @@ impl Backend {
         for uop in uops.unwrap_or(&[]) {
             let executed = if uop.kind != UopKind::Compute {
                 self.plain_access(program, inst, instr, uop, accesses)
-            } else if uop.ports == 0 || instr.is(UNUSUAL) {
+            } else if uop.ports.is_empty() || instr.is(UNUSUAL) {
                 self.plain_unusual(program, instr, uop)
             } else {
                 let inputs = self.inputs_ready(uop);

@@ -8,7 +8,7 @@
 
 use super::entries::Entries;
 use crate::pipeline::state::Fingerprint;
-use mcad_isa::machine::params::{Execute, MIN_BANK_BYTES, PortChoice};
+use mcad_isa::machine::params::{Core, MAX_PORTS, MIN_BANK_BYTES, PortChoice, PortSet};
 
 /// Cycles that the calendar looks ahead of the issue cycle.
 const WINDOW: u64 = 1 << 14;
@@ -16,9 +16,9 @@ const MASK: u64 = WINDOW - 1;
 /// Longest distance of a dispatch from the issue cycle.
 const HORIZON: u64 = WINDOW - 128;
 
-/// Number of ports that any CPU may have.
-pub const MAX_PORTS: usize = 16;
 const PORT_MASK: usize = MAX_PORTS - 1;
+/// Bits that a port's number takes in a key by which ports are ordered.
+const PORT_BITS: u32 = MAX_PORTS.trailing_zeros();
 
 /// 64 cycles of the calendar make a word.
 const WORDS: usize = (WINDOW / 64) as usize;
@@ -29,22 +29,27 @@ type Usage = [u16; MAX_PORTS];
 #[derive(Clone, Copy, Default)]
 struct Slot {
     /// Ports on which a µop starts.
-    ports: u16,
+    ports: u32,
     /// Number of these ports.
     started: u16,
-    /// Port that the divider's µop was assigned to, plus 1 (it dispatches on port 0).
+    /// Port that the µop was assigned to which starts on the first divider's port, plus 1.
     divider: u8,
-    /// Bits 0 and 1: a load starts on port 2, 3; bits 2 and 3: a wide one.
+    /// [`A_LOAD`], [`A_WIDE_LOAD`].
     loads: u8,
     /// Where loads conflict in banks: those that loads take, one bit each: any, and as many as may.
     banks: [u16; 2],
 }
 
-/// The order in which µops of one cycle that may use the same ports take them (ten ports and
-/// twelve).
+/// A load starts in a cycle.
+const A_LOAD: u8 = 1;
+/// A wide load starts in a cycle.
+const A_WIDE_LOAD: u8 = 2;
+
+/// The order in which µops of one cycle that may use the same ports take them
+/// ([`PortChoice::Ordered`], [`PortChoice::OrderedBySlot`]).
 #[derive(Clone, Copy)]
 struct Order {
-    ports: u16,
+    ports: PortSet,
     /// µops so far.
     taken: u8,
     /// How many of `order` may be taken.
@@ -53,11 +58,31 @@ struct Order {
     order: [u8; MAX_PORTS],
 }
 
+/// Ports that are taken in turn.
+#[derive(Clone, Copy)]
+struct Turn {
+    ports: PortSet,
+    count: u8,
+    /// Which of them is next.
+    next: u8,
+}
+
+/// A unit that takes the next µop only when it has done with the one before.
+struct Divider {
+    /// Port on which its µops start.
+    port: u8,
+    free: u64,
+    /// Cycles in which it is taken, from and to.
+    taken: Vec<(u64, u64)>,
+}
+
 /// Ports of one core.
 pub struct Ports {
     choice: PortChoice,
     /// Number of ports.
     count: usize,
+    alu: PortSet,
+    store_data: PortSet,
     slow_256: bool,
     loads_per_bank: u32,
     bank_shift: u32,
@@ -66,19 +91,16 @@ pub struct Ports {
     slots: Box<[Slot; WINDOW as usize]>,
     /// By word and port: cycles that are taken.
     busy: Box<[[u64; MAX_PORTS]; WORDS]>,
-    /// Line of the store data that starts on port 4 or 9 in a cycle.
+    /// Line of the store data that starts in a cycle, where stores of one cycle must share it.
     lines: Box<[(u64, i64)]>,
     now: Usage,
     at_start: Usage,
     before: Usage,
     entries: Entries,
     orders: Vec<Order>,
-    next_load: u32,
-    next_data: u8,
-    next_address: u8,
+    turns: Vec<Turn>,
     rotation: u32,
-    divider_free: u64,
-    divider_ring: Vec<(u64, u64)>,
+    dividers: Vec<Divider>,
     /// µops executed per port.
     pub executed: [u64; MAX_PORTS],
     /// Dispatches cut to the calendar's window.
@@ -107,17 +129,20 @@ pub struct Request {
 impl Ports {
     /// Idle ports.
     #[must_use]
-    pub fn new(p: &Execute) -> Self {
+    pub fn new(core: &Core) -> Self {
+        let (layout, p) = (&core.ports, &core.execute);
         Self {
-            choice: p.port_choice,
-            count: (p.ports as usize).min(MAX_PORTS),
+            choice: layout.choice,
+            count: layout.count().min(MAX_PORTS),
+            alu: layout.alu,
+            store_data: layout.store_data,
             slow_256: p.slow_256,
             loads_per_bank: p.loads_per_bank,
             bank_shift: p.bank_bytes.max(MIN_BANK_BYTES).trailing_zeros(),
             cycle: 0,
             slots: boxed(Slot::default()),
             busy: boxed([0; MAX_PORTS]),
-            lines: if p.ports > 9 {
+            lines: if p.paired_stores {
                 vec![(0, 0); WINDOW as usize].into()
             } else {
                 Box::default()
@@ -125,14 +150,23 @@ impl Ports {
             now: [0; MAX_PORTS],
             at_start: [0; MAX_PORTS],
             before: [0; MAX_PORTS],
-            entries: Entries::new(p),
+            entries: Entries::new(core),
             orders: Vec::with_capacity(16),
-            next_load: 0,
-            next_data: 4,
-            next_address: 7,
+            turns: (layout.in_turn.iter())
+                .map(|&ports| Turn {
+                    ports,
+                    count: ports.len() as u8,
+                    next: 0,
+                })
+                .collect(),
             rotation: 0,
-            divider_free: 0,
-            divider_ring: Vec::new(),
+            dividers: (layout.divider.iter())
+                .map(|port| Divider {
+                    port,
+                    free: 0,
+                    taken: Vec::new(),
+                })
+                .collect(),
             executed: [0; MAX_PORTS],
             clamped: 0,
         }
@@ -145,22 +179,21 @@ impl Ports {
         }
         self.entries.fingerprint(self.cycle, h);
         for order in &self.orders {
-            h.add(u64::from(order.ports) << 8 | u64::from(order.taken));
+            h.add(u64::from(order.ports.0) << 8 | u64::from(order.taken));
         }
-        h.add(
-            u64::from(self.next_load)
-                | u64::from(self.next_data) << 8
-                | u64::from(self.next_address) << 16,
-        );
-        if self.choice == PortChoice::RoundRobin {
+        let turns = self.turns.iter();
+        h.add(turns.fold(0, |all, turn| all << 8 | u64::from(turn.next)));
+        if self.choice == PortChoice::InTurn {
             // The least common multiple of all numbers of ports that a set may have.
             h.add(u64::from(self.rotation % 360_360));
         }
-        h.add_future(self.divider_free, self.cycle);
-        for &(from, to) in &self.divider_ring {
-            if to > self.cycle {
-                h.add_future(from, self.cycle);
-                h.add(to - self.cycle);
+        for divider in &self.dividers {
+            h.add_future(divider.free, self.cycle);
+            for &(from, to) in &divider.taken {
+                if to > self.cycle {
+                    h.add_future(from, self.cycle);
+                    h.add(to - self.cycle);
+                }
             }
         }
         let first = self.cycle.saturating_sub(1);
@@ -169,13 +202,8 @@ impl Ports {
         for at in cycles {
             let slot = &self.slots[(at & MASK) as usize];
             let [any, full] = slot.banks;
-            h.add(
-                u64::from(slot.ports)
-                    ^ u64::from(any) << 16
-                    ^ u64::from(full) << 32
-                    ^ u64::from(slot.divider) << 48
-                    ^ u64::from(slot.loads) << 56,
-            );
+            h.add(u64::from(slot.ports) | u64::from(any) << 32 | u64::from(full) << 48);
+            h.add(u64::from(slot.divider) | u64::from(slot.loads) << 8);
         }
         if !self.loads_conflict() && !self.stores_conflict() {
             // Ports are taken only by what starts.
@@ -215,12 +243,14 @@ impl Ports {
         self.before = [0; MAX_PORTS];
         self.entries.reset();
         self.orders.clear();
-        self.next_load = 0;
-        self.next_data = 4;
-        self.next_address = 7;
+        for turn in &mut self.turns {
+            turn.next = 0;
+        }
         self.rotation = 0;
-        self.divider_free = 0;
-        self.divider_ring.clear();
+        for divider in &mut self.dividers {
+            divider.free = 0;
+            divider.taken.clear();
+        }
         self.executed = [0; MAX_PORTS];
         self.clamped = 0;
     }
@@ -241,11 +271,16 @@ impl Ports {
         let mut ports = slot.ports;
         if slot.divider != 0 {
             self.now[usize::from(slot.divider - 1) & PORT_MASK] -= 1;
-            ports &= !1;
+            ports &= !(1 << self.first_divider());
         }
-        // All ports at once: which ones dispatch cannot be foreseen.
-        for (port, used) in self.now.iter_mut().enumerate() {
-            *used = used.wrapping_sub(u16::from(ports & (1 << port) != 0));
+        // Many ports at once: which ones dispatch cannot be foreseen.
+        let (low, high) = self.now.split_at_mut(MAX_PORTS / 2);
+        let halves = [(low, ports as u16), (high, (ports >> 16) as u16)];
+        let used = if self.count > MAX_PORTS / 2 { 2 } else { 1 };
+        for (half, ports) in halves.into_iter().take(used) {
+            for (port, used) in half.iter_mut().enumerate() {
+                *used = used.wrapping_sub(u16::from(ports & (1 << port) != 0));
+            }
         }
         self.at_start = self.now;
         let starting = self.slots[(self.cycle & MASK) as usize];
@@ -261,18 +296,22 @@ impl Ports {
 
     /// Chooses the port of a µop that issues in `slot` of the current cycle.
     #[inline]
-    pub fn choose(&mut self, ports: u16, slot: u32) -> u8 {
-        let port = if ports.is_power_of_two() {
-            ports.trailing_zeros() as u8
+    pub fn choose(&mut self, ports: PortSet, slot: u32) -> u8 {
+        let port = if ports.0.is_power_of_two() {
+            ports.0.trailing_zeros() as u8
+        } else if self.choice == PortChoice::InTurn {
+            self.rotation = self.rotation.wrapping_add(1);
+            nth_port(ports, self.rotation % ports.len().max(1))
+        } else if let Some(turn) = self.turns.iter_mut().find(|turn| turn.ports == ports) {
+            let next = turn.next + 1;
+            let port = nth_port(ports, u32::from(turn.next));
+            turn.next = if next < turn.count { next } else { 0 };
+            port
         } else {
             match self.choice {
-                PortChoice::EightPorts => self.choose_of_eight(ports, slot),
-                PortChoice::TenPorts | PortChoice::TwelvePorts => self.choose_of_ten(ports, slot),
-                PortChoice::SixPorts => self.choose_of_six(ports, slot),
-                PortChoice::RoundRobin => {
-                    self.rotation = self.rotation.wrapping_add(1);
-                    nth_port(ports, self.rotation % ports.count_ones())
-                }
+                PortChoice::LeastOrSecond | PortChoice::InTurn => self.least_or_second(ports, slot),
+                PortChoice::Ordered | PortChoice::OrderedBySlot => self.ordered(ports, slot),
+                PortChoice::LeastOrMost => self.least_or_most(ports, slot),
             }
         };
         self.now[usize::from(port) & PORT_MASK] += 1;
@@ -280,59 +319,29 @@ impl Ports {
         port
     }
 
-    /// Loads go round the ports 2 and 3, or 2, 3 and A.
     #[inline]
-    fn next_load_port(&mut self, ports: u16) -> u8 {
-        let count = if ports == 0b1100 { 2 } else { 3 };
-        let port = nth_port(ports, self.next_load);
-        self.next_load = if self.next_load + 1 < count {
-            self.next_load + 1
-        } else {
-            self.next_load + 1 - count
-        };
-        port
-    }
-
-    #[inline]
-    fn choose_of_eight(&mut self, ports: u16, slot: u32) -> u8 {
-        if ports == 0b1100 {
-            return self.next_load_port(ports);
-        }
+    fn least_or_second(&self, ports: PortSet, slot: u32) -> u8 {
         // Of equally used ports the higher one comes first.
+        const LAST: u32 = MAX_PORTS as u32 - 1;
         let (mut first, mut second) = (u32::MAX, u32::MAX);
-        let mut rest = u32::from(ports);
+        let mut rest = ports.0;
         while rest != 0 {
             let port = rest.trailing_zeros();
             rest &= rest - 1;
             let used = self.at_start[port as usize & PORT_MASK];
-            let key = u32::from(used) << 4 | (15 - port);
+            let key = u32::from(used) << PORT_BITS | (LAST - port);
             second = second.min(first.max(key));
             first = first.min(key);
         }
-        let port = |key: u32| 15 - (key & 15) as u8;
-        if slot.is_multiple_of(2) || second >> 4 >= (first >> 4) + 3 {
+        let port = |key: u32| (LAST - (key & LAST)) as u8;
+        if slot.is_multiple_of(2) || second >> PORT_BITS >= (first >> PORT_BITS) + 3 {
             port(first)
         } else {
             port(second)
         }
     }
 
-    fn choose_of_ten(&mut self, ports: u16, slot: u32) -> u8 {
-        match ports {
-            // Loads on 2, 3 (and A); store data on 4, 9; store addresses on 7, 8.
-            0b1100 | 0b100_0000_1100 => return self.next_load_port(ports),
-            0b10_0001_0000 => {
-                let port = self.next_data;
-                self.next_data = 13 - port;
-                return port;
-            }
-            0b1_1000_0000 => {
-                let port = self.next_address;
-                self.next_address = 15 - port;
-                return port;
-            }
-            _ => {}
-        }
+    fn ordered(&mut self, ports: PortSet, slot: u32) -> u8 {
         let place = match self.orders.iter().position(|o| o.ports == ports) {
             Some(place) => place,
             None => {
@@ -346,7 +355,7 @@ impl Ports {
         let earlier = order.taken;
         order.taken += 1;
         let place = match (choice, slot) {
-            (PortChoice::TwelvePorts, _) => slot as u8 % order.eligible,
+            (PortChoice::OrderedBySlot, _) => slot as u8 % order.eligible,
             (_, 4) => 0,
             (_, 3) if earlier == 0 && order.eligible > 1 => 1,
             _ => earlier % order.eligible,
@@ -355,15 +364,17 @@ impl Ports {
     }
 
     /// The order of `ports` in the current cycle.
-    fn order(&self, ports: u16) -> Order {
-        let mut keys = [u16::MAX; MAX_PORTS];
+    fn order(&self, ports: PortSet) -> Order {
+        const LAST: u32 = MAX_PORTS as u32 - 1;
+        let mut keys = [u32::MAX; MAX_PORTS];
         let mut n = 0;
-        let mut rest = ports;
+        let mut rest = ports.0;
         while rest != 0 {
-            let port = rest.trailing_zeros() as u16;
+            let port = rest.trailing_zeros();
             rest &= rest - 1;
-            let key = (self.before[usize::from(port) & PORT_MASK] << 4) | (15 - port);
-            // Insertion: at most five ports.
+            let used = self.before[port as usize & PORT_MASK];
+            let key = u32::from(used) << PORT_BITS | (LAST - port);
+            // Insertion: these are few.
             let mut at = n;
             while at > 0 && keys[at - 1] > key {
                 keys[at] = keys[at - 1];
@@ -372,44 +383,50 @@ impl Ports {
             keys[at] = key;
             n += 1;
         }
-        let least = keys[0] >> 4;
+        let least = keys[0] >> PORT_BITS;
+        let mut order = [0; MAX_PORTS];
+        let mut eligible = 0;
+        for (place, key) in order.iter_mut().zip(&keys[..n]) {
+            *place = (LAST - (key & LAST)) as u8;
+            eligible += u8::from(key >> PORT_BITS < least + 5);
+        }
         Order {
             ports,
             taken: 0,
-            eligible: keys[..n].iter().filter(|k| (**k >> 4) < least + 5).count() as u8,
-            order: keys.map(|key| 15 - (key & 15) as u8),
+            eligible,
+            order,
         }
     }
 
-    fn choose_of_six(&mut self, ports: u16, slot: u32) -> u8 {
-        if ports == 0b1100 {
-            return self.next_load_port(ports);
-        }
+    fn least_or_most(&self, ports: PortSet, slot: u32) -> u8 {
         // Of equally used ports the lower one comes first, the higher one last.
-        let mut least = u16::MAX;
+        const LAST: u32 = MAX_PORTS as u32 - 1;
+        let mut least = u32::MAX;
         let mut most = 0;
-        let mut rest = ports;
+        let mut rest = ports.0;
         while rest != 0 {
-            let port = rest.trailing_zeros() as u16;
+            let port = rest.trailing_zeros();
             rest &= rest - 1;
-            let key = (self.at_start[usize::from(port) & 15] << 4) | port;
+            let used = self.at_start[port as usize & PORT_MASK];
+            let key = u32::from(used) << PORT_BITS | port;
             least = least.min(key);
             most = most.max(key);
         }
-        let first = (least & 15) as u8;
-        if (most >> 4) - (least >> 4) >= 3 {
+        let first = (least & LAST) as u8;
+        if (most >> PORT_BITS) - (least >> PORT_BITS) >= 3 {
             first
-        } else if ports == 0b10_0011 {
-            let order = match first {
-                0 => [0, 5, 1, 0],
-                1 => [1, 5, 0, 1],
-                _ => [5, 1, 0, 5],
+        } else if ports == self.alu && ports.len() == 3 {
+            // Lowest, middle and highest port by issue slot, beginning with the least used.
+            let order = match (ports.0 & ((1 << first) - 1)).count_ones() {
+                0 => [0, 2, 1, 0],
+                1 => [1, 2, 0, 1],
+                _ => [2, 1, 0, 2],
             };
-            order[(slot & 3) as usize]
+            nth_port(ports, order[(slot & 3) as usize])
         } else if slot.is_multiple_of(2) {
             first
         } else {
-            (most & 15) as u8
+            (most & LAST) as u8
         }
     }
 
@@ -469,8 +486,13 @@ impl Ports {
     /// divides.
     #[inline]
     pub fn dispatch(&mut self, r: Request) -> u64 {
-        // The divider's µops all start on port 0, whichever port they were counted for.
-        let port = if r.divider > 0 { 0 } else { r.port };
+        // A divider's µops start on its port, whichever port they were counted for.
+        let divider = self.dividers.iter().position(|d| d.port == r.port);
+        let divider = divider.unwrap_or(0);
+        let port = match self.dividers.get(divider) {
+            Some(divider) if r.divider > 0 => divider.port,
+            _ => r.port,
+        };
         let horizon = self.cycle + HORIZON;
         let mut at = r.ready.max(self.cycle + 1);
         loop {
@@ -479,7 +501,7 @@ impl Ports {
                 at = self.clamp(port, r.port);
                 break;
             }
-            if let Some(later) = self.conflict(&r, at) {
+            if let Some(later) = self.conflict(&r, divider, at) {
                 if r.divider == 0 {
                     // The oldest µop of a port does not let younger ones pass.
                     let busy = &mut self.busy[(at & MASK) as usize / 64];
@@ -493,8 +515,10 @@ impl Ports {
         }
         let place = (at & MASK) as usize;
         if r.divider > 0 {
-            self.book_divider(at, u64::from(r.divider));
-            self.slots[place].divider = r.port + 1;
+            self.book_divider(divider, at, u64::from(r.divider));
+            if port != r.port {
+                self.slots[place].divider = r.port + 1;
+            }
         }
         if r.load {
             if self.loads_per_bank > 0 {
@@ -507,9 +531,7 @@ impl Ports {
                 };
                 *any |= taken;
             }
-            if port == 2 || port == 3 {
-                self.slots[place].loads |= (1 << (port - 2)) | (u8::from(r.wide) << port);
-            }
+            self.slots[place].loads |= A_LOAD | if r.wide { A_WIDE_LOAD } else { 0 };
         }
         if let Some(line) = r.store_line {
             if let Some(entry) = self.lines.get_mut(place) {
@@ -555,17 +577,18 @@ impl Ports {
 
     /// When a rule beyond the port itself forbids cycle `at`: the next cycle to try.
     #[inline]
-    fn conflict(&self, r: &Request, at: u64) -> Option<u64> {
+    fn conflict(&self, r: &Request, divider: usize, at: u64) -> Option<u64> {
         if r.divider > 0 {
-            return self.divider_conflict(at, u64::from(r.divider));
+            let divider = self.dividers.get(divider)?;
+            return divider.conflict(at, u64::from(r.divider));
         }
         let slot = &self.slots[(at & MASK) as usize];
         if let Some(line) = r.store_line
             && !self.lines.is_empty()
         {
             // Two stores in one cycle must go into the same line (Intel: "paired stores").
-            let other = if r.port == 4 { 9 } else { 4 };
-            if slot.ports & (1 << other) != 0
+            let others = self.store_data.0 & !(1 << r.port);
+            if slot.ports & others != 0
                 && !crate::pipeline::inst::Access::same_line(line, self.lines[(at & MASK) as usize])
             {
                 return Some(at + 1);
@@ -574,31 +597,42 @@ impl Ports {
         if self.loads_per_bank > 0 && r.load && slot.banks[1] & self.banks_of(r.in_line) != 0 {
             return Some(at + 1);
         }
-        if self.slow_256 && r.load && (r.port == 2 || r.port == 3) {
-            let other = 1 - (r.port - 2);
-            if slot.loads & (1 << other) != 0 && (r.wide || slot.loads & (4 << other) != 0) {
+        if self.slow_256 && r.load {
+            // A wide load takes the data of all ports.
+            let hindering = if r.wide { A_LOAD } else { A_WIDE_LOAD };
+            if slot.loads & hindering != 0 {
                 return Some(at + 1);
             }
         }
         None
     }
 
-    fn divider_conflict(&self, at: u64, cycles: u64) -> Option<u64> {
-        if at >= self.divider_free {
+    /// Port of the first divider, where µops start that were counted for another.
+    fn first_divider(&self) -> u8 {
+        self.dividers.first().map_or(0, |divider| divider.port)
+    }
+
+    fn book_divider(&mut self, divider: usize, at: u64, cycles: u64) {
+        let now = self.cycle;
+        if let Some(divider) = self.dividers.get_mut(divider) {
+            divider.taken.retain(|(_, to)| *to > now);
+            divider.taken.push((at, at + cycles));
+            divider.free = divider.free.max(at + cycles);
+        }
+    }
+}
+
+impl Divider {
+    /// When it is taken for some of `cycles` from `at` on: the next cycle to try.
+    fn conflict(&self, at: u64, cycles: u64) -> Option<u64> {
+        if at >= self.free {
             return None;
         }
-        self.divider_ring
-            .iter()
+        let taken = self.taken.iter();
+        taken
             .filter(|(from, to)| at < *to && at + cycles > *from)
             .map(|(_, to)| *to)
             .max()
-    }
-
-    fn book_divider(&mut self, at: u64, cycles: u64) {
-        let now = self.cycle;
-        self.divider_ring.retain(|(_, to)| *to > now);
-        self.divider_ring.push((at, at + cycles));
-        self.divider_free = self.divider_free.max(at + cycles);
     }
 }
 
@@ -611,8 +645,8 @@ fn boxed<T: Clone, const N: usize>(value: T) -> Box<[T; N]> {
 }
 
 #[inline]
-fn nth_port(ports: u16, n: u32) -> u8 {
-    let mut rest = ports;
+fn nth_port(ports: PortSet, n: u32) -> u8 {
+    let mut rest = ports.0;
     for _ in 0..n {
         rest &= rest - 1;
     }

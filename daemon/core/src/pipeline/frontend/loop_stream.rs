@@ -9,15 +9,6 @@ use crate::pipeline::observer::{Delivery, Observer};
 use mcad_isa::machine::params::Frontend;
 use mcad_isa::program::{Instr, flag};
 
-/// Copies that the detector makes of a loop of so many µops.
-#[must_use]
-pub fn copies(p: &Frontend, uops: u32) -> u32 {
-    p.loop_stream_unroll
-        .get(&uops.to_string())
-        .copied()
-        .unwrap_or(1)
-}
-
 /// Iterations alike before the detector takes a loop over. Not published; small against the
 /// iterations of loops that matter.
 const DETECT: u32 = 2;
@@ -122,7 +113,7 @@ impl Detector {
         };
         self.last = body;
         if self.alike >= DETECT {
-            self.copies = Some(copies(p, body.uops));
+            self.copies = Some(p.loop_stream_copies(body.uops));
             self.done = 0;
         }
     }

@@ -21,7 +21,7 @@ pub struct File {
     /// Lists of operands.
     pub operands: Vec<Vec<Operand>>,
     /// Lists of ports and µops.
-    pub ports: Vec<Vec<(u16, u16)>>,
+    pub ports: Vec<Vec<(u32, u16)>>,
     /// Lists of latencies.
     pub latencies: Vec<Vec<Latency>>,
     /// Figures.

@@ -30,6 +30,7 @@ pub(super) fn write(path: &Path, base: &str, results: &[Outcome<'_, '_>]) -> any
             name: subject.form().name.to_string(),
             throughput: figures.throughput.as_ref().ok().map(|f| rounded(f.cycles)),
             latencies: latencies.collect(),
+            ..MeasuredForm::default()
         });
     }
     let name = path

@@ -1,0 +1,383 @@
+//! The format of a CPU: a TOML file of parameters, built in or anyone's own.
+//!
+//! ```toml
+//! name = "small"               # what reports call it; the file's name when left out
+//! full_name = "A small Skylake"
+//! aliases = ["tiny"]           # of built-in ones
+//! base = "skl"                 # everything else is as in this CPU: built in, or a .toml file
+//! table = "skl"                # instruction table; the base's when left out
+//!
+//! [retire]                     # any parameter of `params`
+//! reorder_buffer = 96
+//!
+//! [[form]]                     # figures of single instruction forms: `measured`
+//! name = "IMUL (R64, R64)"
+//! throughput = 2
+//! ```
+//!
+//! Keys replace those of the base one by one, lists as a whole; forms add up. Every error names the
+//! file, the line and what would be right.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+use super::measured::{self, MeasuredForm};
+use super::params::Core;
+use super::params::check::Wrong;
+use super::table::FormTable;
+use super::{CpuModel, MachineError, built_in};
+
+/// What a file says beside the parameters.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Header {
+    pub(super) name: Option<String>,
+    pub(super) full_name: Option<String>,
+    #[serde(default)]
+    pub(super) aliases: Vec<String>,
+    pub(super) base: Option<Spanned<String>>,
+    pub(super) table: Option<Spanned<String>>,
+    #[serde(default, rename = "form")]
+    pub(super) forms: Vec<Spanned<MeasuredForm>>,
+}
+
+const HEADER: [&str; 6] = ["name", "full_name", "aliases", "base", "table", "form"];
+
+/// Gives the text of a file that is named as a base.
+pub type Read<'r> = &'r dyn Fn(&str) -> Result<String, String>;
+
+/// One file of a chain of bases.
+struct Layer<'t> {
+    place: &'t str,
+    text: &'t str,
+    header: Header,
+    parameters: Spanned<DeTable<'t>>,
+}
+
+impl<'t> Layer<'t> {
+    fn parse(place: &'t str, text: &'t str) -> Result<Self, MachineError> {
+        let mut parameters =
+            DeTable::parse(text).map_err(|e| at(place, text, e.span(), e.message()))?;
+        let mut header = Spanned::new(parameters.span(), DeTable::new());
+        for key in HEADER {
+            if let Some((key, value)) = parameters.get_mut().remove_entry(key) {
+                header.get_mut().insert(key, value);
+            }
+        }
+        let header =
+            read(header).map_err(|e: toml::de::Error| at(place, text, e.span(), e.message()))?;
+        Ok(Self {
+            place,
+            text,
+            header,
+            parameters,
+        })
+    }
+
+    fn error(&self, span: Option<Range<usize>>, what: &str) -> MachineError {
+        at(self.place, self.text, span, what)
+    }
+
+    /// Where a parameter stands: `retire.width`.
+    fn span_of(&self, key: &str) -> Option<Range<usize>> {
+        let mut table = self.parameters.get_ref();
+        let mut found = None;
+        for part in key.split('.') {
+            let value = table.get(part)?;
+            found = Some(value.span());
+            match value.get_ref() {
+                DeValue::Table(inner) => table = inner,
+                _ => break,
+            }
+        }
+        found
+    }
+}
+
+fn read<T: DeserializeOwned>(table: Spanned<DeTable<'_>>) -> Result<T, toml::de::Error> {
+    T::deserialize(Deserializer::from(table))
+}
+
+/// An error in a file.
+fn at(place: &str, text: &str, span: Option<Range<usize>>, what: &str) -> MachineError {
+    let before = span.and_then(|span| text.get(..span.start));
+    MachineError::BadFile {
+        place: place.to_owned(),
+        line: before.map_or(1, |before| before.matches('\n').count() + 1),
+        what: what.to_owned(),
+    }
+}
+
+/// Reads only what a file says beside the parameters.
+pub(super) fn header(place: &str, text: &str) -> Result<Header, MachineError> {
+    Ok(Layer::parse(place, text)?.header)
+}
+
+/// Builds the model that a file describes. `place` is what errors call the file; `files` reads
+/// those that it names as bases. A table that a file changes lives as long as the process.
+///
+/// # Errors
+/// [`MachineError::BadFile`] names file, line and the way out.
+pub fn model_from(place: &str, text: &str, files: Read<'_>) -> Result<Arc<CpuModel>, MachineError> {
+    let texts = chain(place, text, files)?;
+    let mut merged: Option<Spanned<DeTable<'_>>> = None;
+    let mut layers: Vec<Layer<'_>> = Vec::new();
+    let mut model: Option<CpuModel> = None;
+    for (place, text) in texts.iter().rev() {
+        let layer = Layer::parse(place, text)?;
+        let table = match merged.take() {
+            None => layer.parameters.clone(),
+            Some(mut table) => {
+                merge(table.get_mut(), layer.parameters.get_ref());
+                table
+            }
+        };
+        let core: Core = read(table.clone()).map_err(|e: toml::de::Error| {
+            layer.error(e.span(), &explained(e.message(), model.as_ref()))
+        })?;
+        merged = Some(table);
+        layers.push(layer);
+        core.check().map_err(|wrong| unbounded(&layers, &wrong))?;
+        if let Some(layer) = layers.last() {
+            model = Some(applied(layer, core, model)?);
+        }
+    }
+    model
+        .map(Arc::new)
+        .ok_or_else(|| at(place, text, None, "it is empty"))
+}
+
+/// The files from `place` to the one without a base.
+fn chain(place: &str, text: &str, files: Read<'_>) -> Result<Vec<(String, String)>, MachineError> {
+    let mut texts = vec![(place.to_owned(), text.to_owned())];
+    while let Some((place, text)) = texts.last() {
+        let Some(base) = header(place, text)?.base else {
+            break;
+        };
+        let error = |what: &str| at(place, text, Some(base.span()), what);
+        let name = base.get_ref();
+        let base = match built_in(name) {
+            Some(built_in) => (built_in.name.to_owned(), built_in.text.to_owned()),
+            None if name.ends_with(".toml") => {
+                let text = files(name)
+                    .map_err(|e| error(&format!("its base '{name}' cannot be read: {e}")))?;
+                (name.clone(), text)
+            }
+            None => {
+                return Err(error(&format!(
+                    "there is no CPU '{name}' to be its base; `mcad cpus` lists those that are \
+                     built in, others are files whose names end in .toml"
+                )));
+            }
+        };
+        if texts.iter().any(|(place, _)| *place == base.0) {
+            let way: Vec<&str> = texts.iter().map(|(place, _)| place.as_str()).collect();
+            return Err(error(&format!(
+                "its base leads back to itself ({} → {name}); name one that is built in",
+                way.join(" → ")
+            )));
+        }
+        texts.push(base);
+    }
+    Ok(texts)
+}
+
+/// Replaces what `over` has, table by table. What is in both stands where `over` has it.
+fn merge<'t>(table: &mut DeTable<'t>, over: &DeTable<'t>) {
+    for (key, value) in over {
+        let below = table
+            .remove(key.get_ref().as_ref())
+            .map(Spanned::into_inner);
+        let value = match (below, value.get_ref()) {
+            (Some(DeValue::Table(mut below)), DeValue::Table(over)) => {
+                merge(&mut below, over);
+                Spanned::new(value.span(), DeValue::Table(below))
+            }
+            _ => value.clone(),
+        };
+        table.insert(key.clone(), value);
+    }
+}
+
+/// The model that a layer makes of the one below it.
+fn applied(
+    layer: &Layer<'_>,
+    core: Core,
+    base: Option<CpuModel>,
+) -> Result<CpuModel, MachineError> {
+    let header = &layer.header;
+    let mut table = match (&header.table, &base) {
+        (Some(name), _) => FormTable::for_cpu(name.get_ref())
+            .map_err(|e| layer.error(Some(name.span()), &e.to_string()))?,
+        (None, Some(base)) => base.table,
+        (None, None) => {
+            return Err(layer.error(
+                None,
+                "it names neither a `base` that it changes nor a `table` of instructions",
+            ));
+        }
+    };
+    if !header.forms.is_empty() {
+        let mut own = table.clone();
+        for form in &header.forms {
+            measured::apply(&mut own, form.get_ref(), &core.ports)
+                .map_err(|what| layer.error(Some(form.span()), &what))?;
+        }
+        table = Box::leak(Box::new(own));
+    }
+    let stem = || {
+        let file = layer.place.rsplit(['/', '\\']).next().unwrap_or_default();
+        file.strip_suffix(".toml").unwrap_or(file).to_owned()
+    };
+    let name = header.name.clone().unwrap_or_else(stem);
+    let full_name = match (&header.full_name, &base) {
+        (Some(full_name), _) => full_name.clone(),
+        (None, Some(base)) => format!("{name}, changed from {}", base.full_name),
+        (None, None) => name.clone(),
+    };
+    Ok(CpuModel {
+        name,
+        full_name,
+        core,
+        table,
+    })
+}
+
+/// The error of a parameter out of its bounds, in the last file that has it.
+fn unbounded(layers: &[Layer<'_>], wrong: &Wrong) -> MachineError {
+    let what = format!("{}: {}", wrong.key, wrong.what);
+    let place = layers.iter().rev();
+    let mut found = place.filter_map(|layer| Some((layer, layer.span_of(&wrong.key)?)));
+    match (found.next(), layers.last()) {
+        (Some((layer, span)), _) => layer.error(Some(span), &what),
+        (None, Some(layer)) => layer.error(None, &what),
+        (None, None) => at("", "", None, &what),
+    }
+}
+
+/// A message of the parser, with the section that an unknown parameter belongs to.
+fn explained(message: &str, base: Option<&CpuModel>) -> String {
+    let key = message
+        .strip_prefix("unknown field `")
+        .and_then(|rest| rest.split('`').next());
+    let sections = base.and_then(|base| serde_json::to_value(&base.core).ok());
+    if let (Some(key), Some(serde_json::Value::Object(sections))) = (key, sections)
+        && let Some((section, _)) = sections.iter().find(|(_, keys)| keys.get(key).is_some())
+    {
+        return format!("unknown field `{key}`, which belongs to [{section}]");
+    }
+    message.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn no_file(name: &str) -> Result<String, String> {
+        Err(format!("no file {name}"))
+    }
+
+    fn error(text: &str) -> String {
+        let read = |name: &str| match name {
+            "self.toml" => Ok("base = \"other.toml\"".to_owned()),
+            "other.toml" => Ok("\nbase = \"self.toml\"".to_owned()),
+            _ => no_file(name),
+        };
+        model_from("dir/mine.toml", text, &read)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn a_file_changes_what_it_names_and_nothing_else() {
+        let text = "base = \"skl\"\n[retire]\nreorder_buffer = 96\n";
+        let model = model_from("dir/mine.toml", text, &no_file).unwrap();
+        let base = super::super::cpu("skl").unwrap();
+        assert_eq!(model.name, "mine");
+        assert_eq!(model.core.retire.reorder_buffer, 96);
+        let mut core = model.core.clone();
+        core.retire.reorder_buffer = base.core.retire.reorder_buffer;
+        assert_eq!(core, base.core);
+        assert!(std::ptr::eq(model.table, base.table));
+    }
+
+    #[test]
+    fn files_build_on_files() {
+        let read = |name: &str| {
+            assert_eq!(name, "below.toml");
+            Ok("base = \"icl\"\n[retire]\nwidth = 5\nreorder_buffer = 100".to_owned())
+        };
+        let text = "name = \"top\"\nbase = \"below.toml\"\ntable = \"rkl\"\n[retire]\nwidth = 6";
+        let model = model_from("top.toml", text, &read).unwrap();
+        let retire = &model.core.retire;
+        assert_eq!((retire.width, retire.reorder_buffer), (6, 100));
+        assert!(std::ptr::eq(
+            model.table,
+            FormTable::for_cpu("rkl").unwrap()
+        ));
+    }
+
+    #[test]
+    fn errors_name_file_line_and_remedy() {
+        for (text, place, expected) in [
+            (
+                "base = \"skl\"\n\n[retire]\nwidht = 3",
+                "dir/mine.toml:4",
+                "expected `reorder_buffer`",
+            ),
+            (
+                "base = \"skl\"\nreorder_buffer = 3",
+                "dir/mine.toml:2",
+                "belongs to [retire]",
+            ),
+            (
+                "base = \"skl\"\n[retire]\nwidth = 300",
+                "dir/mine.toml:3",
+                "not in 1..=32",
+            ),
+            (
+                "base = \"skl\"\n[retire]\nwidth = \"a\"",
+                "dir/mine.toml:3",
+                "invalid type",
+            ),
+            (
+                "base = \"skl\"\n[ports]\nload = \"2 X\"",
+                "dir/mine.toml:2",
+                "ports.load: 'X' is none of: 0 1",
+            ),
+            (
+                "base = \"skl\"\ntable = \"none\"",
+                "dir/mine.toml:2",
+                "there are: snb",
+            ),
+            ("base = \"none\"", "dir/mine.toml:1", "`mcad cpus`"),
+            ("base = \"far.toml\"", "dir/mine.toml:1", "no file far.toml"),
+            (
+                "base = \"self.toml\"",
+                "other.toml:2",
+                "leads back to itself",
+            ),
+            (
+                "table = \"skl\"\n[retire]\nwidth = 3\n",
+                "dir/mine.toml:",
+                "missing field",
+            ),
+            ("", "dir/mine.toml:1", "missing field"),
+            ("base = ", "dir/mine.toml:1", "string"),
+            (
+                "base = \"skl\"\n[[form]]\nname = \"NONE\"\n",
+                "dir/mine.toml:2",
+                "no form 'NONE'",
+            ),
+        ] {
+            let error = error(text);
+            assert!(error.starts_with(place), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

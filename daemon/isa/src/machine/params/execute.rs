@@ -1,0 +1,124 @@
+//! Schedulers and the memory pipeline.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{Bounds, Checked};
+use super::yes;
+
+/// Longest time, in cycles, that a load may keep its scheduler entry after it has started.
+pub const MAX_LOAD_HOLD: u32 = 63;
+
+/// Smallest bank of the first-level cache, in bytes.
+pub const MIN_BANK_BYTES: u32 = 4;
+
+/// Schedulers and the memory pipeline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Execute {
+    /// Entries of the scheduler, unfused.
+    pub scheduler: u32,
+    /// Entries of the scheduler that loads have for themselves; 0: they wait with the others.
+    #[serde(default)]
+    pub load_scheduler: u32,
+    /// Cycles that a load keeps its entry in that after it has started.
+    #[serde(default)]
+    pub load_scheduler_hold: u32,
+    /// Least cycles from issue to dispatch.
+    pub issue_to_dispatch: u64,
+    /// Loads whose base comes straight from a load take a cycle less.
+    pub fast_pointer_chasing: bool,
+    /// 256-bit accesses block their port twice.
+    pub slow_256: bool,
+    /// Latency of a load that hits the first-level cache, of its own µop.
+    pub load_latency: u64,
+    /// What of the instruction table's latencies from addresses is the load: the latency of a load
+    /// where the table was measured.
+    pub table_load_latency: u16,
+    /// Stores of one cycle must go to the same line of the first-level cache. Where there is a
+    /// [`Execute::store_buffer`] it is that which minds lines.
+    #[serde(default)]
+    pub paired_stores: bool,
+    /// Floating-point additions have one more cycle of latency for inputs that do not come from
+    /// floating-point additions.
+    #[serde(default)]
+    pub fast_add_chains: bool,
+    /// Extra cycles of a shift or rotation with an operand that has a sum from rename.
+    #[serde(default)]
+    pub sum_to_shift: u64,
+    /// Loads wait for older stores to the same bytes.
+    #[serde(default = "yes")]
+    pub dependencies_through_memory: bool,
+    /// From a store's address and data being there to a load's result.
+    pub store_forward: u64,
+    /// A load that takes its data from a store to the same address is renamed to the store's
+    /// source: it has no latency of its own.
+    #[serde(default)]
+    pub memory_renaming: bool,
+    /// The loads of instructions that update memory can be renamed too.
+    #[serde(default)]
+    pub memory_renaming_updates: bool,
+    /// In code that the decoders deliver: least bytes of code per load that is renamed.
+    #[serde(default)]
+    pub memory_renaming_spacing: u64,
+    /// Extra cycles of a load that cannot be renamed to the store that it takes its data from,
+    /// though others could.
+    #[serde(default)]
+    pub memory_renaming_miss: u64,
+    /// Entries of the store buffer, which writes stores to the first-level cache in program order,
+    /// those to one line in a row together, one line a cycle, those to two lines in two; 0: it is
+    /// no limit.
+    #[serde(default)]
+    pub store_buffer: u32,
+    /// Loads of one cycle that may touch the same bank of the first-level cache, 1 or 2; 0: banks
+    /// do not matter.
+    #[serde(default)]
+    pub loads_per_bank: u32,
+    /// Bytes of such a bank.
+    #[serde(default)]
+    pub bank_bytes: u32,
+    /// From the dispatch of a store-address µop to the address being there.
+    pub store_address_latency: u64,
+    /// From the dispatch of a store-data µop to the data being there.
+    pub store_data_latency: u64,
+    /// Extra cycles of a load that overlaps an older store without being contained in it: it waits
+    /// for the store to leave the store buffer.
+    pub store_forward_blocked: u64,
+    /// Bytes per cycle of `rep movs` and `rep stos` beyond their start-up, first-level cache.
+    #[serde(default = "rep_bytes_per_cycle")]
+    pub rep_bytes_per_cycle: u64,
+    /// Cycles of one iteration of `rep cmps` and `rep scas`.
+    #[serde(default = "rep_compare_cycles")]
+    pub rep_compare_cycles: u64,
+}
+
+/// Agner Fog, "Instruction tables": fast string moves copy 32 bytes a cycle at best.
+fn rep_bytes_per_cycle() -> u64 {
+    32
+}
+
+/// Agner Fog, "Instruction tables": about two cycles for each element compared.
+fn rep_compare_cycles() -> u64 {
+    2
+}
+
+impl Execute {
+    pub(super) fn check(&self) -> Checked {
+        let b = Bounds("execute");
+        b.within("scheduler", self.scheduler, 16, 1024)?;
+        if self.load_scheduler > 0 {
+            b.within("load_scheduler", self.load_scheduler, 16, 1024)?;
+        }
+        let hold = self.load_scheduler_hold;
+        b.within("load_scheduler_hold", hold, 0, MAX_LOAD_HOLD)?;
+        let latency = self.load_latency;
+        b.holds("load_latency", (1..=1000).contains(&latency), || {
+            format!("{latency} is not in 1..=1000")
+        })?;
+        let table = u32::from(self.table_load_latency);
+        b.within("table_load_latency", table, 1, 1000)?;
+        if self.loads_per_bank > 0 {
+            b.power_of_two("bank_bytes", self.bank_bytes, MIN_BANK_BYTES, 64)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! Fetch, predecode, decode, µop cache, loop stream detector.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{Bounds, Checked};
+use super::yes;
+
+/// Fetch to instruction decode queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Frontend {
+    /// Everything is delivered as soon as there is room for it (ablation: a front end without
+    /// limits of its own).
+    #[serde(default)]
+    pub ideal: bool,
+    /// Compare and jump are fused.
+    #[serde(default = "yes")]
+    pub macro_fusion: bool,
+    /// Bytes that the predecoder takes at a time (aligned).
+    pub predecode_block_bytes: u32,
+    /// Instructions predecoded per cycle.
+    pub predecode_width: u32,
+    /// Cycles from predecode to decode.
+    pub predecode_to_decode: u64,
+    /// Stall cycles of one length-changing prefix.
+    pub lcp_stall: u32,
+    /// Entries of the instruction queue between predecode and decode.
+    pub instruction_queue: u32,
+    /// The predecoder's instructions enter the queue as soon as it has room for them; else it does
+    /// not begin before there is room for as many as it can handle.
+    #[serde(default)]
+    pub predecoder_fills_queue: bool,
+    /// Decoders; the first handles complex instructions.
+    pub decoders: u32,
+    /// A macro-fusible instruction may be decoded by the last decoder.
+    pub fusible_may_decode_last: bool,
+    /// `pop rsp` and `pop r12` need the complex decoder.
+    pub pop_rsp_complex: bool,
+    /// Nothing is decoded beside `pop rsp` and `pop r12`.
+    pub pop_rsp_ends_group: bool,
+    /// µops per cycle from the µop cache.
+    pub uop_cache_width: u32,
+    /// Bytes of code that share the lines of one block in the µop cache.
+    pub uop_cache_block_bytes: u32,
+    /// Lines that one such block may take.
+    pub uop_cache_lines_per_block: u32,
+    /// Entries of a line.
+    pub uop_cache_line_entries: u32,
+    /// Sets of the µop cache (whole programs only; single blocks always fit).
+    pub uop_cache_sets: u32,
+    /// Ways of the µop cache.
+    pub uop_cache_ways: u32,
+    /// A delivery cycle of the µop cache ends at a taken branch.
+    #[serde(default)]
+    pub uop_cache_taken_ends_cycle: bool,
+    /// Unlamination comes before the µop cache's width counts.
+    #[serde(default)]
+    pub uop_cache_delivers_unlaminated: bool,
+    /// Large immediates take an extra entry, which ends the delivery cycle.
+    #[serde(default = "yes")]
+    pub uop_cache_wide_immediates: bool,
+    /// Too many fusible instructions with length-changing prefixes keep a block out of the µop
+    /// cache.
+    #[serde(default = "yes")]
+    pub uop_cache_prefix_limit: bool,
+    /// A 32-byte block is cached only if the other half of its 64-byte line can be.
+    pub uop_cache_both_halves: bool,
+    /// Blocks with a jump that crosses or ends at a 32-byte boundary are not cached.
+    pub jcc_erratum: bool,
+    /// µops per cycle from the microcode sequencer.
+    pub microcode_width: u32,
+    /// Stall cycles when the µop cache hands over to the microcode sequencer.
+    pub uop_cache_to_microcode_stall: u32,
+    /// Stall cycles before and after microcode when it is entered from the decoders.
+    pub decoder_to_microcode_stall: u32,
+    /// Entries of the instruction decode queue, in µops before unlamination.
+    pub idq: u32,
+    /// Whether the loop stream detector is on.
+    pub loop_stream: bool,
+    /// Copies that the loop stream detector makes of a loop: pairs of a number of µops and the
+    /// copies of loops of up to so many, ascending; longer loops are not copied.
+    #[serde(default)]
+    pub loop_stream_unroll: Vec<(u32, u32)>,
+}
+
+impl Frontend {
+    pub(super) fn check(&self) -> Checked {
+        let b = Bounds("frontend");
+        b.power_of_two("predecode_block_bytes", self.predecode_block_bytes, 16, 64)?;
+        b.within("predecode_width", self.predecode_width, 1, 32)?;
+        b.within("instruction_queue", self.instruction_queue, 1, 1024)?;
+        b.within("decoders", self.decoders, 1, 16)?;
+        b.within("uop_cache_width", self.uop_cache_width, 1, 16)?;
+        b.power_of_two("uop_cache_block_bytes", self.uop_cache_block_bytes, 16, 64)?;
+        b.within("uop_cache_line_entries", self.uop_cache_line_entries, 1, 16)?;
+        b.within("uop_cache_sets", self.uop_cache_sets, 1, 1 << 16)?;
+        b.within("uop_cache_ways", self.uop_cache_ways, 1, 64)?;
+        b.within("microcode_width", self.microcode_width, 1, 16)?;
+        b.within("idq", self.idq, 8.max(self.uop_cache_width), 4096)?;
+        let pairs = &self.loop_stream_unroll;
+        let ascend = pairs.windows(2).all(|w| w[0].0 < w[1].0);
+        let copied = pairs.iter().all(|(uops, copies)| *uops > 0 && *copies > 0);
+        b.holds("loop_stream_unroll", ascend && copied, || {
+            "these are no ascending numbers of µops with their copies, as [[6, 4], [28, 2]]".into()
+        })
+    }
+
+    /// Copies that the loop stream detector makes of a loop of so many µops.
+    #[must_use]
+    pub fn loop_stream_copies(&self, uops: u32) -> u32 {
+        let mut pairs = self.loop_stream_unroll.iter();
+        let found = pairs.find(|(most, _)| uops <= *most && uops > 0);
+        found.map_or(1, |(_, copies)| *copies)
+    }
+}

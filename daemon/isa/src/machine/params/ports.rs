@@ -1,0 +1,248 @@
+//! Execution ports: their names, what each is for, and how one is chosen for a µop.
+//!
+//! In a file a port is named, never numbered, and a set of ports is a text of names with spaces
+//! between them: `load = "2 3"`.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{Bounds, Checked};
+
+/// Most ports that a core may have.
+pub const MAX_PORTS: usize = 32;
+
+/// A set of execution ports; bit n is the n-th of [`PortLayout::names`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PortSet(pub u32);
+
+impl PortSet {
+    /// No port.
+    pub const NONE: Self = Self(0);
+
+    /// Whether there is none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many there are.
+    #[inline]
+    #[must_use]
+    pub fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Whether some port is in both.
+    #[inline]
+    #[must_use]
+    pub fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether all of `other` is in it.
+    #[inline]
+    #[must_use]
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// What is in it and not in `other`.
+    #[inline]
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// What is in one or the other.
+    #[inline]
+    #[must_use]
+    pub fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Its ports, lowest first.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..MAX_PORTS as u8).filter(move |port| self.0 >> port & 1 == 1)
+    }
+}
+
+/// How a port is chosen among a µop's ports at issue. Abel & Reineke (ICS 2022, section 4.1.2)
+/// found the rules of Intel's cores. They count the µops that are assigned to a port and not yet
+/// dispatched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortChoice {
+    /// The least used port in even issue slots, the most used in odd ones (Sandy and Ivy Bridge).
+    LeastOrMost,
+    /// The least used port in even issue slots, the second least in odd ones (Haswell to Cascade
+    /// Lake).
+    LeastOrSecond,
+    /// The ports in the order of their use in the cycle before, one after the other (Ice Lake on).
+    Ordered,
+    /// The same order, in which the issue slot alone says the place (Golden Cove,
+    /// docs/GOLDEN-COVE.md).
+    OrderedBySlot,
+    /// Every port in turn (ablation: no knowledge of the real rule).
+    InTurn,
+}
+
+/// The ports of a core.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Text", into = "Text")]
+pub struct PortLayout {
+    /// Their names, by which tables and views call them.
+    pub names: Vec<String>,
+    /// How a port is chosen.
+    pub choice: PortChoice,
+    /// Integer ALUs: µops of the machine's own and instructions without figures go there.
+    pub alu: PortSet,
+    /// Loads.
+    pub load: PortSet,
+    /// Store addresses.
+    pub store_address: PortSet,
+    /// Store data.
+    pub store_data: PortSet,
+    /// The µop that merges a high-8 register which was renamed apart; empty where there is none.
+    pub merge: PortSet,
+    /// Where µops start that keep a divider, whichever port they were counted for.
+    pub divider: PortSet,
+    /// Ports whose vector units 512-bit operations take with others: closed to vector µops, but
+    /// those that can go nowhere else, in a block that has such operations.
+    pub taken_by_512: PortSet,
+    /// Sets whose ports µops take in turn, whatever their use.
+    pub in_turn: Vec<PortSet>,
+}
+
+/// The section as it is written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    names: String,
+    choice: PortChoice,
+    alu: String,
+    load: String,
+    store_address: String,
+    store_data: String,
+    #[serde(default)]
+    merge: String,
+    divider: String,
+    #[serde(default)]
+    taken_by_512: String,
+    #[serde(default)]
+    in_turn: Vec<String>,
+}
+
+impl TryFrom<Text> for PortLayout {
+    type Error = String;
+
+    fn try_from(text: Text) -> Result<Self, String> {
+        let names: Vec<String> = text.names.split_whitespace().map(str::to_owned).collect();
+        let set = |key: &str, ports: &str| {
+            set_of(&names, ports).map_err(|what| format!("ports.{key}: {what}"))
+        };
+        Ok(Self {
+            choice: text.choice,
+            alu: set("alu", &text.alu)?,
+            load: set("load", &text.load)?,
+            store_address: set("store_address", &text.store_address)?,
+            store_data: set("store_data", &text.store_data)?,
+            merge: set("merge", &text.merge)?,
+            divider: set("divider", &text.divider)?,
+            taken_by_512: set("taken_by_512", &text.taken_by_512)?,
+            in_turn: text
+                .in_turn
+                .iter()
+                .map(|ports| set("in_turn", ports))
+                .collect::<Result<_, _>>()?,
+            names,
+        })
+    }
+}
+
+impl From<PortLayout> for Text {
+    fn from(layout: PortLayout) -> Self {
+        let text = |set: PortSet| {
+            let names: Vec<&str> = set.iter().map(|port| layout.name(port)).collect();
+            names.join(" ")
+        };
+        Self {
+            choice: layout.choice,
+            alu: text(layout.alu),
+            load: text(layout.load),
+            store_address: text(layout.store_address),
+            store_data: text(layout.store_data),
+            merge: text(layout.merge),
+            divider: text(layout.divider),
+            taken_by_512: text(layout.taken_by_512),
+            in_turn: layout.in_turn.iter().map(|set| text(*set)).collect(),
+            names: layout.names.join(" "),
+        }
+    }
+}
+
+fn set_of(names: &[String], ports: &str) -> Result<PortSet, String> {
+    let mut set = 0;
+    for name in ports.split_whitespace() {
+        let place = names.iter().take(MAX_PORTS).position(|n| n == name);
+        set |= 1 << place.ok_or_else(|| format!("'{name}' is none of: {}", names.join(" ")))?;
+    }
+    Ok(PortSet(set))
+}
+
+impl PortLayout {
+    /// Number of ports.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// A port's name.
+    #[must_use]
+    pub fn name(&self, port: u8) -> &str {
+        self.names.get(usize::from(port)).map_or("?", |n| n)
+    }
+
+    /// A set as views write it: `015`, or `alu0/alu1` where names have several characters.
+    #[must_use]
+    pub fn text(&self, set: PortSet) -> String {
+        let names: Vec<&str> = set.iter().map(|port| self.name(port)).collect();
+        let short = self.names.iter().all(|name| name.chars().count() == 1);
+        names.join(if short { "" } else { "/" })
+    }
+
+    /// The ports with these names, which have spaces between them.
+    ///
+    /// # Errors
+    /// Says which name is none and what there is.
+    pub fn set(&self, ports: &str) -> Result<PortSet, String> {
+        set_of(&self.names, ports)
+    }
+
+    /// Store-address ports that are not for loads: a µop that may go there is no load.
+    #[must_use]
+    pub fn only_store_address(&self) -> PortSet {
+        self.store_address.without(self.load)
+    }
+
+    pub(super) fn check(&self) -> Checked {
+        let b = Bounds("ports");
+        let count = self.names.len();
+        b.holds("names", (1..=MAX_PORTS).contains(&count), || {
+            format!("{count} ports are not in 1..={MAX_PORTS}")
+        })?;
+        let unique = (1..count).all(|n| !self.names[..n].contains(&self.names[n]));
+        b.holds("names", unique, || "a name occurs twice".into())?;
+        let all = PortSet(u32::MAX >> (MAX_PORTS - count));
+        for (key, set) in [
+            ("alu", self.alu),
+            ("load", self.load),
+            ("store_address", self.store_address),
+            ("store_data", self.store_data),
+            ("divider", self.divider),
+        ] {
+            b.holds(key, !set.is_empty(), || "no port does this".into())?;
+            b.holds(key, all.contains(set), || "a port is not there".into())?;
+        }
+        Ok(())
+    }
+}

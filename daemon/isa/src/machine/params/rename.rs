@@ -1,0 +1,73 @@
+//! Rename and allocation.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{Bounds, Checked};
+use super::yes;
+
+/// A number of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Slots {
+    /// So many.
+    Limited(u32),
+    /// No limit was ever observed.
+    Unlimited(Unlimited),
+}
+
+/// The word `unlimited`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unlimited {
+    /// No limit.
+    Unlimited,
+}
+
+/// Rename and allocation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rename {
+    /// Fused µops issued per cycle.
+    pub issue_width: u32,
+    /// µops of one instruction share slots as the tables have it.
+    #[serde(default = "yes")]
+    pub micro_fusion: bool,
+    /// High-8 registers are renamed apart and need a merge µop.
+    pub high8_renamed: bool,
+    /// `movzx` from a register whose encoding could be a high-8 one can be eliminated.
+    pub movzx_high8_alias_eliminated: bool,
+    /// Moves between general-purpose registers in flight that may be eliminated.
+    pub move_elimination_gpr: Slots,
+    /// Moves between vector registers in flight that may be eliminated.
+    pub move_elimination_simd: Slots,
+    /// Cycles until the use of elimination slots is seen.
+    pub move_elimination_pipeline: u32,
+    /// A slot is freed only when all aliases are overwritten (else when one is left).
+    pub move_elimination_all_aliases: bool,
+    /// Additions of immediates to 64-bit registers, and of the stack engine's offset to rsp, are
+    /// done at rename while their running sum stays within this distance; 0: they are all
+    /// executed.
+    #[serde(default)]
+    pub add_immediate_range: i64,
+    /// Issue slots that are lost when such a sum would leave the distance. All registers' sums
+    /// start anew then.
+    #[serde(default)]
+    pub add_overflow_slots: u32,
+    /// A conditional move or set starts a cycle later than its inputs allow if it issues in one
+    /// cycle with the logical operation or the fused jump that its flags come from.
+    #[serde(default)]
+    pub late_flags: bool,
+}
+
+impl Rename {
+    pub(super) fn check(&self) -> Checked {
+        let b = Bounds("rename");
+        b.within("issue_width", self.issue_width, 1, 16)?;
+        b.within(
+            "add_overflow_slots",
+            self.add_overflow_slots,
+            0,
+            self.issue_width,
+        )
+    }
+}
