@@ -229,16 +229,16 @@ impl Block {
         {
             return None;
         }
-        let mut feed = crate::pipeline::frontend::feed::Feed::new(&self.model, true);
+        let mut queue = crate::pipeline::frontend::fetch::FetchQueue::new(&self.model, true);
         for _ in 0..2 {
             let mut address = 0;
             for (n, decoded) in self.decoded.iter().enumerate() {
-                feed.push(&self.program, Inst::new(n as u32, address), &[]);
+                queue.push(&self.program, Inst::new(n as u32, address), &[]);
                 address += decoded.bytes.len() as u64;
             }
         }
         let cacheable = (0..self.decoded.len() as u64)
-            .all(|n| feed.get(n).is_some_and(|i| i.source == Source::UopCache));
+            .all(|n| queue.get(n).is_some_and(|i| i.source == Source::UopCache));
         cacheable.then(|| p.loop_stream_copies(uops))
     }
 }

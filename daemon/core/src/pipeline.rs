@@ -1,15 +1,18 @@
-//! The out-of-order core, one module per part, in program order.
+//! The out-of-order core, one module per part.
 //!
-//! The front end ([`frontend`] with [`predecode`], [`decode`], [`uop_cache`], [`microcode`],
-//! [`loop_stream`], [`stack_engine`]) is stepped cycle by cycle and delivers µops in program
-//! order. Everything behind it works by time stamps: each µop is processed once, when it is
-//! delivered, and gets its cycles of issue ([`rename`], [`moves`]), dispatch ([`ports`],
-//! [`schedule`], [`memory`]) and retirement ([`retire`]). Since an older µop is never delayed by a
-//! younger one, that gives what a cycle-by-cycle model with oldest-first selection gives.
+//! The front end ([`frontend`]) is stepped cycle by cycle and delivers µops in program order.
+//! Everything behind it ([`backend`]) works by time stamps: each µop is processed once, when it is
+//! delivered, and gets its cycles of issue, dispatch and retirement. Since an older µop is never
+//! delayed by a younger one, that gives what a cycle-by-cycle model with oldest-first selection
+//! gives.
+//!
+//! The two halves own their parts; a part knows neither its owner nor its neighbours, and what all
+//! parts must do with their state is in [`state`].
 //!
 //! Terms: *issue* is rename and allocation into the back end, *dispatch* is the start of
 //! execution on a port (Intel's usage). Stage rules follow Abel & Reineke, "uiCA" (ICS 2022).
 
+pub mod access;
 pub mod backend;
 pub mod frontend;
 pub mod inst;
@@ -19,19 +22,21 @@ pub mod window;
 
 use std::sync::Arc;
 
+use access::Access;
 use backend::Backend;
+use backend::memory::lines::SharedLines;
 use frontend::FrontEnd;
-use frontend::feed::{self, Feed};
-use inst::{Access, Inst};
+use frontend::fetch;
+use inst::Inst;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
 use mcad_isa::program::{Instr, Program};
 use mcad_report::TopDown;
 use observer::Observer;
+use state::Part;
 
 /// A core that executes one guest thread.
 pub struct Pipeline<O> {
-    feed: Feed,
     front: FrontEnd,
     back: Backend,
     /// Receives what happens.
@@ -44,8 +49,7 @@ impl<O: Observer> Pipeline<O> {
     #[must_use]
     pub fn new(model: &Arc<CpuModel>, warm: bool, observer: O) -> Self {
         Self {
-            feed: Feed::new(model, warm),
-            front: FrontEnd::new(model),
+            front: FrontEnd::new(model, warm),
             back: Backend::new(model),
             observer,
         }
@@ -53,35 +57,32 @@ impl<O: Observer> Pipeline<O> {
 
     /// Brings the core to rest again, with a new observer.
     pub fn reset(&mut self, warm: bool, observer: O) {
-        self.feed.reset(warm);
-        self.front.reset();
-        self.back.reset();
+        let end = (self.back).moment(self.front.clock(), self.front.queue.head());
+        self.front.queue.warm(warm);
+        self.front.reset(&end);
+        self.back.reset(&end);
         self.observer = observer;
+    }
+
+    /// Exchanges what the cores of a session share: whoever owns that lends it to the core at work.
+    #[inline]
+    pub fn lend(&mut self, shared: &mut Box<SharedLines>) {
+        self.back.memory().lend(shared);
     }
 
     /// Takes the next instruction of the executed program; `accesses` are its loads, then its
     /// stores. Simulates as far as the result cannot depend on what follows.
     #[inline]
     pub fn push(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
-        self.feed.push(program, inst, accesses);
-        if self.feed.backlog() >= feed::RUN_AT {
-            self.front.run(
-                program,
-                &mut self.feed,
-                &mut self.back,
-                &mut self.observer,
-                false,
-            );
-        }
+        self.front.queue.push(program, inst, accesses);
+        self.run_when_full(program);
     }
 
     /// Takes an instruction of a loop that the loop stream detector replays; `end` ends what is
     /// delivered at once.
     pub fn push_stream(&mut self, program: &Program, inst: Inst, accesses: &[Access], end: bool) {
-        self.feed.push_stream(inst, accesses, end);
-        if self.feed.backlog() >= feed::RUN_AT {
-            self.run(program);
-        }
+        self.front.queue.push_stream(inst, accesses, end);
+        self.run_when_full(program);
     }
 
     /// Takes an instruction of code that goes straight on and is executed only once; `instr` is
@@ -94,8 +95,13 @@ impl<O: Observer> Pipeline<O> {
         inst: Inst,
         accesses: &[Access],
     ) {
-        self.feed.push_straight(instr, inst, accesses);
-        if self.feed.backlog() >= feed::RUN_AT {
+        self.front.queue.push_straight(instr, inst, accesses);
+        self.run_when_full(program);
+    }
+
+    #[inline]
+    fn run_when_full(&mut self, program: &Program) {
+        if self.front.queue.backlog() >= fetch::RUN_AT {
             self.run(program);
         }
     }
@@ -104,30 +110,18 @@ impl<O: Observer> Pipeline<O> {
     #[inline]
     #[must_use]
     pub fn backlog(&self) -> u64 {
-        self.feed.backlog()
+        self.front.queue.backlog()
     }
 
     /// Simulates as far as the result cannot depend on what follows.
     pub fn run(&mut self, program: &Program) {
-        self.front.run(
-            program,
-            &mut self.feed,
-            &mut self.back,
-            &mut self.observer,
-            false,
-        );
+        (self.front).run(program, &mut self.back, &mut self.observer, false);
     }
 
     /// Simulates everything that was pushed to its end.
     pub fn flush(&mut self, program: &Program) {
-        self.feed.close(program);
-        self.front.run(
-            program,
-            &mut self.feed,
-            &mut self.back,
-            &mut self.observer,
-            true,
-        );
+        self.front.queue.close(program);
+        (self.front).run(program, &mut self.back, &mut self.observer, true);
     }
 
     /// Cycle in which the last µop so far retired.

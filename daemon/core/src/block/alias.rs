@@ -6,7 +6,8 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::pipeline::inst::{Access, Inst};
+use crate::pipeline::access::{Access, Address as Place, Symbol};
+use crate::pipeline::inst::Inst;
 use mcad_isa::regs::RegId;
 use mcad_isa::x86::build::Described;
 use mcad_isa::x86::operands::{MemoryRef, Value};
@@ -192,7 +193,7 @@ type Expression = (Option<Abstract>, Option<Abstract>, u8);
 
 #[derive(Clone, Copy)]
 struct Address {
-    id: u64,
+    id: u32,
     /// Number of the last store to it.
     stored: u64,
 }
@@ -203,8 +204,8 @@ pub struct Aliases {
     init: Init,
     values: [Option<Abstract>; RegId::COUNT],
     next: u32,
-    expressions: FxHashMap<Expression, u64>,
-    addresses: FxHashMap<(u64, i64), Address>,
+    expressions: FxHashMap<Expression, u32>,
+    addresses: FxHashMap<(u32, i64), Address>,
     stores: u64,
     /// Per load: how many stores ago its address was last stored to.
     distances: Vec<u64>,
@@ -289,12 +290,12 @@ impl Aliases {
     fn access(&mut self, memory: &MemoryRef, store: bool) -> Access {
         let base = memory.base.map(|r| self.value(r));
         let index = memory.index.map(|r| self.value(r));
-        let next = self.expressions.len() as u64;
+        let next = self.expressions.len() as u32;
         let line = *self
             .expressions
             .entry((base, index, memory.scale))
             .or_insert(next);
-        let next = self.addresses.len() as u64;
+        let next = self.addresses.len() as u32;
         let address = self
             .addresses
             .entry((line, memory.displacement))
@@ -311,13 +312,13 @@ impl Aliases {
                 stored => self.stores - stored,
             });
         }
-        // One granule of the store table each: equal or disjoint.
         Access {
-            address: address.id * 8,
+            address: Place::Symbolic(Symbol {
+                id: address.id,
+                expression: line,
+                displacement: memory.displacement,
+            }),
             size: 1,
-            line,
-            offset: memory.displacement,
-            in_line: (memory.displacement & 63) as u8,
         }
     }
 

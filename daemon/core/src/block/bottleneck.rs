@@ -11,7 +11,7 @@ use mcad_report::block::{Chain, Limit, Part};
 
 use super::dependencies::uops_of;
 use super::{Block, Mode};
-use crate::pipeline::frontend::feed::Feed;
+use crate::pipeline::frontend::fetch::FetchQueue;
 use crate::pipeline::frontend::predecode::Predecoder;
 use crate::pipeline::inst::Inst;
 use mcad_isa::machine::params::{PortLayout, PortSet};
@@ -86,7 +86,7 @@ fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
     } else {
         bytes / gcd(bytes, block.length)
     };
-    let mut feed = Feed::new(&block.model, false);
+    let mut queue = FetchQueue::new(&block.model, false);
     let count = block.decoded.len() as u64;
     // The first period only fills the queues; short blocks get more periods to even out what lies
     // at the ends. Two more iterations follow, so that there is always something to look at.
@@ -97,7 +97,7 @@ fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
             let mut inst = Inst::new(n as u32, address);
             inst.taken = looped && n as u64 + 1 == count;
             address += u64::from(instr.len);
-            feed.push_straight(instr, inst, &[]);
+            queue.push_straight(instr, inst, &[]);
         }
     }
     let mut predecoder = Predecoder::default();
@@ -106,7 +106,7 @@ fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
         // A cycle per instruction and its stalls at most.
         let most = clock + (number + 1) * u64::from(p.lcp_stall + 2);
         while predecoder.queued < number && clock < most {
-            predecoder.cycle(clock, p, &mut feed, 0);
+            predecoder.cycle(clock, p, &mut queue, 0);
             clock += 1;
         }
         clock

@@ -16,7 +16,8 @@ use super::Block;
 use super::alias::Init;
 use super::live::Live;
 use super::values::{Reader, Symbols, Value, result_of, zero_extend};
-use crate::pipeline::inst::{Access, Inst};
+use crate::pipeline::access::{Access, Line};
+use crate::pipeline::inst::Inst;
 use crate::pipeline::state::Fingerprint;
 use mcad_isa::machine::params::Core;
 use mcad_isa::regs::RegId;
@@ -67,23 +68,21 @@ impl Step {
 
 impl Stored {
     fn overlaps(&self, access: &Access) -> bool {
-        self.address < access.address.wrapping_add(u64::from(access.size))
-            && access.address < self.address.wrapping_add(u64::from(self.size))
+        let bytes = access.bytes();
+        self.address < bytes.end && bytes.start < self.address.wrapping_add(u64::from(self.size))
     }
 
     fn contains(&self, access: &Access) -> bool {
-        self.address <= access.address
-            && access.address.wrapping_add(u64::from(access.size))
-                <= self.address.wrapping_add(u64::from(self.size))
+        let bytes = access.bytes();
+        self.address <= bytes.start && bytes.end <= self.address.wrapping_add(u64::from(self.size))
     }
 }
 
 /// The groups of four bytes that an access touches.
 fn granules(access: &Access) -> std::ops::RangeInclusive<u64> {
-    let last = access
-        .address
-        .wrapping_add(u64::from(access.size.max(1)) - 1);
-    (access.address >> 2)..=(last >> 2).max(access.address >> 2)
+    let bytes = access.bytes();
+    let last = bytes.end.wrapping_sub(1);
+    (bytes.start >> 2)..=(last >> 2).max(bytes.start >> 2)
 }
 
 /// Values of registers and memory.
@@ -100,7 +99,7 @@ pub struct Exact {
     memory: FxHashMap<u64, Stored>,
     stores: u64,
     /// Lines of the last stores.
-    lines: [(u64, i64); NEIGHBOURS],
+    lines: [Line; NEIGHBOURS],
     /// Whether it matters where in its line an access lies.
     places: bool,
     /// Whether it matters which stores share a line.
@@ -146,7 +145,7 @@ impl Exact {
         self.regions.clear();
         self.memory.clear();
         self.stores = 0;
-        self.lines = [(0, 0); NEIGHBOURS];
+        self.lines = [Line::default(); NEIGHBOURS];
         self.changed = false;
         self.unchanged = 0;
         self.round.clear();
@@ -281,13 +280,13 @@ impl Exact {
     fn sign(&mut self, inst: &Inst, accesses: &[Access]) {
         for (n, access) in accesses.iter().enumerate() {
             if self.places {
-                self.signature.add(access.address & 63);
+                self.signature.add(u64::from(access.in_line()));
             }
             if n < usize::from(inst.loads) {
                 for granule in granules(access) {
                     let distance = match self.memory.get(&granule) {
                         Some(stored) if stored.overlaps(access) => {
-                            let same = stored.address == access.address;
+                            let same = stored.address == access.bytes().start;
                             let distance = self.stores - stored.number;
                             distance << 2
                                 | u64::from(same) << 1
@@ -298,8 +297,8 @@ impl Exact {
                     self.signature.add(distance);
                 }
             } else if self.shared_lines {
-                let line = (access.line, access.offset);
-                let shared = self.lines.iter().map(|l| Access::same_line(*l, line));
+                let line = access.line();
+                let shared = self.lines.iter().map(|l| l.same(line));
                 self.signature
                     .add(shared.fold(0, |a, b| a << 1 | u64::from(b)));
                 self.lines.rotate_right(1);
@@ -348,7 +347,7 @@ impl Exact {
         };
         let address = (region.wrapping_mul(REGION)).wrapping_add(offset as u64);
         let size = memory.size.max(1);
-        Access::real(address, size)
+        Access::known(address, size)
     }
 
     /// Adds the instruction's accesses, loads first.
@@ -372,7 +371,7 @@ impl Exact {
     }
 
     fn load(&mut self, access: &Access) -> Option<Value> {
-        let start = access.address;
+        let start = access.bytes().start;
         let mut found: Option<Stored> = None;
         for granule in granules(access) {
             if let Some(stored) = self.memory.get(&granule)
@@ -408,7 +407,7 @@ impl Exact {
         self.stores += 1;
         for granule in granules(access) {
             let stored = Stored {
-                address: access.address,
+                address: access.bytes().start,
                 size: access.size,
                 value,
                 number: self.stores,
@@ -459,7 +458,7 @@ impl Exact {
                 Some(value) => value,
                 None => {
                     let place = [
-                        Value::number(load.address as i64),
+                        Value::number(load.bytes().start as i64),
                         Value::number(i64::from(load.size)),
                     ];
                     match self.is_unwritten(load) {
@@ -551,7 +550,7 @@ impl Default for Exact {
             regions: FxHashMap::default(),
             memory: FxHashMap::default(),
             stores: 0,
-            lines: [(0, 0); NEIGHBOURS],
+            lines: [Line::default(); NEIGHBOURS],
             places: false,
             shared_lines: false,
             changed: false,

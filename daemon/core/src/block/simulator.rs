@@ -12,8 +12,9 @@ use super::exact::Exact;
 use super::rounds::{Recurrence, Rounds};
 use super::{Block, EarlyEnd, Mode, Options, Prediction};
 use crate::pipeline::Pipeline;
-use crate::pipeline::frontend::feed::LOOKAHEAD;
-use crate::pipeline::inst::{Access, Inst};
+use crate::pipeline::access::Access;
+use crate::pipeline::frontend::fetch::LOOKAHEAD;
+use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::Observer;
 use mcad_isa::machine::CpuModel;
 

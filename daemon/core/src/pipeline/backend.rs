@@ -1,50 +1,43 @@
 //! Rename and everything behind it: takes µops as they are delivered and gives each its stamps.
+//!
+//! [`Backend`] owns the parts and leads each µop through them: a cycle to issue in ([`issue`]), its
+//! inputs ([`registers`]), a port and the first free cycle there ([`ports`], [`scheduler`]), its
+//! access ([`memory`]), its outputs, and retirement ([`retire`]). Parts know nothing of each other
+//! beyond what they are handed, nor of the back end.
 
-mod add;
-pub mod entries;
-mod execute;
-mod load;
+pub mod issue;
 pub mod memory;
 pub mod moves;
-mod plain;
 pub mod ports;
+pub mod queue;
+pub mod registers;
 pub mod retire;
-pub mod schedule;
-mod state;
-pub mod store_buffer;
+pub mod scheduler;
+pub mod spacing;
 pub mod topdown;
+mod uop;
 
 use std::sync::Arc;
 
-use super::inst::{Access, Inst};
+use super::access::Access;
+use super::inst::Inst;
 use super::observer::{Backlog, Delivery, Observer, Retired, UopStamps};
-use super::window::Window;
+use super::state::{Moment, parts};
+use issue::{Issue, Resources};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::{Execute, PortSet, Rename};
 use mcad_isa::program::{Instr, Program, flag};
 use mcad_isa::regs::RegId;
 use mcad_report::TopDown;
-use memory::Stores;
-use moves::Moves;
+use memory::Memory;
 use ports::Ports;
+use queue::DecodeQueue;
+use registers::Registers;
 use retire::Retirement;
-use schedule::{Constraints, ready_cycle};
-use store_buffer::StoreBuffer;
-use topdown::{SlotCount, Stall};
-
-/// What the last writer of a register means for pointer chasing.
-mod chase {
-    /// A load whose result can be chased.
-    pub const POINTER_LOAD: u8 = 1;
-    /// Written without execution.
-    pub const NO_UOPS: u8 = 2;
-    /// Came here by an eliminated 32-bit move.
-    pub const MOVE32: u8 = 4;
-    /// A floating-point sum.
-    pub const FP_ADD: u8 = 8;
-    /// Flags that are late for who reads them in the same cycle.
-    pub const LATE_FLAGS: u8 = 16;
-}
+use scheduler::ready_cycle;
+use spacing::Spacing;
+use topdown::SlotCount;
+use uop::{Executed, Given, is_memory};
 
 /// A laminated µop as the front end delivers it.
 #[derive(Clone, Copy, Debug)]
@@ -63,43 +56,23 @@ pub struct Backend {
     execute: Execute,
     alu_ports: PortSet,
     merge_ports: PortSet,
-    cycle: u64,
-    slots: u32,
-    /// No more µops may issue in the current cycle.
-    closed: bool,
-    blocked_until: u64,
+    issue: Issue,
     /// Ports, public for statistics.
     pub ports: Ports,
     /// Retirement, public for statistics.
     pub retirement: Retirement,
-    moves: Moves,
-    stores: Stores,
-    store_buffer: StoreBuffer,
-    constraints: Constraints,
-    ready: [u64; RegId::COUNT],
-    chase: [u8; RegId::COUNT],
-    /// Sums of immediates that rename has added to registers.
-    added: [i64; 16],
-    /// Issue cycle of the last µop whose flags are late: one for carry and the others together,
-    /// though they may come from different µops.
-    late_flags: u64,
-    /// Addresses of the last two loads from the decoders that could be renamed.
-    renamed_at: [u64; 2],
-    high8_dirty: u8,
-    deferred: Vec<(RegId, u64, u8)>,
-    /// Issue cycles of the µops in the instruction decode queue.
-    idq: Window<u64>,
+    registers: Registers,
+    memory: Memory,
+    spacing: Spacing,
+    queue: DecodeQueue,
     slot_count: SlotCount,
-    first_retired: u64,
-    last_retired: (u64, u32),
+    /// When the first and the last µop so far of the current instruction retire.
+    ends: Retired,
 }
 
-struct Executed {
-    ready: u64,
-    dispatched: u64,
-    executed: u64,
-    port: u8,
-    memory: bool,
+parts! {
+    Backend { issue, ports, retirement, registers, memory, spacing, queue, slot_count }
+    fixed { rename, execute, alu_ports, merge_ports, ends }
 }
 
 impl Backend {
@@ -112,43 +85,49 @@ impl Backend {
             execute: core.execute.clone(),
             alu_ports: core.ports.alu,
             merge_ports: core.ports.merge,
-            cycle: 0,
-            slots: 0,
-            closed: true,
-            blocked_until: 0,
+            issue: Issue::new(core.rename.issue_width),
             ports: Ports::new(core),
             retirement: Retirement::new(&core.retire, core.rename.issue_width),
-            moves: Moves::new(&core.rename),
-            stores: Stores::new(),
-            store_buffer: StoreBuffer::new(&core.execute),
-            constraints: Constraints::default(),
-            ready: [0; RegId::COUNT],
-            chase: [0; RegId::COUNT],
-            added: [0; 16],
-            late_flags: 0,
-            renamed_at: [0; 2],
-            high8_dirty: 0,
-            deferred: Vec::new(),
-            idq: Window::new(128),
+            registers: Registers::new(&core.rename, &core.execute),
+            memory: Memory::new(&core.execute),
+            spacing: Spacing::default(),
+            queue: DecodeQueue::new(),
             slot_count: SlotCount::default(),
-            first_retired: 0,
-            last_retired: (0, 0),
+            ends: Retired::default(),
         }
     }
 
-    /// Cycle of the last issue.
-    #[inline]
+    /// What stamps count from while the front end is at `clock` and delivers instruction `next`.
     #[must_use]
-    pub fn cycle(&self) -> u64 {
-        self.cycle
+    pub fn moment(&self, clock: u64, next: u64) -> Moment {
+        let issue = self.issue.cycle();
+        Moment {
+            issue,
+            clock,
+            retired: self.retirement.last(),
+            in_flight: self.retirement.in_flight(issue),
+            next,
+        }
+    }
+
+    /// The queue that µops are delivered to.
+    #[inline]
+    pub fn queue(&mut self) -> &mut DecodeQueue {
+        &mut self.queue
+    }
+
+    /// The way of loads and stores.
+    #[inline]
+    pub fn memory(&mut self) -> &mut Memory {
+        &mut self.memory
     }
 
     /// How far things lag behind the µop that has just issued and retires at `retired`.
     fn backlog(&self, retired: u64) -> Backlog {
         Backlog {
-            scheduler: u64::from(self.ports.entries().taken()),
-            retirement: retired.saturating_sub(self.cycle),
-            stores: self.store_buffer.last().saturating_sub(retired),
+            scheduler: u64::from(self.ports.schedulers().taken()),
+            retirement: retired.saturating_sub(self.issue.cycle()),
+            stores: self.memory.last_written().saturating_sub(retired),
         }
     }
 
@@ -165,92 +144,17 @@ impl Backend {
             .at(cycles, u64::from(self.rename.issue_width), self.issued())
     }
 
-    /// µops in the instruction decode queue after rename has done its work in `cycle`.
-    #[inline]
-    pub fn idq_len(&mut self, cycle: u64) -> usize {
-        while self.idq.front().is_some_and(|issue| *issue <= cycle) {
-            self.idq.pop();
-        }
-        self.idq.len()
-    }
-
-    /// Cycle in which the queue has come down to `len` µops.
-    #[inline]
-    #[must_use]
-    pub fn idq_down_to(&self, len: usize) -> Option<u64> {
-        let must_go = self.idq.len().checked_sub(len)?.checked_sub(1)?;
-        self.idq.get(self.idq.head() + must_go as u64).copied()
-    }
-
-    /// Opens an issue cycle for a µop that is in the queue from `delivered` on and may not issue
-    /// before `at_least`.
-    fn open_cycle(&mut self, delivered: u64, at_least: u64) {
-        let width = self.rename.issue_width;
-        let lost = u64::from(width - self.slots.min(width));
-        let first = self.cycle + 1;
-        let (rob, memory) = self.retirement.room_for(u64::from(width));
-        let mut gate = first.max(rob);
-        while self.cycle < gate {
-            self.ports.step();
-            self.cycle += 1;
-        }
-        let mut stall = Stall::Core;
-        if rob > first && memory {
-            stall = Stall::Memory;
-        }
-        while self.ports.entries().full(width) {
-            self.ports.step();
-            self.cycle += 1;
-            gate += 1;
-        }
-        let target = gate.max(delivered + 1).max(at_least);
-        while self.cycle < target {
-            self.ports.step();
-            self.cycle += 1;
-        }
-        self.moves.end_cycle(target - gate);
-        // Slots left over in the old cycle go with the reason that closed it.
-        let whole = |cycles: u64| cycles * u64::from(width);
-        if gate > first {
-            self.slot_count.lose(lost + whole(gate - first), stall);
-            let more = whole(target - gate);
-            self.slot_count.lose(
-                more,
-                if delivered + 1 >= target {
-                    Stall::FrontEnd
-                } else {
-                    Stall::Other
-                },
-            );
-        } else if target > gate {
-            let why = if delivered + 1 >= target {
-                Stall::FrontEnd
-            } else {
-                Stall::Other
-            };
-            self.slot_count.lose(lost + whole(target - gate), why);
-        } else if delivered >= self.cycle - 1 {
-            // It came just in time for the new cycle: the old one ended for lack of it.
-            self.slot_count.lose(lost, Stall::FrontEnd);
-        } else {
-            self.slot_count.lose(lost, Stall::Other);
-        }
-        // What a cycle could not hold of the slots that an overflow takes is the next one's.
-        self.slots = self.slots.saturating_sub(width);
-        self.closed = false;
-    }
-
-    /// Makes room for `fused` µops in one cycle.
+    /// Finds an issue cycle for `fused` µops that were delivered in cycle `delivered` and may not
+    /// issue before `at_least`.
     #[inline]
     fn place(&mut self, fused: u32, delivered: u64, at_least: u64) {
-        let at_least = at_least.max(self.blocked_until);
-        let fits = !self.closed
-            && self.slots + fused <= self.rename.issue_width
-            && delivered < self.cycle
-            && at_least <= self.cycle;
-        if !fits {
-            self.open_cycle(delivered, at_least);
-        }
+        let resources = Resources {
+            ports: &mut self.ports,
+            retirement: &self.retirement,
+            registers: &mut self.registers,
+            slot_count: &mut self.slot_count,
+        };
+        self.issue.place(fused, delivered, at_least, resources);
     }
 
     /// Takes over the stack engine's offset: by a µop, unless rename can add it.
@@ -261,20 +165,18 @@ impl Backend {
         delivered: u64,
         observer: &mut O,
     ) {
-        if self.add_stack_offset(offset) {
+        if self.registers.add_stack_offset(offset) {
             return;
         }
         self.place(1, delivered, 0);
-        self.idq.push(self.cycle);
-        let input = self.ready[usize::from(RegId::RSP.0)];
-        let (stamps, executed) = self.simple(self.alu_ports, input, UopStamps::SYNC, delivered);
-        self.ready[usize::from(RegId::RSP.0)] = executed + 1;
-        self.chase[usize::from(RegId::RSP.0)] = 0;
-        self.added[usize::from(RegId::RSP.0)] = 0;
+        self.queue.push(self.issue.cycle());
+        let input = self.registers.ready(RegId::RSP);
+        let (stamps, dispatched) = self.simple(self.alu_ports, input, UopStamps::SYNC, delivered);
+        self.registers.synchronise_stack(dispatched + 1);
         if O::UOPS {
             observer.uop(inst, stamps);
         }
-        self.slots += 1;
+        self.issue.take(1);
     }
 
     /// A one-cycle µop of the machine's own; returns its stamps and its dispatch.
@@ -285,15 +187,16 @@ impl Backend {
         name: u32,
         delivered: u64,
     ) -> (UopStamps, u64) {
-        let port = self.ports.choose(ports, self.slots);
-        let ready = ready_cycle(self.cycle, self.execute.issue_to_dispatch, input);
+        let issued = self.issue.cycle();
+        let port = self.ports.choose(ports, self.issue.slots());
+        let ready = ready_cycle(issued, self.execute.issue_to_dispatch, input);
         let dispatched = self.ports.start(port, ready);
         let executed = dispatched + 2;
         let (retired, _) = self.retirement.retire(executed, false);
         let stamps = UopStamps {
             uop: name,
             delivered,
-            issued: self.cycle,
+            issued,
             ready,
             dispatched,
             executed,
@@ -313,28 +216,27 @@ impl Backend {
         delivered: u64,
         observer: &mut O,
     ) {
-        if self.slots > 0 {
-            self.closed = true;
+        if self.issue.slots() > 0 {
+            self.issue.close();
         }
         self.place(mask.count_ones(), delivered, 0);
-        for reg in 0..4u8 {
-            if mask & (1 << reg) != 0 {
-                let input = self.ready[usize::from(reg)];
+        for reg in (0..4u8).map(RegId) {
+            if mask & (1 << reg.0) != 0 {
+                let input = self.registers.ready(reg);
                 let (stamps, at) =
                     self.simple(self.merge_ports, input, UopStamps::MERGE, delivered);
-                self.ready[usize::from(reg)] = at + 1;
-                self.chase[usize::from(reg)] = 0;
-                self.moves.overwrite(RegId(reg));
+                self.registers.merge(reg, at + 1);
                 if O::UOPS {
                     observer.uop(inst, stamps);
                 }
-                self.slots += 1;
+                self.issue.take(1);
             }
         }
-        self.closed = true;
+        self.issue.close();
     }
 
-    /// Issues one laminated µop of `inst`; `accesses` are the instruction's.
+    /// Issues one laminated µop of `inst`; `accesses` are the instruction's. Returns the cycle in
+    /// which its last fused µop is done.
     #[inline]
     pub fn laminated<O: Observer>(
         &mut self,
@@ -344,145 +246,141 @@ impl Backend {
         delivered: Delivered,
         accesses: &[Access],
         observer: &mut O,
-    ) {
-        if instr.plain > 0 && self.high8_dirty == 0 && !O::UOPS {
-            self.plain(program, inst, instr, delivered, accesses, observer);
+    ) -> u64 {
+        let given = Given {
+            program,
+            inst,
+            instr,
+            accesses,
+        };
+        if instr.plain > 0 && self.registers.high8_apart() == 0 && !O::UOPS {
+            self.plain(given, delivered, observer)
         } else {
-            self.any(program, inst, instr, delivered, accesses, observer);
+            self.any(given, delivered, observer)
         }
+    }
+
+    /// [`Backend::laminated`] for a plain instruction ([`Instr::plain`]): the same as
+    /// [`Backend::any`] does, without all that cannot happen.
+    #[inline(always)]
+    fn plain<O: Observer>(&mut self, i: Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {
+        let at_least = self.memory.room_for(i.inst);
+        self.place(u32::from(i.instr.fused), delivered.cycle, at_least);
+        self.queue.push(self.issue.cycle());
+        let first = i.instr.uops as usize;
+        let uops = i
+            .program
+            .uops
+            .get(first..first + usize::from(i.instr.plain));
+        debug_assert!(uops.is_some(), "an instruction's µops are in its program");
+        let (mut done, mut memory, mut last_done) = (0, false, 0);
+        let mut first_group = true;
+        for uop in uops.unwrap_or(&[]) {
+            let executed = self.plain_uop(i, uop);
+            if executed >= done {
+                (done, memory) = (executed, is_memory(uop));
+            }
+            if uop.ends_fused {
+                self.retire_fused(done, memory, first_group);
+                last_done = done;
+                (done, memory, first_group) = (0, false, false);
+            }
+        }
+        self.registers.set_to_zero(i.program, i.instr);
+        self.retire_instruction(i, observer);
+        last_done
     }
 
     /// [`Backend::laminated`] for any instruction.
     #[inline(never)]
-    fn any<O: Observer>(
-        &mut self,
-        program: &Program,
-        inst: &Inst,
-        instr: &Instr,
-        delivered: Delivered,
-        accesses: &[Access],
-        observer: &mut O,
-    ) {
+    fn any<O: Observer>(&mut self, i: Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {
         let first = delivered.number == 0;
-        let last = delivered.number + 1 == instr.laminated_len;
-        let place = instr.laminated as usize + usize::from(delivered.number);
-        let Some(laminated) = program.laminated.get(place) else {
-            return;
+        let last = delivered.number + 1 == i.instr.laminated_len;
+        let place = i.instr.laminated as usize + usize::from(delivered.number);
+        let laminated = i.program.laminated.get(place);
+        let uops = laminated.and_then(|l| {
+            let from = l.uops as usize;
+            i.program.uops.get(from..from + usize::from(l.uops_len))
+        });
+        let (Some(laminated), Some(uops)) = (laminated, uops) else {
+            debug_assert!(false, "an instruction's µops are in its program");
+            return 0;
         };
-        let range =
-            laminated.uops as usize..laminated.uops as usize + usize::from(laminated.uops_len);
-        let Some(uops) = program.uops.get(range) else {
-            return;
+        let at_least = if first {
+            self.before_issue(i, delivered.cycle, observer)
+        } else {
+            0
         };
-        let mut at_least = 0;
-        if first
-            && (instr.is(flag::SERIALIZING)
-                || inst.stores > 0
-                || self.high8_dirty & instr.wide_reads != 0)
-        {
-            at_least = self.before_issue(inst, instr, delivered.cycle, observer);
-        }
         self.place(u32::from(laminated.fused), delivered.cycle, at_least);
-        self.idq.push(self.cycle);
+        self.queue.push(self.issue.cycle());
 
-        let mut done = 0;
-        let mut memory = false;
+        let (mut done, mut memory, mut last_done) = (0, false, 0);
         let mut first_group = first;
         let mut held: Vec<(u32, Executed)> = Vec::new();
         for (n, uop) in uops.iter().enumerate() {
-            let mut e = self.uop(program, inst, instr, uop, first && n == 0, accesses);
-            if last && inst.extra_cycles > 0 && n + 1 == uops.len() {
-                e.executed += u64::from(inst.extra_cycles);
-                self.blocked_until = self.cycle + u64::from(inst.extra_cycles);
+            let mut e = self.uop(i, uop, first && n == 0);
+            if last && i.inst.extra_cycles > 0 && n + 1 == uops.len() {
+                e.executed += u64::from(i.inst.extra_cycles);
+                self.issue.block(u64::from(i.inst.extra_cycles));
             }
             if e.executed >= done {
-                done = e.executed;
-                memory = e.memory;
+                (done, memory) = (e.executed, e.memory);
             }
             if O::UOPS {
                 held.push((laminated.uops + n as u32, e));
             }
             if uop.ends_fused {
-                let (retired, slot) = self.retirement.retire(done, memory);
-                if first_group {
-                    self.first_retired = retired;
-                }
-                self.last_retired = (retired, slot);
+                let issued = self.issue.cycle();
+                let retired = self.retire_fused(done, memory, first_group);
                 if O::UOPS {
                     for (uop, e) in held.drain(..) {
-                        observer.uop(
-                            inst,
-                            UopStamps {
-                                uop,
-                                delivered: delivered.cycle,
-                                issued: self.cycle,
-                                ready: e.ready,
-                                dispatched: e.dispatched,
-                                executed: e.executed,
-                                retired,
-                                port: e.port,
-                                source: delivered.from,
-                            },
-                        );
+                        observer.uop(i.inst, e.stamps(uop, delivered, issued, retired));
                     }
                 }
-                self.slots += 1;
-                done = 0;
-                memory = false;
-                first_group = false;
+                last_done = done;
+                (done, memory, first_group) = (0, false, false);
             }
         }
         if last {
-            self.end_instruction(program, instr);
-            if inst.stores > 0 && self.store_buffer.is_modelled() {
-                self.retire_stores(inst, accesses);
-            }
-            let (last, slot) = self.last_retired;
-            if O::STATES {
-                observer.backlog(inst, self.backlog(last));
-            }
-            observer.retired(
-                inst,
-                Retired {
-                    first: self.first_retired,
-                    last,
-                    slot,
-                },
-            );
+            self.registers.end_instruction(i.program, i.instr);
+            self.retire_instruction(i, observer);
         }
+        last_done
+    }
+
+    /// A fused µop, done at `done`, retires and has taken an issue slot; returns the cycle.
+    #[inline(always)]
+    fn retire_fused(&mut self, done: u64, memory: bool, first: bool) -> u64 {
+        let (retired, slot) = self.retirement.retire(done, memory);
+        if first {
+            self.ends.first = retired;
+        }
+        (self.ends.last, self.ends.slot) = (retired, slot);
+        self.issue.take(1);
+        retired
+    }
+
+    /// All µops of an instruction have their stamps.
+    #[inline(always)]
+    fn retire_instruction<O: Observer>(&mut self, i: Given<'_>, observer: &mut O) {
+        self.memory.retire(i.inst, i.accesses, self.ends.last);
+        if O::STATES {
+            observer.backlog(i.inst, self.backlog(self.ends.last));
+        }
+        observer.retired(i.inst, self.ends);
     }
 
     /// Inserts the merges that an instruction needs; returns the first cycle in which it may
     /// issue.
-    fn before_issue<O: Observer>(
-        &mut self,
-        inst: &Inst,
-        instr: &Instr,
-        delivered: u64,
-        observer: &mut O,
-    ) -> u64 {
-        let mut at_least = 0;
-        let mask = self.high8_dirty & instr.wide_reads;
+    fn before_issue<O: Observer>(&mut self, i: Given<'_>, delivered: u64, observer: &mut O) -> u64 {
+        let mask = self.registers.high8_apart() & i.instr.wide_reads;
         if self.rename.high8_renamed && mask != 0 {
-            self.merge_high8(inst, mask, delivered, observer);
+            self.merge_high8(i.inst, mask, delivered, observer);
         }
-        if instr.is(flag::SERIALIZING) && self.retirement.count() > 0 {
-            at_least = self.retirement.last() + 1;
-        }
-        if inst.stores > 0 && self.store_buffer.is_modelled() {
-            at_least = at_least.max(self.store_buffer.room_for(u64::from(inst.stores)));
+        let mut at_least = self.memory.room_for(i.inst);
+        if i.instr.is(flag::SERIALIZING) && self.retirement.count() > 0 {
+            at_least = at_least.max(self.retirement.last() + 1);
         }
         at_least
-    }
-
-    /// An instruction's stores go to the store buffer as it retires.
-    fn retire_stores(&mut self, inst: &Inst, accesses: &[Access]) {
-        let stored = self.stores.count();
-        for n in 0..usize::from(inst.stores) {
-            if self.store_buffer.count() < stored {
-                let access = accesses.get(usize::from(inst.loads) + n);
-                self.store_buffer.retire(access, self.last_retired.0);
-            }
-        }
     }
 }

@@ -1,265 +1,256 @@
 //! The front end, stepped cycle by cycle: who delivers µops to the instruction decode queue.
+//!
+//! [`FrontEnd`] owns the sources (decoders behind the predecoder, µop cache, microcode sequencer,
+//! loop stream detector) and decides which one works in a cycle. They take from the [`FetchQueue`]
+//! and deliver to a [`Target`]; they know nothing of the front end.
 
 pub mod decode;
-pub mod feed;
+pub mod fetch;
 pub mod loop_stream;
 pub mod microcode;
 pub mod predecode;
 pub mod predict;
 pub mod stack_engine;
+pub mod target;
 pub mod uop_cache;
 
 use std::sync::Arc;
 
-use super::backend::{Backend, Delivered};
+use super::backend::Backend;
 use super::inst::Source;
 use super::observer::{Delivery, Observer};
-use super::state::Fingerprint;
-use feed::{Feed, LOOKAHEAD};
+use super::state::{Fingerprint, Moment, Part, State, parts};
+use decode::Decoders;
+use fetch::{FetchQueue, LOOKAHEAD};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::Frontend;
 use mcad_isa::program::{Program, flag};
 use microcode::Microcode;
 use predecode::Predecoder;
 use stack_engine::StackEngine;
+use target::Target;
+use uop_cache::UopCacheDelivery;
 
 /// State of the front end.
 pub struct FrontEnd {
-    pub(super) p: Frontend,
-    pub(super) clock: u64,
-    pub(super) predecoder: Predecoder,
-    /// Next instruction for the decoders.
-    pub(super) decode_head: u64,
-    pub(super) microcode: Microcode,
-    /// The µop cache delivered an entry of double size in the last cycle.
-    pub(super) uop_cache_delay: bool,
+    p: Frontend,
+    clock: Clock,
+    /// What is to be delivered.
+    pub queue: FetchQueue,
+    predecoder: Predecoder,
+    decoders: Decoders,
+    uop_cache: UopCacheDelivery,
+    microcode: Microcode,
     stack: StackEngine,
 }
 
-/// What the front end works on and delivers to.
-pub(super) struct Target<'a, O> {
-    pub(super) program: &'a Program,
-    pub(super) feed: &'a mut Feed,
-    pub(super) back: &'a mut Backend,
-    pub(super) observer: &'a mut O,
-    /// Nothing follows what is in the feed.
-    pub(super) last: bool,
+parts! {
+    FrontEnd { clock, queue, predecoder, decoders, uop_cache, microcode, stack } fixed { p }
+}
+
+/// The cycle that the front end is in.
+#[derive(Default)]
+struct Clock(u64);
+
+impl Part for Clock {
+    fn reset(&mut self, _: &Moment) {
+        *self = Self::default();
+    }
+
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self(cycle) = self;
+        h.add(cycle.wrapping_sub(at.issue));
+    }
 }
 
 impl FrontEnd {
-    /// A front end at rest.
+    /// A front end at rest; `warm`: everything that can be in the µop cache is.
     #[must_use]
-    pub fn new(model: &Arc<CpuModel>) -> Self {
+    pub fn new(model: &Arc<CpuModel>, warm: bool) -> Self {
         Self {
             p: model.core.frontend.clone(),
-            clock: 0,
+            clock: Clock::default(),
+            queue: FetchQueue::new(model, warm),
             predecoder: Predecoder::default(),
-            decode_head: 0,
+            decoders: Decoders::default(),
+            uop_cache: UopCacheDelivery::default(),
             microcode: Microcode::default(),
-            uop_cache_delay: false,
             stack: StackEngine::default(),
         }
     }
 
-    /// Brings the front end to rest.
-    pub fn reset(&mut self) {
-        self.clock = 0;
-        self.predecoder = Predecoder::default();
-        self.decode_head = 0;
-        self.microcode = Microcode::default();
-        self.uop_cache_delay = false;
-        self.stack = StackEngine::default();
+    /// The cycle that it is in.
+    #[must_use]
+    pub fn clock(&self) -> u64 {
+        self.clock.0
     }
 
-    /// Adds the front end's own state.
-    pub(super) fn fingerprint(&self, feed: &Feed, h: &mut Fingerprint) {
-        let head = feed.head();
-        self.predecoder.fingerprint(head, h);
-        for number in head..self.predecoder.queued {
-            if let Some(inst) = feed.get(number) {
-                h.add_future(inst.predecoded + self.p.predecode_to_decode, self.clock);
+    /// The state of the core, unless an instruction is under way.
+    fn state(&self, program: &Program, back: &Backend) -> Option<State> {
+        let next = self.queue.front()?;
+        let instr = program.instrs.get(next.instr as usize)?;
+        if self.microcode.within_instruction() || !self.queue.between_instructions() {
+            return None;
+        }
+        let at = back.moment(self.clock.0, self.queue.head());
+        let mut h = Fingerprint::default();
+        h.add(u64::from(next.instr) << 8 | next.source as u64);
+        h.add(u64::from(instr.is(flag::FUSED_PREVIOUS)));
+        // Behind the decoders code has no addresses; from them, only the place in a block counts.
+        h.add(match next.source {
+            Source::Decoders => next.address % u64::from(self.p.predecode_block_bytes),
+            Source::UopCache | Source::LoopStream => next.address,
+        });
+        for number in self.queue.head()..self.predecoder.queued {
+            if let Some(inst) = self.queue.get(number) {
+                h.add_future(inst.predecoded + self.p.predecode_to_decode, at.clock);
             }
         }
-        h.add(self.decode_head.saturating_sub(head));
-        h.add(u64::from(self.microcode.stalled()) << 1 | u64::from(self.uop_cache_delay));
-        h.add(self.stack.offset() as u64);
+        self.fingerprint(&at, &mut h);
+        back.fingerprint(&at, &mut h);
+        Some(State {
+            fingerprint: h,
+            cycle: at.issue,
+            tag: next.tag,
+        })
     }
 
     /// Steps until too little is released to know what a cycle does, or, with `last`, to the end.
     pub fn run<O: Observer>(
         &mut self,
         program: &Program,
-        feed: &mut Feed,
         back: &mut Backend,
         observer: &mut O,
         last: bool,
     ) {
-        let mut t = Target {
-            program,
-            feed,
-            back,
-            observer,
-            last,
-        };
         loop {
             if O::STATES {
-                if t.observer.wants_state()
-                    && let Some(state) = self.state(&t)
+                if observer.wants_state()
+                    && let Some(state) = self.state(program, back)
                 {
-                    t.observer.state(state);
+                    observer.state(state);
                 }
-                if t.observer.satisfied() {
+                if observer.satisfied() {
                     return;
                 }
             }
-            let seen = t.feed.head().max(self.predecoder.fetched());
-            let streaming = t
-                .feed
-                .front()
-                .is_some_and(|i| i.source == Source::LoopStream);
-            let known = t.feed.released().saturating_sub(seen);
-            if t.feed.head() >= t.feed.released() || (!last && !streaming && known < LOOKAHEAD) {
+            let queue = &self.queue;
+            let seen = queue.head().max(self.predecoder.fetched());
+            let streaming = (queue.front()).is_some_and(|i| i.source == Source::LoopStream);
+            let known = queue.released().saturating_sub(seen);
+            if queue.head() >= queue.released() || (!last && !streaming && known < LOOKAHEAD) {
                 return;
             }
-            self.cycle(&mut t);
-            self.clock += 1;
+            self.cycle(program, back, observer, last);
         }
     }
 
-    fn cycle<O: Observer>(&mut self, t: &mut Target<'_, O>) {
-        let room = self.p.idq.saturating_sub(self.p.uop_cache_width) as usize;
-        if t.back.idq_len(self.clock) > room {
-            // Nothing moves until rename has made room.
-            if let Some(cycle) = t.back.idq_down_to(room) {
-                self.clock = cycle;
-            }
-            t.back.idq_len(self.clock);
-        }
-        if self.p.ideal {
-            self.ideal_cycle(t);
-            return;
-        }
-        if self.microcode.is_busy() {
-            self.microcode_cycle(t);
-            return;
-        }
-        match self.next_source(t) {
-            Some(Source::Decoders) => self.decoders_cycle(t),
-            Some(Source::UopCache) => self.uop_cache_cycle(t),
-            Some(Source::LoopStream) => {
-                if let Some(cycle) = t.back.idq_down_to(0) {
-                    self.clock = cycle;
-                }
-                t.back.idq_len(self.clock);
-                self.loop_stream_cycle(t);
-            }
-            None => {}
-        }
-    }
-
-    /// Delivers instructions until the queue is full.
-    fn ideal_cycle<O: Observer>(&mut self, t: &mut Target<'_, O>) {
-        let room = self.p.idq.saturating_sub(self.p.uop_cache_width) as usize;
-        let mut left = self.p.idq;
-        t.feed.entries.clear();
-        t.feed.lines.clear();
-        while left > 0 && t.back.idq_len(self.clock) <= room {
-            let Some(source) = self.next_source(t) else {
-                return;
-            };
-            let number = t.feed.head();
-            let Some(instr) = t
-                .feed
-                .front()
-                .and_then(|i| t.program.instrs.get(i.instr as usize))
-            else {
-                return;
-            };
-            if instr.is(flag::FUSED_PREVIOUS) {
-                t.feed.pop();
-                continue;
-            }
-            if number >= t.feed.released() {
-                return;
-            }
-            for n in 0..instr.laminated_len {
-                self.deliver(t, number, n, Delivery::Of(source));
-                left = left.saturating_sub(1);
-            }
-        }
-    }
-
-    /// Source of the next instruction; second halves of fused pairs are dropped on the way.
-    fn next_source<O: Observer>(&mut self, t: &mut Target<'_, O>) -> Option<Source> {
-        loop {
-            let inst = t.feed.front()?;
-            let instr = t.program.instrs.get(inst.instr as usize)?;
-            let source = inst.source;
-            if !instr.is(flag::FUSED_PREVIOUS) {
-                return Some(source);
-            }
-            let next = t.feed.get(t.feed.head() + 1).map(|i| i.source);
-            let stays = source == Source::Decoders && next == Some(Source::Decoders);
-            if stays && t.feed.head() + 1 < t.feed.released() {
-                // The decoders drop it themselves: until then it is in the instruction queue.
-                return Some(source);
-            }
-            t.feed.pop();
-            if t.feed.head() >= t.feed.released() {
-                return None;
-            }
-        }
-    }
-
-    /// Number of the instruction after `number`, second halves of fused pairs left out.
-    pub(super) fn next_number<O: Observer>(&self, t: &Target<'_, O>, number: u64) -> u64 {
-        let next = number + 1;
-        let fused = t
-            .feed
-            .get(next)
-            .and_then(|i| t.program.instrs.get(i.instr as usize))
-            .is_some_and(|i| i.is(flag::FUSED_PREVIOUS));
-        if fused { next + 1 } else { next }
-    }
-
-    /// Delivers one laminated µop of instruction `number`, which is the next one.
-    #[inline]
-    pub(super) fn deliver<O: Observer>(
+    /// One cycle, or those up to the next in which something happens.
+    fn cycle<O: Observer>(
         &mut self,
-        t: &mut Target<'_, O>,
-        number: u64,
-        laminated: u16,
-        from: Delivery,
+        program: &Program,
+        back: &mut Backend,
+        observer: &mut O,
+        last: bool,
     ) {
-        // Second halves of fused pairs.
-        while t.feed.head() < number {
-            t.feed.pop();
+        let room = self.p.idq.saturating_sub(self.p.uop_cache_width) as usize;
+        let mut clock = self.clock.0;
+        if back.queue().len_at(clock) > room {
+            // Nothing moves until rename has made room.
+            clock = back.queue().down_to(room).unwrap_or(clock);
+            back.queue().len_at(clock);
         }
-        let Some(inst) = t.feed.front() else { return };
-        let Some(instr) = t.program.instrs.get(inst.instr as usize) else {
+        let mut target = Target {
+            p: &self.p,
+            clock,
+            program,
+            queue: &mut self.queue,
+            stack: &mut self.stack,
+            back,
+            observer,
+            last,
+            resteered: None,
+        };
+        let t = &mut target;
+        if t.p.ideal {
+            ideal_cycle(t, room);
+        } else if self.microcode.is_busy() {
+            self.microcode.cycle(t);
+        } else {
+            match next_source(t) {
+                Some(Source::Decoders) => {
+                    (self.decoders).cycle(t, &mut self.predecoder, &mut self.microcode);
+                }
+                Some(Source::UopCache) => self.uop_cache.cycle(t, &mut self.microcode),
+                Some(Source::LoopStream) => {
+                    // It fills the queue only when that is empty.
+                    t.clock = t.back.queue().down_to(0).unwrap_or(t.clock);
+                    t.back.queue().len_at(t.clock);
+                    loop_stream::cycle(t);
+                }
+                None => {}
+            }
+        }
+        let (clock, resteered) = (target.clock, target.resteered);
+        self.clock.0 = clock + 1;
+        if let Some(executed) = resteered {
+            self.resteer(executed);
+        }
+    }
+
+    /// A branch sent fetch the wrong way and was executed in cycle `executed`: what comes after it
+    /// is fetched from then on.
+    fn resteer(&mut self, executed: u64) {
+        self.clock.0 = self.clock.0.max(executed + 1);
+    }
+}
+
+/// Delivers instructions until the queue is full.
+fn ideal_cycle<O: Observer>(t: &mut Target<'_, O>, room: usize) {
+    let mut left = t.p.idq;
+    t.queue.entries.clear();
+    t.queue.lines.clear();
+    while left > 0 && !t.is_over() && t.back.queue().len_at(t.clock) <= room {
+        let Some(source) = next_source(t) else {
             return;
         };
-        if laminated == 0
-            && !matches!(from, Delivery::Of(Source::LoopStream))
-            && let Some(offset) = self.stack.pass(instr)
-        {
-            t.back.stack_sync(inst, offset, self.clock, t.observer);
-        }
-        let delivered = Delivered {
-            number: laminated,
-            cycle: self.clock,
-            from,
+        let number = t.queue.head();
+        let front = t.queue.front();
+        let Some(instr) = front.and_then(|i| t.program.instrs.get(i.instr as usize)) else {
+            return;
         };
-        t.back.laminated(
-            t.program,
-            inst,
-            instr,
-            delivered,
-            t.feed.front_accesses(),
-            t.observer,
-        );
-        if laminated + 1 >= instr.laminated_len {
-            t.feed.pop();
+        if instr.is(flag::FUSED_PREVIOUS) {
+            t.queue.pop();
+            continue;
+        }
+        if number >= t.queue.released() {
+            return;
+        }
+        for n in 0..instr.laminated_len {
+            t.deliver(number, n, Delivery::Of(source));
+            left = left.saturating_sub(1);
+        }
+    }
+}
+
+/// Source of the next instruction; second halves of fused pairs are dropped on the way.
+fn next_source<O: Observer>(t: &mut Target<'_, O>) -> Option<Source> {
+    loop {
+        let inst = t.queue.front()?;
+        let instr = t.program.instrs.get(inst.instr as usize)?;
+        let source = inst.source;
+        if !instr.is(flag::FUSED_PREVIOUS) {
+            return Some(source);
+        }
+        let next = t.queue.get(t.queue.head() + 1).map(|i| i.source);
+        let stays = source == Source::Decoders && next == Some(Source::Decoders);
+        if stays && t.queue.head() + 1 < t.queue.released() {
+            // The decoders drop it themselves: until then it is in the instruction queue.
+            return Some(source);
+        }
+        t.queue.pop();
+        if t.queue.head() >= t.queue.released() {
+            return None;
         }
     }
 }

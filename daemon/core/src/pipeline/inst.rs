@@ -1,6 +1,6 @@
 //! One executed instruction on its way through the core.
 
-use super::frontend::predecode::Layout;
+use mcad_isa::program::{Instr, flag};
 
 /// Where an instruction's µops are delivered from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +38,63 @@ pub struct Inst {
     pub predecoded: u64,
     /// Last instruction of a group that the loop stream detector replays at once.
     pub stream_end: bool,
+    /// When the front end learns where control goes after it; set by the front end.
+    pub steer: Steer,
+}
+
+/// When the front end learns where control goes after an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Steer {
+    /// In time.
+    #[default]
+    Foreseen,
+    /// When it has been executed: what was fetched after it is wrong.
+    Executed,
+}
+
+/// How an instruction lies in the predecoder's blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout(u8);
+
+impl Layout {
+    const CROSSES: u8 = 1;
+    const OPCODE_IN_NEXT: u8 = 2;
+    const LCP: u8 = 4;
+
+    /// Of an instruction at `address`, with blocks of `block` bytes, a power of two.
+    #[inline]
+    #[must_use]
+    pub fn new(instr: &Instr, address: u64, block: u32) -> Self {
+        let offset = address as u32 & (block - 1);
+        let crosses = offset + u32::from(instr.len) > block;
+        let in_next = crosses && offset + u32::from(instr.nominal_opcode) >= block;
+        Self(
+            (u8::from(crosses) * Self::CROSSES)
+                | (u8::from(in_next) * Self::OPCODE_IN_NEXT)
+                | (u8::from(instr.is(flag::LCP)) * Self::LCP),
+        )
+    }
+
+    /// It goes on in the next block.
+    #[inline]
+    #[must_use]
+    pub fn crosses(self) -> bool {
+        self.0 & Self::CROSSES != 0
+    }
+
+    /// It goes on in the next block, where its nominal opcode lies.
+    #[inline]
+    #[must_use]
+    pub fn opcode_in_next(self) -> bool {
+        self.0 & Self::OPCODE_IN_NEXT != 0
+    }
+
+    /// It has a length-changing prefix.
+    #[inline]
+    #[must_use]
+    pub fn lcp(self) -> bool {
+        self.0 & Self::LCP != 0
+    }
 }
 
 impl Default for Inst {
@@ -62,46 +119,17 @@ impl Inst {
             layout: Layout::default(),
             predecoded: 0,
             stream_end: false,
+            steer: Steer::Foreseen,
         }
     }
-}
 
-/// One memory access. Two stores may be dispatched in one cycle only into the same line; a line
-/// is told by `line` and `offset`: for real addresses the line number and 0, for unknown ones
-/// the identity of the address expression and its displacement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// First byte.
-    pub address: u64,
-    /// Bytes, at least 1.
-    pub size: u16,
-    /// See above.
-    pub line: u64,
-    /// See above.
-    pub offset: i64,
-    /// Place of the first byte in its line. Where addresses are not known, their registers are
-    /// taken to be aligned to lines.
-    pub in_line: u8,
-}
-
-impl Access {
-    /// An access to a real address.
+    /// The same, with how it lies in the predecoder's blocks of `block` bytes.
     #[inline]
     #[must_use]
-    pub fn real(address: u64, size: u16) -> Self {
+    pub fn laid_out(self, instr: &Instr, block: u32) -> Self {
         Self {
-            address,
-            size,
-            line: address >> 6,
-            offset: 0,
-            in_line: (address & 63) as u8,
+            layout: Layout::new(instr, self.address, block),
+            ..self
         }
-    }
-
-    /// Whether two stores go into the same line.
-    #[inline]
-    #[must_use]
-    pub fn same_line(line: (u64, i64), other: (u64, i64)) -> bool {
-        line.0 == other.0 && (line.1 - other.1).abs() < 64
     }
 }

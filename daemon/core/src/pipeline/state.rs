@@ -1,16 +1,62 @@
-//! Fingerprints of the core's state, to recognise that it recurs.
+//! The state of the core: what each part must do with its own, and fingerprints to recognise that
+//! the whole recurs.
 //!
 //! The simulation is deterministic: if all that the future can depend on is at one cycle what it
 //! was at an earlier one, everything repeats with the distance between them. A fingerprint is
-//! taken between two cycles of the front end, never within an instruction, and covers every part:
-//! each has a `fingerprint` method beside its state. Stamps go in relative to the issue cycle,
-//! and those that can no longer matter as zero. Who adds state to a part adds it there too; the
-//! tests compare predictions with and without recurrence.
+//! taken between two cycles of the front end, never within an instruction, and covers every part.
+//! Stamps go in relative to the [`Moment`], and those that can no longer matter as zero. Tests
+//! compare predictions with and without recurrence.
 
-use super::frontend::{FrontEnd, Target};
-use super::inst::Source;
-use super::observer::Observer;
-use mcad_isa::program::flag;
+/// A part of the core that has state.
+///
+/// An owner of parts lists them with `parts!`, a part takes itself to pieces (`let Self { … }`
+/// without `..`): a field that is in neither does not compile, so that new state cannot be
+/// forgotten when the core is brought to rest or compared.
+pub trait Part {
+    /// Brings it to rest; `end` is the moment that it was left in.
+    fn reset(&mut self, end: &Moment);
+
+    /// Adds all that the future depends on.
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint);
+}
+
+/// Implements [`Part`] for the owner of parts: all of its fields are either parts or `fixed`,
+/// which never change.
+macro_rules! parts {
+    ($owner:ty { $($part:ident),* $(,)? } fixed { $($fixed:ident),* $(,)? }) => {
+        impl $crate::pipeline::state::Part for $owner {
+            fn reset(&mut self, end: &$crate::pipeline::state::Moment) {
+                let Self { $($part,)* $($fixed: _,)* } = self;
+                $($part.reset(end);)*
+            }
+
+            fn fingerprint(
+                &self,
+                at: &$crate::pipeline::state::Moment,
+                h: &mut $crate::pipeline::state::Fingerprint,
+            ) {
+                let Self { $($part,)* $($fixed: _,)* } = self;
+                $($part.fingerprint(at, h);)*
+            }
+        }
+    };
+}
+pub(crate) use parts;
+
+/// What stamps count from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moment {
+    /// Cycle of the last issue.
+    pub issue: u64,
+    /// The front end's next cycle.
+    pub clock: u64,
+    /// Cycle of the last retirement: nothing is dispatched behind it.
+    pub retired: u64,
+    /// Fused µops that are not yet retired at `issue`.
+    pub in_flight: u64,
+    /// Number of the next instruction to be delivered.
+    pub next: u64,
+}
 
 /// A hash that state is added to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -63,33 +109,4 @@ pub struct State {
     pub cycle: u64,
     /// Tag of the next instruction to be delivered.
     pub tag: u32,
-}
-
-impl FrontEnd {
-    /// The state, unless an instruction is under way.
-    pub(super) fn state<O: Observer>(&self, t: &Target<'_, O>) -> Option<State> {
-        let next = t.feed.front()?;
-        let instr = t.program.instrs.get(next.instr as usize)?;
-        if self.microcode.within_instruction() || !t.feed.between_instructions() {
-            return None;
-        }
-        let now = t.back.cycle();
-        let mut h = Fingerprint::default();
-        h.add(u64::from(next.instr) << 8 | next.source as u64);
-        h.add(u64::from(instr.is(flag::FUSED_PREVIOUS)));
-        // Behind the decoders code has no addresses; from them, only the place in a block counts.
-        h.add(match next.source {
-            Source::Decoders => next.address % u64::from(self.p.predecode_block_bytes),
-            Source::UopCache | Source::LoopStream => next.address,
-        });
-        h.add(self.clock.wrapping_sub(now));
-        self.fingerprint(t.feed, &mut h);
-        t.feed.fingerprint(&mut h);
-        t.back.fingerprint(self.clock, &mut h);
-        Some(State {
-            fingerprint: h,
-            cycle: now,
-            tag: next.tag,
-        })
-    }
 }

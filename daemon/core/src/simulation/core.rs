@@ -11,7 +11,9 @@ use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
 use super::region::{Stays, Tracker};
 use crate::pipeline::Pipeline;
-use crate::pipeline::inst::{Access, Inst};
+use crate::pipeline::access::Access;
+use crate::pipeline::backend::memory::lines::SharedLines;
+use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
@@ -115,6 +117,8 @@ pub struct Core<W = ()> {
     /// Cycles by instruction of the program. Lent to the thread that is simulated: one list for
     /// each would make many threads of a large program take gigabytes.
     cycles: Vec<u64>,
+    /// What threads share: lent to the one that is simulated.
+    shared: Box<SharedLines>,
     /// Stays by region over the threads that ended.
     pub stays: Vec<Stays>,
     /// Slots over the threads that ended.
@@ -141,6 +145,7 @@ impl<W: Watch> Core<W> {
             threads: FxHashMap::default(),
             finished: Vec::new(),
             cycles: Vec::new(),
+            shared: Box::default(),
             stays: Vec::new(),
             topdown: TopDown::default(),
             uops: 0,
@@ -245,6 +250,7 @@ impl<W: Watch> Core<W> {
         {
             tagged -= 1;
         }
+        thread.pipeline.lend(&mut self.shared);
         let mut spans = execution.spans.iter().peekable();
         for n in execution.first..end {
             let number = place.first + n as u32;
@@ -281,6 +287,7 @@ impl<W: Watch> Core<W> {
             thread.pipeline.push(&self.program, inst, accesses);
         }
         std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
+        thread.pipeline.lend(&mut self.shared);
         if !self.doubts.is_empty() {
             for n in execution.first..end {
                 if let Some(&doubt) = self.doubts.get(&(place.first + n as u32))
@@ -328,7 +335,9 @@ impl<W: Watch> Core<W> {
     ) -> Option<W> {
         let mut thread = self.threads.remove(&stream)?;
         std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
+        thread.pipeline.lend(&mut self.shared);
         thread.pipeline.flush(&self.program);
+        thread.pipeline.lend(&mut self.shared);
         std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
         thread.track(regions, dictionary);
         thread.tracker.end();

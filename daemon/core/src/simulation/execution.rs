@@ -9,7 +9,7 @@
 use mcad_proto::word::{BadWord, BlockId, Record, decode_word};
 
 use super::dictionary::{Block, Dictionary};
-use crate::pipeline::inst::Access;
+use crate::pipeline::access::Access;
 
 /// Accesses of one instruction of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -321,7 +321,7 @@ impl Assembler {
                     // A repeated string instruction has many; the first ones stand for all.
                     if *count < 32 {
                         *count += 1;
-                        out.accesses.push(Access::real(raw.address, raw.size));
+                        out.accesses.push(Access::known(raw.address, raw.size));
                     }
                 }
             }

@@ -1,212 +1,242 @@
-//! Store-to-load dependencies from addresses.
+//! The way of a load or store: fences before it, older stores, the store buffer, and behind them
+//! what holds memory's lines.
 //!
-//! A load that an older store's bytes contain gets its data from the store buffer; one that only
-//! overlaps them waits for the store to leave it. Stores are remembered by 4-byte granule in a
-//! table that forgets old ones when a newer store takes their place: a store that long ago is in
-//! the cache and holds nobody up.
+//! A load asks, in this order, whether a fence holds it up ([`Fences`]), whether an older store has
+//! its bytes ([`OlderStores`]), and what no store serves asks the [`lines`]. A store tells its
+//! address and data to `OlderStores` when they are there, and goes to the [`StoreBuffer`] when it
+//! retires, which writes it to its line.
 
-use crate::pipeline::inst::Access;
-use crate::pipeline::state::Fingerprint;
-use crate::pipeline::window::last;
+pub mod fences;
+pub mod lines;
+pub mod older_stores;
+pub mod store_buffer;
 
-const ENTRIES: usize = 1 << 12;
-/// At least as many stores as can be in flight.
-const RECENT: usize = 1 << 10;
+use crate::pipeline::access::{Access, Line};
+use crate::pipeline::inst::{Inst, Source};
+use crate::pipeline::state::{Fingerprint, Moment, Part, parts};
+use fences::Fences;
+use lines::{Lines, Lookup, SharedLines};
+use mcad_isa::machine::params::Execute;
+use mcad_isa::program::{Instr, flag};
+use older_stores::{Forward, OlderStores};
+use store_buffer::StoreBuffer;
 
-#[derive(Clone, Copy, Default)]
-struct Entry {
-    /// Granule plus 1; 0 is empty.
-    granule: u64,
-    start: u64,
-    end: u64,
-    /// Cycle in which both address and data are there.
-    ready: u64,
-    /// Cycle in which the register that holds the data is there, when loads can be renamed to it.
-    source: Option<u64>,
-    /// Number of the store.
-    store: u64,
-}
-
-/// What older stores mean for a load.
+/// Where a load gets its data from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forward {
-    /// No store in sight: from the cache.
-    Cache,
-    /// All bytes come from a store that is complete at `ready`.
-    From {
-        /// Address and data are there.
-        ready: u64,
-        /// The register that holds the data is there; `None` when the load cannot be renamed to
-        /// it.
-        source: Option<u64>,
-    },
-    /// Some bytes come from stores that it must wait for until they have left the store buffer.
-    Blocked {
-        /// They are complete.
-        ready: u64,
-        /// Number of the youngest of them; 0 when it starts where the load does: such a load does
-        /// not wait for it to be written.
-        store: u64,
-    },
+pub enum Loaded {
+    /// From its line, so many cycles later than from the first level of cache.
+    Line(u64),
+    /// From an older store, not before this cycle.
+    Store(u64),
+    /// From the register that an older store's data comes from, there at this cycle.
+    Register(u64),
 }
 
-/// Recent stores.
-pub struct Stores {
-    entries: Box<[Entry]>,
-    count: u64,
-    /// Stores up to this one do not exist any more.
-    forgotten: u64,
-    /// Cycles of address and data of the last stores, for [`Stores::fingerprint`].
-    recent: Box<[(u64, u64, u64)]>,
-    /// The store whose address µop came last.
-    current: Option<(Access, u64)>,
+/// Everything that loads and stores of one thread go through.
+pub struct Memory {
+    p: Execute,
+    fences: Fences,
+    older: OlderStores,
+    buffer: StoreBuffer,
+    lines: Lines,
+    renaming: Renaming,
+    shared: Box<SharedLines>,
 }
 
-#[inline]
-fn place(granule: u64) -> usize {
-    (granule.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize & (ENTRIES - 1)
+parts! {
+    Memory { fences, older, buffer, lines, renaming } fixed { p, shared }
 }
 
-#[inline]
-fn granules(access: &Access) -> std::ops::RangeInclusive<u64> {
-    let last = access
-        .address
-        .wrapping_add(u64::from(access.size.max(1)) - 1);
-    (access.address >> 2)..=(last >> 2).max(access.address >> 2)
-}
-
-impl Stores {
-    /// No stores yet.
+impl Memory {
+    /// No access yet.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(p: &Execute) -> Self {
         Self {
-            entries: vec![Entry::default(); ENTRIES].into(),
-            count: 0,
-            forgotten: 0,
-            recent: vec![(0, 0, 0); RECENT].into(),
-            current: None,
+            p: p.clone(),
+            fences: Fences::default(),
+            older: OlderStores::new(),
+            buffer: StoreBuffer::new(p),
+            lines: Lines::default(),
+            renaming: Renaming::default(),
+            shared: Box::default(),
         }
     }
 
-    /// A store's address is there at `ready`; its data comes with [`Stores::data`].
+    /// Exchanges what threads share: whoever simulates them lends it to the one that is at work.
     #[inline]
-    pub fn address(&mut self, access: Option<Access>, ready: u64) {
-        self.current = access.map(|a| (a, ready));
+    pub fn lend(&mut self, shared: &mut Box<SharedLines>) {
+        std::mem::swap(&mut self.shared, shared);
     }
 
-    /// The line that the current store goes to.
+    /// Fences.
     #[inline]
     #[must_use]
-    pub fn line(&self) -> Option<(u64, i64)> {
-        self.current.map(|(a, _)| (a.line, a.offset))
+    pub fn fences(&self) -> &Fences {
+        &self.fences
     }
 
-    /// The current store's data is there at `ready`; it comes from a register that is there at
-    /// `source`, if loads can be renamed to it.
+    /// Fences.
     #[inline]
-    pub fn data(&mut self, ready: u64, source: Option<u64>) {
-        let Some((access, address_ready)) = self.current.take() else {
-            return;
+    pub fn fences_mut(&mut self) -> &mut Fences {
+        &mut self.fences
+    }
+
+    /// The line of the store whose data comes next, where more than the store buffer needs it.
+    #[inline]
+    #[must_use]
+    pub fn store_line(&self) -> Option<Line> {
+        if self.buffer.is_modelled() {
+            return None;
+        }
+        self.older.line()
+    }
+
+    /// Where load number `number` of an instruction gets its data from.
+    #[inline]
+    pub fn load(
+        &mut self,
+        inst: &Inst,
+        instr: &Instr,
+        number: u8,
+        dispatched: u64,
+        accesses: &[Access],
+    ) -> Loaded {
+        if inst.loads == 0 {
+            return Loaded::Line(0);
+        }
+        let Some(access) = accesses.get(usize::from(number.min(inst.loads - 1))) else {
+            debug_assert!(false, "an instruction comes with all of its loads");
+            return Loaded::Line(0);
         };
-        self.count += 1;
-        self.recent[self.count as usize % RECENT] = (address_ready, ready, source.unwrap_or(ready));
-        let start = access.address;
-        let end = start.wrapping_add(u64::from(access.size.max(1)));
-        for granule in granules(&access) {
-            if let Some(entry) = self.entries.get_mut(place(granule)) {
-                *entry = Entry {
-                    granule: granule + 1,
-                    start,
-                    end,
-                    ready: address_ready.max(ready),
-                    source,
-                    store: self.count,
+        let forward = match self.p.dependencies_through_memory {
+            true => self.older.find(access),
+            false => Forward::Cache,
+        };
+        match forward {
+            Forward::Cache => Loaded::Line(self.lines.load(
+                &mut self.shared,
+                &Lookup {
+                    access: *access,
+                    by: inst.address,
+                    at: dispatched,
+                },
+            )),
+            Forward::From {
+                source: Some(source),
+                ..
+            } if instr.is(flag::RENAMED_LOAD)
+                && (inst.stores == 0 || self.p.memory_renaming_updates)
+                && self.renaming.possible(&self.p, inst) =>
+            {
+                Loaded::Register(source)
+            }
+            Forward::From { ready, source } => {
+                let miss = match source {
+                    Some(_) if !instr.is(flag::RENAMED_LOAD) => self.p.memory_renaming_miss,
+                    _ => 0,
                 };
+                Loaded::Store(ready + self.p.store_forward + miss)
+            }
+            Forward::Blocked { ready, store } => {
+                let forwarded = ready + self.p.store_forward;
+                let written = self.buffer.written(store);
+                Loaded::Store(forwarded.max(written) + self.p.store_forward_blocked)
             }
         }
     }
 
-    /// Forgets all stores.
-    pub fn reset(&mut self) {
-        self.forgotten = self.count;
-        self.current = None;
+    /// The address of store number `number` of an instruction is sent at `dispatched`; returns
+    /// when it is there.
+    #[inline]
+    pub fn store_address(
+        &mut self,
+        inst: &Inst,
+        number: u8,
+        dispatched: u64,
+        accesses: &[Access],
+    ) -> u64 {
+        let at = dispatched + self.p.store_address_latency;
+        let access = (inst.stores > 0)
+            .then(|| {
+                accesses.get(usize::from(inst.loads) + usize::from(number.min(inst.stores - 1)))
+            })
+            .flatten();
+        self.older.address(access.copied(), at);
+        at
     }
 
-    /// Adds when the last `most` stores are complete. That says all of them only if which load
-    /// takes from which store is the same in every iteration of what is simulated.
-    pub fn fingerprint(&self, now: u64, most: u64, h: &mut Fingerprint) {
-        let most = most.min(self.count - self.forgotten).min(RECENT as u64);
-        let (older, younger) = last(&self.recent, self.count + 1, most as usize);
-        h.add_distances(
-            (older.iter().chain(younger))
-                .flat_map(|&(address, data, source)| [address, data, source])
-                .map(|stamp| stamp.saturating_sub(now)),
-        );
-        if let Some((_, ready)) = self.current {
-            h.add_future(ready, now);
+    /// The data of the store whose address came last is sent at `dispatched`, from registers that
+    /// are there at `inputs`; returns when it is there.
+    #[inline]
+    pub fn store_data(&mut self, instr: &Instr, dispatched: u64, inputs: u64) -> u64 {
+        let at = dispatched + self.p.store_data_latency;
+        let renamed = self.p.memory_renaming && instr.is(flag::RENAMED_STORE);
+        self.older.data(at, renamed.then_some(inputs));
+        at
+    }
+
+    /// First cycle in which an instruction can issue, for its stores.
+    #[inline]
+    #[must_use]
+    pub fn room_for(&self, inst: &Inst) -> u64 {
+        if inst.stores > 0 && self.buffer.is_modelled() {
+            self.buffer.room_for(u64::from(inst.stores))
+        } else {
+            0
         }
     }
 
-    /// Stores so far.
+    /// An instruction's stores go to the store buffer as it retires.
     #[inline]
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.count - self.forgotten
-    }
-
-    /// Looks for stores that a load depends on.
-    #[inline]
-    #[must_use]
-    pub fn find(&self, access: &Access) -> Forward {
-        let start = access.address;
-        let end = start.wrapping_add(u64::from(access.size.max(1)));
-        let mut result = Forward::Cache;
-        let mut from = 0;
-        for granule in granules(access) {
-            let Some(entry) = self.entries.get(place(granule)) else {
-                continue;
-            };
-            let overlaps = entry.granule == granule + 1
-                && entry.store > self.forgotten
-                && entry.start < end
-                && start < entry.end;
-            if !overlaps {
-                continue;
+    pub fn retire(&mut self, inst: &Inst, accesses: &[Access], retired: u64) {
+        if inst.stores == 0 || !self.buffer.is_modelled() {
+            return;
+        }
+        let stored = self.older.count();
+        for n in 0..usize::from(inst.stores) {
+            if self.buffer.count() < stored {
+                let access = accesses.get(usize::from(inst.loads) + n);
+                self.buffer.retire(access, retired);
             }
-            let contained = entry.start <= start && end <= entry.end;
-            result = match result {
-                Forward::Cache if contained => {
-                    from = entry.store;
-                    Forward::From {
-                        ready: entry.ready,
-                        source: entry.source.filter(|_| entry.start == start),
-                    }
-                }
-                Forward::From { .. } if contained && from == entry.store => result,
-                Forward::Cache => Forward::Blocked {
-                    ready: entry.ready,
-                    store: if entry.start == start {
-                        0
-                    } else {
-                        entry.store - self.forgotten
-                    },
-                },
-                Forward::From { ready, .. } => Forward::Blocked {
-                    ready: ready.max(entry.ready),
-                    store: from.max(entry.store) - self.forgotten,
-                },
-                Forward::Blocked { ready, store } => Forward::Blocked {
-                    ready: ready.max(entry.ready),
-                    store: store.max(entry.store - self.forgotten),
-                },
-            };
         }
-        result
+    }
+
+    /// Cycle in which the last store is written.
+    #[inline]
+    #[must_use]
+    pub fn last_written(&self) -> u64 {
+        self.buffer.last()
     }
 }
 
-impl Default for Stores {
-    fn default() -> Self {
-        Self::new()
+/// Loads of code from the decoders are renamed to registers only where they lie far apart.
+#[derive(Default)]
+struct Renaming {
+    /// Addresses of the last two loads from the decoders that could be renamed.
+    last: [u64; 2],
+}
+
+impl Renaming {
+    /// Whether a load lies far enough from the last two that could be renamed.
+    fn possible(&mut self, p: &Execute, inst: &Inst) -> bool {
+        let spacing = p.memory_renaming_spacing;
+        if spacing == 0 || inst.source != Source::Decoders {
+            return true;
+        }
+        let before = self.last[1];
+        self.last = [inst.address, self.last[0]];
+        inst.address.wrapping_sub(before) >= 2 * spacing
+    }
+}
+
+impl Part for Renaming {
+    fn reset(&mut self, _: &Moment) {
+        let Self { last } = self;
+        *last = [0; 2];
+    }
+
+    /// Two states are compared only where code lies alike; how far it has come is no difference.
+    fn fingerprint(&self, _: &Moment, _: &mut Fingerprint) {
+        let Self { last: _ } = self;
     }
 }

@@ -4,7 +4,7 @@
 //! The rules (slots, pipeline length, when a slot is freed) are those of uiCA (Abel & Reineke,
 //! ICS 2022, section 4.1.3). Time counts in *active* cycles, those in which rename could work.
 
-use crate::pipeline::state::Fingerprint;
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{Rename, Slots};
 use mcad_isa::regs::RegId;
 
@@ -43,6 +43,19 @@ impl Class {
             now: 0,
             history: [(0, 0); HISTORY],
         }
+    }
+
+    fn reset(&mut self) {
+        let Self {
+            slots: _,
+            all_aliases: _,
+            shared,
+            regs,
+            now,
+            history,
+        } = self;
+        shared.clear();
+        (*regs, *now, *history) = (0, 0, [(0, 0); HISTORY]);
     }
 
     fn possible(&self, active: u64, pipeline: u64) -> bool {
@@ -92,16 +105,24 @@ impl Class {
     }
 
     fn fingerprint(&self, active: u64, h: &mut Fingerprint) {
-        if self.slots.is_none() {
+        let Self {
+            slots,
+            all_aliases: _,
+            shared,
+            regs: _,
+            now,
+            history,
+        } = self;
+        if slots.is_none() {
             return;
         }
-        for shared in &self.shared {
+        for shared in shared {
             h.add(shared.regs);
             h.add(u64::from(shared.single_since < active));
         }
-        h.add(u64::from(self.now));
+        h.add(u64::from(*now));
         for back in 1..=HISTORY as u64 {
-            let (eliminated, used) = self.history[(active.wrapping_sub(back)) as usize % HISTORY];
+            let (eliminated, used) = history[(active.wrapping_sub(back)) as usize % HISTORY];
             h.add(u64::from(eliminated) << 32 | u64::from(used));
         }
     }
@@ -142,12 +163,6 @@ impl Moves {
             pipeline: u64::from(p.move_elimination_pipeline),
             active: 1,
         }
-    }
-
-    /// Adds slots and their history.
-    pub fn fingerprint(&self, h: &mut Fingerprint) {
-        self.gpr.fingerprint(self.active, h);
-        self.simd.fingerprint(self.active, h);
     }
 
     fn class(&mut self, reg: RegId) -> Option<&mut Class> {
@@ -204,5 +219,31 @@ impl Moves {
         }
         // All later idle cycles are alike and the history holds only the last ones.
         self.active += skipped / HISTORY as u64 * HISTORY as u64;
+    }
+}
+
+impl Part for Moves {
+    fn reset(&mut self, _: &Moment) {
+        let Self {
+            gpr,
+            simd,
+            pipeline: _,
+            active,
+        } = self;
+        gpr.reset();
+        simd.reset();
+        *active = 1;
+    }
+
+    /// Slots and their history.
+    fn fingerprint(&self, _: &Moment, h: &mut Fingerprint) {
+        let Self {
+            gpr,
+            simd,
+            pipeline: _,
+            active,
+        } = self;
+        gpr.fingerprint(*active, h);
+        simd.fingerprint(*active, h);
     }
 }

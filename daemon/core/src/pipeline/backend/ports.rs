@@ -6,8 +6,9 @@
 //! keeps one bit per port and cycle; a µop takes the first free cycle of its port at or after the
 //! one in which it is ready, which is oldest-first selection because µops come in program order.
 
-use super::entries::Entries;
-use crate::pipeline::state::Fingerprint;
+use super::scheduler::Schedulers;
+use crate::pipeline::access::Line;
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{Core, MAX_PORTS, MIN_BANK_BYTES, PortChoice, PortSet};
 
 /// Cycles that the calendar looks ahead of the issue cycle.
@@ -92,11 +93,11 @@ pub struct Ports {
     /// By word and port: cycles that are taken.
     busy: Box<[[u64; MAX_PORTS]; WORDS]>,
     /// Line of the store data that starts in a cycle, where stores of one cycle must share it.
-    lines: Box<[(u64, i64)]>,
+    lines: Box<[Line]>,
     now: Usage,
     at_start: Usage,
     before: Usage,
-    entries: Entries,
+    schedulers: Schedulers,
     orders: Vec<Order>,
     turns: Vec<Turn>,
     rotation: u32,
@@ -121,7 +122,7 @@ pub struct Request {
     /// Accesses 256 bits or more.
     pub wide: bool,
     /// Line that store data goes to.
-    pub store_line: Option<(u64, i64)>,
+    pub store_line: Option<Line>,
     /// Place of a load in its line and its size, when they are known.
     pub in_line: Option<(u8, u16)>,
 }
@@ -143,14 +144,14 @@ impl Ports {
             slots: boxed(Slot::default()),
             busy: boxed([0; MAX_PORTS]),
             lines: if p.paired_stores {
-                vec![(0, 0); WINDOW as usize].into()
+                vec![Line::default(); WINDOW as usize].into()
             } else {
                 Box::default()
             },
             now: [0; MAX_PORTS],
             at_start: [0; MAX_PORTS],
             before: [0; MAX_PORTS],
-            entries: Entries::new(core),
+            schedulers: Schedulers::new(core),
             orders: Vec::with_capacity(16),
             turns: (layout.in_turn.iter())
                 .map(|&ports| Turn {
@@ -172,94 +173,11 @@ impl Ports {
         }
     }
 
-    /// Adds what later choices and dispatches depend on; nothing is booked behind `end`.
-    pub fn fingerprint(&self, end: u64, h: &mut Fingerprint) {
-        for usage in [&self.now, &self.at_start, &self.before] {
-            h.add_distances(usage.iter().take(self.count).map(|n| u64::from(*n)));
-        }
-        self.entries.fingerprint(self.cycle, h);
-        for order in &self.orders {
-            h.add(u64::from(order.ports.0) << 8 | u64::from(order.taken));
-        }
-        let turns = self.turns.iter();
-        h.add(turns.fold(0, |all, turn| all << 8 | u64::from(turn.next)));
-        if self.choice == PortChoice::InTurn {
-            // The least common multiple of all numbers of ports that a set may have.
-            h.add(u64::from(self.rotation % 360_360));
-        }
-        for divider in &self.dividers {
-            h.add_future(divider.free, self.cycle);
-            for &(from, to) in &divider.taken {
-                if to > self.cycle {
-                    h.add_future(from, self.cycle);
-                    h.add(to - self.cycle);
-                }
-            }
-        }
-        let first = self.cycle.saturating_sub(1);
-        let cycles = first..=end.min(first + WINDOW);
-        h.add(end.saturating_sub(first));
-        for at in cycles {
-            let slot = &self.slots[(at & MASK) as usize];
-            let [any, full] = slot.banks;
-            h.add(u64::from(slot.ports) | u64::from(any) << 32 | u64::from(full) << 48);
-            h.add(u64::from(slot.divider) | u64::from(slot.loads) << 8);
-        }
-        if !self.loads_conflict() && !self.stores_conflict() {
-            // Ports are taken only by what starts.
-            return;
-        }
-        let mut at = self.cycle + 1;
-        while at <= end {
-            // 64 cycles from `at` on: the rest of one word and the start of the next.
-            let shift = at & 63;
-            let low = &self.busy[(at & MASK) as usize / 64];
-            let high = &self.busy[((at + 63) & MASK) as usize / 64];
-            for (low, high) in low.iter().zip(high).take(self.count) {
-                h.add(if shift == 0 {
-                    *low
-                } else {
-                    low >> shift | high << (64 - shift)
-                });
-            }
-            at += 64;
-        }
-    }
-
-    /// Makes the ports idle again; nothing is booked behind `end`.
-    pub fn reset(&mut self, end: u64) {
-        let first = self.cycle.saturating_sub(2);
-        for at in first..=(end + 2).min(first + WINDOW) {
-            self.slots[(at & MASK) as usize] = Slot::default();
-        }
-        let mut at = first.saturating_sub(128);
-        while at <= end.min(first + WINDOW) + 64 {
-            self.busy[(at & MASK) as usize / 64] = [0; MAX_PORTS];
-            at += 64;
-        }
-        self.cycle = 0;
-        self.now = [0; MAX_PORTS];
-        self.at_start = [0; MAX_PORTS];
-        self.before = [0; MAX_PORTS];
-        self.entries.reset();
-        self.orders.clear();
-        for turn in &mut self.turns {
-            turn.next = 0;
-        }
-        self.rotation = 0;
-        for divider in &mut self.dividers {
-            divider.free = 0;
-            divider.taken.clear();
-        }
-        self.executed = [0; MAX_PORTS];
-        self.clamped = 0;
-    }
-
-    /// The schedulers' entries that µops take which have issued before the current cycle.
+    /// What the schedulers hold of what has issued before the current cycle.
     #[inline]
     #[must_use]
-    pub fn entries(&self) -> &Entries {
-        &self.entries
+    pub fn schedulers(&self) -> &Schedulers {
+        &self.schedulers
     }
 
     /// Moves the issue cycle on by one.
@@ -284,7 +202,7 @@ impl Ports {
         }
         self.at_start = self.now;
         let starting = self.slots[(self.cycle & MASK) as usize];
-        self.entries
+        self.schedulers
             .step(self.cycle, starting.ports, starting.started);
         self.cycle += 1;
         if self.cycle & 63 == 0 {
@@ -315,7 +233,7 @@ impl Ports {
             }
         };
         self.now[usize::from(port) & PORT_MASK] += 1;
-        self.entries.enter(port);
+        self.schedulers.enter(port);
         port
     }
 
@@ -475,7 +393,7 @@ impl Ports {
         if slot.ports & (1 << port) != 0 {
             // The slot stands for two µops, of which it frees one.
             slot.started -= 1;
-            self.entries.leave(port);
+            self.schedulers.leave(port);
             self.now[usize::from(counted) & PORT_MASK] -= 1;
         }
         self.book(port, at);
@@ -588,9 +506,7 @@ impl Ports {
         {
             // Two stores in one cycle must go into the same line (Intel: "paired stores").
             let others = self.store_data.0 & !(1 << r.port);
-            if slot.ports & others != 0
-                && !crate::pipeline::inst::Access::same_line(line, self.lines[(at & MASK) as usize])
-            {
+            if slot.ports & others != 0 && !line.same(self.lines[(at & MASK) as usize]) {
                 return Some(at + 1);
             }
         }
@@ -633,6 +549,93 @@ impl Divider {
             .filter(|(from, to)| at < *to && at + cycles > *from)
             .map(|(_, to)| *to)
             .max()
+    }
+}
+
+impl Part for Ports {
+    fn reset(&mut self, at: &Moment) {
+        // Nothing is booked behind the last retirement.
+        let end = at.retired;
+        let first = self.cycle.saturating_sub(2);
+        for at in first..=(end + 2).min(first + WINDOW) {
+            self.slots[(at & MASK) as usize] = Slot::default();
+        }
+        let mut word = first.saturating_sub(128);
+        while word <= end.min(first + WINDOW) + 64 {
+            self.busy[(word & MASK) as usize / 64] = [0; MAX_PORTS];
+            word += 64;
+        }
+        self.cycle = 0;
+        self.now = [0; MAX_PORTS];
+        self.at_start = [0; MAX_PORTS];
+        self.before = [0; MAX_PORTS];
+        self.schedulers.reset(at);
+        self.orders.clear();
+        for turn in &mut self.turns {
+            turn.next = 0;
+        }
+        self.rotation = 0;
+        for divider in &mut self.dividers {
+            divider.free = 0;
+            divider.taken.clear();
+        }
+        self.executed = [0; MAX_PORTS];
+        self.clamped = 0;
+    }
+
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        // Nothing is booked behind the last retirement.
+        let (moment, end) = (at, at.retired);
+        for usage in [&self.now, &self.at_start, &self.before] {
+            h.add_distances(usage.iter().take(self.count).map(|n| u64::from(*n)));
+        }
+        self.schedulers.fingerprint(moment, h);
+        for order in &self.orders {
+            h.add(u64::from(order.ports.0) << 8 | u64::from(order.taken));
+        }
+        let turns = self.turns.iter();
+        h.add(turns.fold(0, |all, turn| all << 8 | u64::from(turn.next)));
+        if self.choice == PortChoice::InTurn {
+            // The least common multiple of all numbers of ports that a set may have.
+            h.add(u64::from(self.rotation % 360_360));
+        }
+        for divider in &self.dividers {
+            h.add_future(divider.free, self.cycle);
+            for &(from, to) in &divider.taken {
+                if to > self.cycle {
+                    h.add_future(from, self.cycle);
+                    h.add(to - self.cycle);
+                }
+            }
+        }
+        let first = self.cycle.saturating_sub(1);
+        let cycles = first..=end.min(first + WINDOW);
+        h.add(end.saturating_sub(first));
+        for at in cycles {
+            let slot = &self.slots[(at & MASK) as usize];
+            let [any, full] = slot.banks;
+            h.add(u64::from(slot.ports) | u64::from(any) << 32 | u64::from(full) << 48);
+            h.add(u64::from(slot.divider) | u64::from(slot.loads) << 8);
+        }
+        if !self.loads_conflict() && !self.stores_conflict() {
+            // Ports are taken only by what starts.
+            return;
+        }
+        let mut at = self.cycle + 1;
+        while at <= end {
+            // 64 cycles from `at` on: the rest of one word and the start of the next.
+            let shift = at & 63;
+            let low = &self.busy[(at & MASK) as usize / 64];
+            let high = &self.busy[((at + 63) & MASK) as usize / 64];
+            for (low, high) in low.iter().zip(high).take(self.count) {
+                h.add(if shift == 0 {
+                    *low
+                } else {
+                    low >> shift | high << (64 - shift)
+                });
+            }
+            at += 64;
+        }
     }
 }
 

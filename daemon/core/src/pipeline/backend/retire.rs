@@ -1,7 +1,7 @@
 //! Re-order buffer and retirement: fused µops leave in program order, so many per cycle, at the
 //! earliest one cycle after all their µops have executed.
 
-use crate::pipeline::state::Fingerprint;
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::last;
 use mcad_isa::machine::params::Retire;
 
@@ -75,27 +75,18 @@ impl Retirement {
         self.last
     }
 
-    /// Adds what later retirements depend on; returns how many µops are not yet retired at `now`.
-    pub fn fingerprint(&self, now: u64, h: &mut Fingerprint) -> u64 {
-        h.add_future(self.last, now);
-        h.add(if self.last > now {
-            u64::from(self.in_cycle)
-        } else {
-            0
-        });
-        let known = self.count.min(self.entries) as usize;
-        let (older, younger) = last(&self.ring, self.count, known);
-        let (older, younger) = (waiting(older, now), waiting(younger, now));
-        let stamps = older.iter().chain(younger);
-        h.add_distances(stamps.map(|stamp| (stamp >> 1) - now));
+    /// Fused µops that are not yet retired at `now`.
+    #[must_use]
+    pub fn in_flight(&self, now: u64) -> u64 {
+        let (older, younger) = self.waiting(now);
         (older.len() + younger.len()) as u64
     }
 
-    /// Empties the buffer.
-    pub fn reset(&mut self) {
-        self.count = 0;
-        self.last = 0;
-        self.in_cycle = 0;
+    /// The stamps that lie behind `now`.
+    fn waiting(&self, now: u64) -> (&[u64], &[u64]) {
+        let known = self.count.min(self.entries) as usize;
+        let (older, younger) = last(&self.ring, self.count, known);
+        (waiting(older, now), waiting(younger, now))
     }
 
     /// Fused µops so far.
@@ -103,6 +94,39 @@ impl Retirement {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
+    }
+}
+
+impl Part for Retirement {
+    fn reset(&mut self, _: &Moment) {
+        let Self {
+            ring: _,
+            mask: _,
+            entries: _,
+            width: _,
+            count,
+            last,
+            in_cycle,
+        } = self;
+        (*count, *last, *in_cycle) = (0, 0, 0);
+    }
+
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self {
+            ring: _,
+            mask: _,
+            entries: _,
+            width: _,
+            count: _,
+            last,
+            in_cycle,
+        } = self;
+        let now = at.issue;
+        h.add_future(*last, now);
+        h.add(if *last > now { u64::from(*in_cycle) } else { 0 });
+        let (older, younger) = self.waiting(now);
+        let stamps = older.iter().chain(younger);
+        h.add_distances(stamps.map(|stamp| (stamp >> 1) - now));
     }
 }
 

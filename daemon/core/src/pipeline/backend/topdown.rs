@@ -1,6 +1,7 @@
 //! Where issue slots went (Yasin, ISPASS 2014): every slot is counted once, when the cycle in
 //! which the next µop issues is known.
 
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_report::TopDown;
 
 /// Why the next µop could not issue in the slot after its predecessor.
@@ -44,5 +45,17 @@ impl SlotCount {
         t.slots = (cycles * width).max(counted);
         t.other += t.slots - counted;
         t
+    }
+}
+
+impl Part for SlotCount {
+    fn reset(&mut self, _: &Moment) {
+        let Self { slots } = self;
+        *slots = TopDown::default();
+    }
+
+    /// Nothing depends on it.
+    fn fingerprint(&self, _: &Moment, _: &mut Fingerprint) {
+        let Self { slots: _ } = self;
     }
 }

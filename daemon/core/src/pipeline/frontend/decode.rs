@@ -1,33 +1,62 @@
 //! The decoders ("MITE"): from the instruction queue to µops.
 
-use super::{FrontEnd, Target};
+use super::microcode::Microcode;
+use super::predecode::Predecoder;
+use super::target::Target;
 use crate::pipeline::inst::Source;
 use crate::pipeline::observer::{Delivery, Observer};
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::program::flag;
 
-impl FrontEnd {
+/// The decoders behind the instruction queue.
+#[derive(Debug, Default)]
+pub struct Decoders {
+    /// Next instruction.
+    next: u64,
+}
+
+impl Decoders {
     /// One cycle of the predecoder and the decoders.
-    pub(super) fn decoders_cycle<O: Observer>(&mut self, t: &mut Target<'_, O>) {
-        let head = t.feed.head();
-        self.predecoder.restart(head);
-        let waiting = self
-            .predecoder
-            .queued
-            .saturating_sub(head.max(self.decode_head));
-        self.predecoder.cycle(self.clock, &self.p, t.feed, waiting);
-        self.decode(t);
+    pub fn cycle<O: Observer>(
+        &mut self,
+        t: &mut Target<'_, O>,
+        predecoder: &mut Predecoder,
+        microcode: &mut Microcode,
+    ) {
+        let head = t.queue.head();
+        predecoder.restart(head);
+        let waiting = predecoder.queued.saturating_sub(head.max(self.next));
+        predecoder.cycle(t.clock, t.p, t.queue, waiting);
+        self.decode(t, predecoder, microcode);
     }
 
-    fn decode<O: Observer>(&mut self, t: &mut Target<'_, O>) {
+    /// Whether the instruction after `number`, which could be the other half of a pair, can be
+    /// seen.
+    fn sees_next<O: Observer>(t: &Target<'_, O>, predecoder: &Predecoder, number: u64) -> bool {
+        match t.queue.get(number + 1) {
+            Some(next) if number + 1 < predecoder.queued => {
+                next.predecoded + t.p.predecode_to_decode <= t.clock
+            }
+            Some(next) if number + 1 < t.queue.released() => next.source != Source::Decoders,
+            _ => t.last,
+        }
+    }
+
+    fn decode<O: Observer>(
+        &mut self,
+        t: &mut Target<'_, O>,
+        predecoder: &Predecoder,
+        microcode: &mut Microcode,
+    ) {
         let from = Delivery::Of(Source::Decoders);
         let program = t.program;
         let mut delivered = false;
         let mut decoded = 0;
-        let mut remaining = self.p.decoders;
-        self.decode_head = self.decode_head.max(t.feed.head());
-        while self.decode_head < self.predecoder.queued {
-            let number = self.decode_head;
-            let Some(inst) = t.feed.get(number) else {
+        let mut remaining = t.p.decoders;
+        self.next = self.next.max(t.queue.head());
+        while self.next < predecoder.queued {
+            let number = self.next;
+            let Some(inst) = t.queue.get(number) else {
                 break;
             };
             let Some(instr) = program.instrs.get(inst.instr as usize) else {
@@ -35,44 +64,37 @@ impl FrontEnd {
             };
             let predecoded = inst.predecoded;
             if instr.is(flag::FUSED_PREVIOUS) {
-                t.feed.pop();
-                self.decode_head += 1;
+                t.queue.pop();
+                self.next += 1;
                 continue;
             }
-            if predecoded + self.p.predecode_to_decode > self.clock {
+            if predecoded + t.p.predecode_to_decode > t.clock {
                 break;
             }
             if delivered && instr.is(flag::COMPLEX) {
                 break;
             }
             if instr.is(flag::FUSIBLE) {
-                if !self.p.fusible_may_decode_last && decoded + 1 == self.p.decoders {
+                if !t.p.fusible_may_decode_last && decoded + 1 == t.p.decoders {
                     break;
                 }
                 // It waits to see whether a jump follows.
-                let next_is_there = match t.feed.get(number + 1) {
-                    Some(next) if number + 1 < self.predecoder.queued => {
-                        next.predecoded + self.p.predecode_to_decode <= self.clock
-                    }
-                    Some(next) if number + 1 < t.feed.released() => next.source != Source::Decoders,
-                    _ => t.last,
-                };
-                if !next_is_there {
+                if !Self::sees_next(t, predecoder, number) {
                     break;
                 }
             }
-            self.decode_head += 1;
+            self.next += 1;
             delivered = true;
             let (mite, all) = (instr.laminated_mite, instr.laminated_len);
             for n in 0..mite {
-                self.deliver(t, number, n, from);
+                t.deliver(number, n, from);
             }
             if instr.microcoded {
-                let stall = self.p.decoder_to_microcode_stall;
+                let stall = t.p.decoder_to_microcode_stall;
                 if mite < all {
-                    self.microcode.start(mite, stall, stall);
+                    microcode.start(mite, stall, stall);
                 } else {
-                    self.microcode.pass(stall);
+                    microcode.pass(stall);
                 }
                 break;
             }
@@ -84,9 +106,20 @@ impl FrontEnd {
                 remaining - 1
             };
             decoded += 1;
-            if remaining == 0 || instr.is(flag::BRANCH | flag::FUSED_NEXT) {
+            if remaining == 0 || instr.is(flag::BRANCH | flag::FUSED_NEXT) || t.is_over() {
                 break;
             }
         }
+    }
+}
+
+impl Part for Decoders {
+    fn reset(&mut self, _: &Moment) {
+        *self = Self::default();
+    }
+
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self { next } = self;
+        h.add(next.saturating_sub(at.next));
     }
 }

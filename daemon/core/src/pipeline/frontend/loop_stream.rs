@@ -3,9 +3,11 @@
 //! It refills the queue only when that has run empty, with several copies of a small loop; so the
 //! first µop of a refill never issues together with the last one before it.
 
-use super::{FrontEnd, Target};
-use crate::pipeline::inst::{Access, Inst, Source};
+use super::target::Target;
+use crate::pipeline::access::Access;
+use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::observer::{Delivery, Observer};
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::Frontend;
 use mcad_isa::program::{Instr, flag};
 
@@ -29,6 +31,8 @@ struct Body {
 /// An iteration is what lies between two taken backward branches. While a loop is replayed, an
 /// iteration is held back until it is complete, since it may turn out to leave the loop.
 pub struct Detector {
+    /// The CPU has one.
+    there: bool,
     on: bool,
     idq: u32,
     now: Body,
@@ -61,6 +65,7 @@ impl Detector {
     #[must_use]
     pub fn new(p: &Frontend, wanted: bool) -> Self {
         Self {
+            there: p.loop_stream,
             on: p.loop_stream && wanted,
             idq: p.idq,
             now: Body::default(),
@@ -72,6 +77,11 @@ impl Detector {
             held: Vec::new(),
             held_accesses: Vec::new(),
         }
+    }
+
+    /// Says whether it looks for loops.
+    pub fn want(&mut self, wanted: bool) {
+        self.on = self.there && wanted;
     }
 
     /// Whether a loop is being replayed.
@@ -162,27 +172,64 @@ impl Detector {
     }
 }
 
-impl FrontEnd {
-    /// Delivers one refill.
-    pub(super) fn loop_stream_cycle<O: Observer>(&mut self, t: &mut Target<'_, O>) {
-        while let Some(inst) = t.feed.front().copied() {
-            if inst.source != Source::LoopStream || t.feed.head() >= t.feed.released() {
-                break;
+impl Part for Detector {
+    fn reset(&mut self, _: &Moment) {
+        let Self {
+            there: _,
+            on: _,
+            idq: _,
+            now,
+            fits,
+            last,
+            alike,
+            copies,
+            done,
+            held,
+            held_accesses,
+        } = self;
+        (*now, *last) = (Body::default(), Body::default());
+        (*fits, *alike, *copies, *done) = (false, 0, None, 0);
+        held.clear();
+        held_accesses.clear();
+    }
+
+    /// Who compares states says itself what is replayed.
+    fn fingerprint(&self, _: &Moment, _: &mut Fingerprint) {
+        let Self {
+            there: _,
+            on: _,
+            idq: _,
+            now: _,
+            fits: _,
+            last: _,
+            alike: _,
+            copies: _,
+            done: _,
+            held: _,
+            held_accesses: _,
+        } = self;
+    }
+}
+
+/// Delivers one refill.
+pub fn cycle<O: Observer>(t: &mut Target<'_, O>) {
+    while let Some(inst) = t.queue.front().copied() {
+        if inst.source != Source::LoopStream || t.queue.head() >= t.queue.released() {
+            break;
+        }
+        let Some(instr) = t.program.instrs.get(inst.instr as usize) else {
+            break;
+        };
+        if instr.is(flag::FUSED_PREVIOUS) {
+            t.queue.pop();
+        } else {
+            let number = t.queue.head();
+            for n in 0..instr.laminated_len {
+                t.deliver(number, n, Delivery::Of(Source::LoopStream));
             }
-            let Some(instr) = t.program.instrs.get(inst.instr as usize) else {
-                break;
-            };
-            if instr.is(flag::FUSED_PREVIOUS) {
-                t.feed.pop();
-            } else {
-                let number = t.feed.head();
-                for n in 0..instr.laminated_len {
-                    self.deliver(t, number, n, Delivery::Of(Source::LoopStream));
-                }
-            }
-            if inst.stream_end {
-                break;
-            }
+        }
+        if inst.stream_end || t.is_over() {
+            break;
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The microcode sequencer ("MS"): takes over for the rest of an instruction's µops.
 
-use super::{FrontEnd, Target};
+use super::target::Target;
 use crate::pipeline::observer::{Delivery, Observer};
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 
-/// State of the sequencer. It works on the instruction at the head of the feed.
+/// State of the sequencer. It works on the next instruction to be delivered.
 #[derive(Debug, Default)]
 pub struct Microcode {
     /// Next laminated µop of the instruction, while one is under way.
@@ -31,12 +32,6 @@ impl Microcode {
         self.next.is_some()
     }
 
-    /// Cycles for which the other sources still wait.
-    #[must_use]
-    pub fn stalled(&self) -> u32 {
-        self.stalled
-    }
-
     /// Whether the other sources must wait.
     #[inline]
     #[must_use]
@@ -45,38 +40,54 @@ impl Microcode {
     }
 }
 
-impl FrontEnd {
+impl Microcode {
     /// One cycle of delivery from microcode.
-    pub(super) fn microcode_cycle<O: Observer>(&mut self, t: &mut Target<'_, O>) {
-        if self.microcode.stalled > 0 {
-            self.microcode.stalled -= 1;
+    pub fn cycle<O: Observer>(&mut self, t: &mut Target<'_, O>) {
+        if self.stalled > 0 {
+            self.stalled -= 1;
             return;
         }
-        let Some(mut next) = self.microcode.next else {
+        let Some(mut next) = self.next else {
             return;
         };
         let Some(len) = t
-            .feed
+            .queue
             .front()
             .and_then(|i| t.program.instrs.get(i.instr as usize))
             .map(|i| i.laminated_len)
         else {
-            self.microcode.next = None;
+            self.next = None;
             return;
         };
-        let number = t.feed.head();
-        for _ in 0..self.p.microcode_width {
+        let number = t.queue.head();
+        for _ in 0..t.p.microcode_width {
             if next >= len {
                 break;
             }
-            self.deliver(t, number, next, Delivery::Microcode);
+            t.deliver(number, next, Delivery::Microcode);
             next += 1;
         }
         if next >= len {
-            self.microcode.next = None;
-            self.microcode.stalled = self.microcode.after;
+            self.next = None;
+            self.stalled = self.after;
         } else {
-            self.microcode.next = Some(next);
+            self.next = Some(next);
         }
+    }
+}
+
+impl Part for Microcode {
+    fn reset(&mut self, _: &Moment) {
+        *self = Self::default();
+    }
+
+    /// Between instructions.
+    fn fingerprint(&self, _: &Moment, h: &mut Fingerprint) {
+        let Self {
+            next: _,
+            stalled,
+            after: _,
+        } = self;
+        h.add(u64::from(*stalled));
     }
 }

@@ -4,53 +4,10 @@
 //! lies in the earlier block it still takes a slot there. Length-changing prefixes stall (uiCA,
 //! section 4.1.1).
 
-use super::feed::Feed;
-use crate::pipeline::inst::{Inst, Source};
-use crate::pipeline::state::Fingerprint;
+use super::fetch::FetchQueue;
+use crate::pipeline::inst::Source;
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::Frontend;
-use mcad_isa::program::{Instr, flag};
-
-/// How an instruction lies in the predecoder's blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Layout(u8);
-
-impl Layout {
-    const CROSSES: u8 = 1;
-    const OPCODE_IN_NEXT: u8 = 2;
-    const LCP: u8 = 4;
-
-    /// Of an instruction at `address`, with blocks of `block` bytes, a power of two.
-    #[inline]
-    #[must_use]
-    pub fn new(instr: &Instr, address: u64, block: u32) -> Self {
-        let offset = address as u32 & (block - 1);
-        let crosses = offset + u32::from(instr.len) > block;
-        let in_next = crosses && offset + u32::from(instr.nominal_opcode) >= block;
-        Self(
-            (u8::from(crosses) * Self::CROSSES)
-                | (u8::from(in_next) * Self::OPCODE_IN_NEXT)
-                | (u8::from(instr.is(flag::LCP)) * Self::LCP),
-        )
-    }
-
-    /// It goes on in the next block.
-    #[inline]
-    fn crosses(self) -> bool {
-        self.0 & Self::CROSSES != 0
-    }
-
-    /// It goes on in the next block, where its nominal opcode lies.
-    #[inline]
-    fn opcode_in_next(self) -> bool {
-        self.0 & Self::OPCODE_IN_NEXT != 0
-    }
-
-    /// It has a length-changing prefix.
-    #[inline]
-    fn lcp(self) -> bool {
-        self.0 & Self::LCP != 0
-    }
-}
 
 /// State of the predecoder. All queues are ranges of instruction numbers:
 /// `[.., queued)` is in the instruction queue, `[queued, ready)` predecoded and waiting for a
@@ -88,35 +45,20 @@ impl Predecoder {
         }
     }
 
-    /// Adds all queues, relative to instruction `head`.
-    pub fn fingerprint(&self, head: u64, h: &mut Fingerprint) {
-        // Queues that the decoders have left behind are restarted before they are used.
-        if self.queued < head {
-            h.add(0);
-        } else {
-            h.add(1 + self.queued - head);
-            h.add(self.ready - self.queued);
-            h.add(self.block_end.wrapping_sub(self.ready));
-            h.add(u64::from(self.partial) | u64::from(self.empty_block) << 1);
-        }
-        h.add(u64::from(self.stalled));
-        h.add(u64::from(self.busy_cycles));
-    }
-
     /// One cycle; `waiting` instructions are in the instruction queue.
-    pub fn cycle(&mut self, clock: u64, p: &Frontend, feed: &mut Feed, waiting: u64) {
+    pub fn cycle(&mut self, clock: u64, p: &Frontend, queue: &mut FetchQueue, waiting: u64) {
         if self.stalled == 0 {
             let room = u64::from(p.instruction_queue).saturating_sub(waiting);
             let fills = p.predecoder_fills_queue;
             if self.ready == self.queued && (fills || u64::from(p.predecode_width) <= room) {
-                self.take(p, feed);
+                self.take(p, queue);
             }
             if fills && self.ready - self.queued > room {
                 return;
             }
             if self.stalled == 0 {
                 for number in self.queued..self.ready {
-                    if let Some(inst) = feed.get_mut(number) {
+                    if let Some(inst) = queue.get_mut(number) {
                         inst.predecoded = clock;
                     }
                 }
@@ -126,7 +68,7 @@ impl Predecoder {
         self.stalled = self.stalled.saturating_sub(1);
     }
 
-    fn take(&mut self, p: &Frontend, feed: &Feed) {
+    fn take(&mut self, p: &Frontend, queue: &FetchQueue) {
         if self.partial {
             self.partial = false;
             self.ready += 1;
@@ -138,7 +80,7 @@ impl Predecoder {
                 // Bytes behind a branch that ended in this block.
                 self.empty_block = false;
             } else {
-                match self.fetch(p, feed) {
+                match self.fetch(p, queue) {
                     Some(found) => prefixes = found,
                     None => return,
                 }
@@ -150,11 +92,11 @@ impl Predecoder {
         let end = self
             .block_end
             .min(self.queued + u64::from(p.predecode_width));
-        while self.ready < end && feed.get(self.ready).is_some_and(|i| !i.layout.crosses()) {
+        while self.ready < end && queue.get(self.ready).is_some_and(|i| !i.layout.crosses()) {
             self.ready += 1;
         }
         if self.block_end - self.ready == 1
-            && let Some(last) = feed.get(self.ready)
+            && let Some(last) = queue.get(self.ready)
             && last.layout.crosses()
             && (self.ready < end || last.layout.opcode_in_next())
         {
@@ -166,12 +108,12 @@ impl Predecoder {
 
     /// Fetches the next block; returns how many of its instructions have length-changing
     /// prefixes, `None` when there is no block for the decoders.
-    fn fetch(&mut self, p: &Frontend, feed: &Feed) -> Option<u32> {
+    fn fetch(&mut self, p: &Frontend, queue: &FetchQueue) -> Option<u32> {
         let shift = p.predecode_block_bytes.trailing_zeros();
         let mut window = None;
         let mut prefixes = 0;
-        while self.block_end < feed.released()
-            && let Some(inst) = feed.get(self.block_end)
+        while self.block_end < queue.released()
+            && let Some(inst) = queue.get(self.block_end)
             && inst.source == Source::Decoders
             && *window.get_or_insert(inst.address >> shift) == inst.address >> shift
         {
@@ -186,13 +128,33 @@ impl Predecoder {
     }
 }
 
-impl Inst {
-    /// The same, with how it lies in the predecoder's blocks of `block` bytes.
-    #[inline]
-    pub(super) fn laid_out(self, instr: &Instr, block: u32) -> Self {
-        Self {
-            layout: Layout::new(instr, self.address, block),
-            ..self
+impl Part for Predecoder {
+    fn reset(&mut self, _: &Moment) {
+        *self = Self::default();
+    }
+
+    /// All queues, relative to the next instruction; in what cycle its instructions were predecoded
+    /// is theirs.
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self {
+            queued,
+            ready,
+            partial,
+            block_end,
+            stalled,
+            busy_cycles,
+            empty_block,
+        } = self;
+        // Queues that the decoders have left behind are restarted before they are used.
+        if *queued < at.next {
+            h.add(0);
+        } else {
+            h.add(1 + queued - at.next);
+            h.add(ready - queued);
+            h.add(block_end.wrapping_sub(*ready));
+            h.add(u64::from(*partial) | u64::from(*empty_block) << 1);
         }
+        h.add(u64::from(*stalled));
+        h.add(u64::from(*busy_cycles));
     }
 }

@@ -1,6 +1,7 @@
 //! The stack engine: follows rsp through push, pop, call and ret in the front end and inserts a
 //! synchronising µop when somebody else needs the register.
 
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::program::{Instr, flag};
 
 /// Offset beyond which it synchronises by itself, in bytes.
@@ -13,12 +14,6 @@ pub struct StackEngine {
 }
 
 impl StackEngine {
-    /// The offset in bytes.
-    #[must_use]
-    pub fn offset(&self) -> i32 {
-        self.offset
-    }
-
     /// An instruction passes; the offset that the back end must take over before it, if any.
     #[inline]
     pub fn pass(&mut self, instr: &Instr) -> Option<i32> {
@@ -37,5 +32,16 @@ impl StackEngine {
             self.offset = 0;
         }
         sync
+    }
+}
+
+impl Part for StackEngine {
+    fn reset(&mut self, _: &Moment) {
+        *self = Self::default();
+    }
+
+    fn fingerprint(&self, _: &Moment, h: &mut Fingerprint) {
+        let Self { offset } = self;
+        h.add(*offset as u64);
     }
 }

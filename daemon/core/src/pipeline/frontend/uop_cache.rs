@@ -5,10 +5,11 @@
 //! microcoded instruction ends a line; so many lines per block of code. Delivery and the pairing
 //! of lines in one cycle follow uiCA.
 
-use super::{FrontEnd, Target};
+use super::microcode::Microcode;
+use super::target::Target;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::observer::{Delivery, Observer};
-use crate::pipeline::state::Fingerprint;
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::Window;
 use mcad_isa::machine::params::Frontend;
 use mcad_isa::program::{Program, flag};
@@ -299,13 +300,9 @@ impl UopCache {
         }
     }
 
-    /// Empties the cache, or fills it with everything (`warm`).
-    pub fn reset(&mut self, warm: bool) {
+    /// Says whether it has everything, from the next reset on.
+    pub fn warm(&mut self, warm: bool) {
         self.warm = warm;
-        if self.content.is_empty() && !warm {
-            self.content = vec![Vec::new(); self.sets as usize];
-        }
-        self.content.iter_mut().for_each(Vec::clear);
     }
 
     /// Looks a block up and puts it in; whether it was there.
@@ -335,29 +332,61 @@ impl UopCache {
     }
 }
 
-impl FrontEnd {
-    /// One cycle of delivery from the µop cache.
-    pub(super) fn uop_cache_cycle<O: Observer>(&mut self, t: &mut Target<'_, O>) {
+impl Part for UopCache {
+    fn reset(&mut self, _: &Moment) {
+        let Self {
+            warm,
+            sets,
+            ways: _,
+            content,
+        } = self;
+        if content.is_empty() && !*warm {
+            *content = vec![Vec::new(); *sets as usize];
+        }
+        content.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Who compares states lets everything be cached, or nothing.
+    fn fingerprint(&self, _: &Moment, _: &mut Fingerprint) {
+        let Self {
+            warm: _,
+            sets: _,
+            ways: _,
+            content: _,
+        } = self;
+    }
+}
+
+/// Delivery from the µop cache.
+#[derive(Debug, Default)]
+pub struct UopCacheDelivery {
+    /// It delivered an entry of double size in the last cycle.
+    delayed: bool,
+}
+
+impl UopCacheDelivery {
+    /// One cycle.
+    pub fn cycle<O: Observer>(&mut self, t: &mut Target<'_, O>, microcode: &mut Microcode) {
         let from = Delivery::Of(Source::UopCache);
-        let width = self.p.uop_cache_width;
-        let block_bytes = u64::from(self.p.uop_cache_block_bytes);
-        let mut left_in_line = match t.feed.lines.front() {
+        let width = t.p.uop_cache_width;
+        let block_bytes = u64::from(t.p.uop_cache_block_bytes);
+        let mut left_in_line = match t.queue.lines.front() {
             Some(n) => *n,
             None => return,
         };
-        let new_line = t.feed.entries.front().is_some_and(|e| e.slot == 0);
+        let new_line = t.queue.entries.front().is_some_and(|e| e.slot == 0);
         let mut second_loaded = false;
         let mut remaining = width;
-        let delayed = std::mem::take(&mut self.uop_cache_delay);
+        let delayed = std::mem::take(&mut self.delayed);
         let mut delivered = 0u32;
         let mut last: Option<Entry> = None;
         while remaining > 0 {
             if left_in_line == 0 {
-                let Some(&next) = t.feed.lines.front() else {
+                let Some(&next) = t.queue.lines.front() else {
                     return;
                 };
                 let ends_in_microcode = t
-                    .feed
+                    .queue
                     .entries
                     .get(usize::from(next).saturating_sub(1))
                     .is_some_and(|e| e.microcode);
@@ -368,22 +397,22 @@ impl FrontEnd {
                 left_in_line = next;
                 // The line must be next in the program; the decoders may come in between.
                 let follows = t
-                    .feed
+                    .queue
                     .entries
                     .front()
                     .zip(last)
-                    .is_some_and(|(e, last)| self.next_number(t, last.number) == e.number);
+                    .is_some_and(|(e, last)| t.next_number(last.number) == e.number);
                 if !follows {
                     return;
                 }
             }
-            let Some(&entry) = t.feed.entries.front() else {
+            let Some(&entry) = t.queue.entries.front() else {
                 return;
             };
             if entry.extra && remaining < 2 {
                 return;
             }
-            let width_of = if self.p.uop_cache_delivers_unlaminated {
+            let width_of = if t.p.uop_cache_delivers_unlaminated {
                 fused_of(t, &entry)
             } else {
                 1
@@ -392,18 +421,18 @@ impl FrontEnd {
                 return;
             }
             if entry.laminated != NO_UOP {
-                self.deliver(t, entry.number, entry.laminated, from);
+                t.deliver(entry.number, entry.laminated, from);
                 delivered += 1;
                 if entry.extra {
                     remaining = 0;
-                    self.uop_cache_delay = true;
+                    self.delayed = true;
                 } else {
                     remaining = remaining.saturating_sub(width_of);
                 }
             }
             if entry.microcode {
-                let stall = self.p.uop_cache_to_microcode_stall;
-                self.microcode.start(
+                let stall = t.p.uop_cache_to_microcode_stall;
+                microcode.start(
                     if entry.laminated == NO_UOP {
                         0
                     } else {
@@ -414,29 +443,28 @@ impl FrontEnd {
                 );
                 remaining = 0;
             }
-            t.feed.entries.pop_front();
+            t.queue.entries.pop_front();
             left_in_line -= 1;
             last = Some(entry);
-            if let Some(n) = t.feed.lines.front_mut() {
+            if let Some(n) = t.queue.lines.front_mut() {
                 *n = left_in_line;
             }
-            if self.p.uop_cache_taken_ends_cycle
-                && entry.taken
-                && t.feed
+            if (t.p.uop_cache_taken_ends_cycle && entry.taken || t.is_over())
+                && t.queue
                     .entries
                     .front()
                     .is_none_or(|e| e.number != entry.number)
             {
                 if left_in_line == 0 {
-                    t.feed.lines.pop_front();
+                    t.queue.lines.pop_front();
                 }
                 return;
             }
             if left_in_line == 0 {
-                t.feed.lines.pop_front();
+                t.queue.lines.pop_front();
                 if remaining > 0
                     && width >= 6
-                    && let Some(next) = t.feed.entries.front()
+                    && let Some(next) = t.queue.entries.front()
                 {
                     let same_block = next.address / block_bytes == entry.address / block_bytes;
                     let ends_body = entry.taken;
@@ -464,9 +492,20 @@ impl FrontEnd {
     }
 }
 
+impl Part for UopCacheDelivery {
+    fn reset(&mut self, _: &Moment) {
+        *self = Self::default();
+    }
+
+    fn fingerprint(&self, _: &Moment, h: &mut Fingerprint) {
+        let Self { delayed } = self;
+        h.add(u64::from(*delayed));
+    }
+}
+
 /// Fused µops of an entry.
 fn fused_of<O: Observer>(t: &Target<'_, O>, entry: &Entry) -> u32 {
-    t.feed
+    t.queue
         .get(entry.number)
         .and_then(|i| t.program.instrs.get(i.instr as usize))
         .and_then(|i| {

@@ -1,7 +1,22 @@
-//! Entries of the schedulers: how many µops wait in them.
+//! The schedulers: how many µops wait in them, and when a µop is ready.
 
-use crate::pipeline::state::Fingerprint;
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{Core, MAX_LOAD_HOLD, PortSet};
+
+/// A µop is ready this long after its issue, or one cycle late if its last input comes in the two
+/// cycles in which it enters the scheduler.
+#[inline]
+#[must_use]
+pub fn ready_cycle(issued: u64, delay: u64, inputs: u64) -> u64 {
+    let entered = issued + delay;
+    if inputs < entered {
+        entered
+    } else if inputs <= entered + 1 {
+        inputs + 1
+    } else {
+        inputs
+    }
+}
 
 const RING: usize = MAX_LOAD_HOLD as usize + 1;
 
@@ -9,7 +24,7 @@ const RING: usize = MAX_LOAD_HOLD as usize + 1;
 ///
 /// µops enter at issue and leave when they start, loads some cycles later where the core keeps
 /// them until their result is certain.
-pub struct Entries {
+pub struct Schedulers {
     size: u32,
     load_size: u32,
     /// Ports whose µops have a scheduler of their own.
@@ -21,7 +36,7 @@ pub struct Entries {
     started: [u8; RING],
 }
 
-impl Entries {
+impl Schedulers {
     /// Empty ones.
     #[must_use]
     pub fn new(core: &Core) -> Self {
@@ -38,23 +53,6 @@ impl Entries {
             taken: 0,
             loads: 0,
             started: [0; RING],
-        }
-    }
-
-    /// Makes them empty again.
-    pub fn reset(&mut self) {
-        self.taken = 0;
-        self.loads = 0;
-        self.started = [0; RING];
-    }
-
-    /// Adds what later issue cycles depend on; `cycle` is the current one.
-    pub fn fingerprint(&self, cycle: u64, h: &mut Fingerprint) {
-        h.add(u64::from(self.taken) | u64::from(self.loads) << 32);
-        if !self.load_ports.is_empty() {
-            for n in 1..=self.hold {
-                h.add(u64::from(self.started[place(cycle.wrapping_sub(n))]));
-            }
         }
     }
 
@@ -104,6 +102,39 @@ impl Entries {
     }
 }
 
+impl Part for Schedulers {
+    fn reset(&mut self, _: &Moment) {
+        let Self {
+            size: _,
+            load_size: _,
+            load_ports: _,
+            hold: _,
+            taken,
+            loads,
+            started,
+        } = self;
+        (*taken, *loads, *started) = (0, 0, [0; RING]);
+    }
+
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self {
+            size: _,
+            load_size: _,
+            load_ports,
+            hold,
+            taken,
+            loads,
+            started,
+        } = self;
+        h.add(u64::from(*taken) | u64::from(*loads) << 32);
+        if !load_ports.is_empty() {
+            for n in 1..=*hold {
+                h.add(u64::from(started[place(at.issue.wrapping_sub(n))]));
+            }
+        }
+    }
+}
+
 #[inline]
 fn place(cycle: u64) -> usize {
     cycle as usize % RING
@@ -113,45 +144,45 @@ fn place(cycle: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn entries(load_scheduler: u32, hold: u32) -> Option<Entries> {
+    fn schedulers(load_scheduler: u32, hold: u32) -> Option<Schedulers> {
         let mut core = mcad_isa::machine::cpu("glc").ok()?.core.clone();
         let p = &mut core.execute;
         (p.scheduler, p.load_scheduler, p.load_scheduler_hold) = (16, load_scheduler, hold);
-        Some(Entries::new(&core))
+        Some(Schedulers::new(&core))
     }
 
     #[test]
     fn loads_keep_their_entries_after_they_have_started() -> Result<(), &'static str> {
-        let mut entries = entries(16, 5).ok_or("no such CPU")?;
+        let mut schedulers = schedulers(16, 5).ok_or("no such CPU")?;
         for _ in 0..11 {
-            entries.enter(2);
+            schedulers.enter(2);
         }
-        assert!(entries.full(6));
-        assert!(!entries.full(5));
-        entries.enter(0);
+        assert!(schedulers.full(6));
+        assert!(!schedulers.full(5));
+        schedulers.enter(0);
         // One load and the other start in cycle 10.
-        entries.step(10, 0b101, 2);
-        assert_eq!(entries.taken(), 11);
+        schedulers.step(10, 0b101, 2);
+        assert_eq!(schedulers.taken(), 11);
         for cycle in 11..15 {
-            entries.step(cycle, 0, 0);
-            assert!(entries.full(6));
+            schedulers.step(cycle, 0, 0);
+            assert!(schedulers.full(6));
         }
-        entries.step(15, 0, 0);
-        assert!(!entries.full(6));
-        assert_eq!(entries.taken(), 10);
+        schedulers.step(15, 0, 0);
+        assert!(!schedulers.full(6));
+        assert_eq!(schedulers.taken(), 10);
         Ok(())
     }
 
     #[test]
     fn without_a_scheduler_of_their_own_loads_wait_with_the_others() -> Result<(), &'static str> {
-        let mut entries = entries(0, 5).ok_or("no such CPU")?;
+        let mut schedulers = schedulers(0, 5).ok_or("no such CPU")?;
         for port in [2, 2, 3, 0] {
-            entries.enter(port);
+            schedulers.enter(port);
         }
-        assert!(entries.full(13));
-        entries.step(0, 0b1101, 3);
-        assert_eq!(entries.taken(), 1);
-        assert!(!entries.full(13));
+        assert!(schedulers.full(13));
+        schedulers.step(0, 0b1101, 3);
+        assert_eq!(schedulers.taken(), 1);
+        assert!(!schedulers.full(13));
         Ok(())
     }
 }

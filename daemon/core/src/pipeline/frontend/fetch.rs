@@ -3,7 +3,7 @@
 //!
 //! Instructions are gathered into groups: consecutive addresses within one 64-byte line, up to a
 //! taken branch. A closed group is split into µop-cache blocks, each of which comes from the µop
-//! cache or from the decoders. Only closed groups are released, so that no decision hangs on how
+//! cache or from the decoders. Only closed groups are released, so that no decision depends on how
 //! the stream was cut.
 
 use std::collections::VecDeque;
@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use super::loop_stream::{Detector, Step};
 use super::uop_cache::{Entry, Packed, Packer, UopCache};
-use crate::pipeline::inst::{Access, Inst, Source};
-use crate::pipeline::state::Fingerprint;
+use crate::pipeline::access::Access;
+use crate::pipeline::inst::{Inst, Source};
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::Window;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::Frontend;
@@ -25,7 +26,7 @@ pub const RUN_AT: u64 = 512;
 const LINE_SHIFT: u32 = 6;
 
 /// Instructions between the caller and the front end.
-pub struct Feed {
+pub struct FetchQueue {
     p: Frontend,
     cache: UopCache,
     packer: Packer,
@@ -49,8 +50,8 @@ pub struct Feed {
     pub lines: VecDeque<u8>,
 }
 
-impl Feed {
-    /// An empty feed; `warm`: everything that can be in the µop cache is.
+impl FetchQueue {
+    /// An empty queue; `warm`: everything that can be in the µop cache is.
     #[must_use]
     pub fn new(model: &Arc<CpuModel>, warm: bool) -> Self {
         let p = model.core.frontend.clone();
@@ -67,7 +68,6 @@ impl Feed {
             route: Source::Decoders,
             after_branch: true,
             scratch: Vec::new(),
-            // A caller that feeds a warm loop decides itself what is replayed.
             detector: Detector::new(&model.core.frontend, !warm),
             cached: true,
             stream_from: 0,
@@ -144,34 +144,11 @@ impl Feed {
             .is_none_or(super::uop_cache::Entry::starts_instruction)
     }
 
-    /// Adds the place in the current line of the µop cache. All else that waits here follows
-    /// from the program.
-    pub fn fingerprint(&self, h: &mut Fingerprint) {
-        match (self.entries.front(), self.lines.front()) {
-            (Some(entry), Some(left)) => {
-                entry.fingerprint(self.insts.head(), h);
-                h.add(u64::from(*left));
-            }
-            _ => h.add(0),
-        }
-    }
-
-    /// Empties the feed and the µop cache.
-    pub fn reset(&mut self, warm: bool) {
-        self.cache.reset(warm);
-        self.packer.reset();
-        self.insts.reset();
-        self.accesses.clear();
-        self.accesses_head = 0;
-        self.open = 0;
-        self.next_address = 0;
-        self.route = Source::Decoders;
-        self.after_branch = true;
-        self.detector = Detector::new(&self.p, !warm);
-        self.cached = true;
-        self.stream_from = 0;
-        self.entries.clear();
-        self.lines.clear();
+    /// Says whether everything that can be in the µop cache is, from the next reset on.
+    pub fn warm(&mut self, warm: bool) {
+        self.cache.warm(warm);
+        // A caller that feeds a warm loop decides itself what is replayed.
+        self.detector.want(!warm);
     }
 
     #[inline]
@@ -402,5 +379,69 @@ impl Feed {
         (from + 1..end)
             .find(|n| self.get(*n).is_none_or(|i| i.address >> shift != block))
             .unwrap_or(end)
+    }
+}
+
+impl Part for FetchQueue {
+    fn reset(&mut self, end: &Moment) {
+        let Self {
+            p: _,
+            cache,
+            packer,
+            insts,
+            accesses,
+            accesses_head,
+            open,
+            next_address,
+            route,
+            after_branch,
+            scratch: _,
+            detector,
+            cached,
+            stream_from,
+            entries,
+            lines,
+        } = self;
+        cache.reset(end);
+        packer.reset();
+        insts.reset();
+        accesses.clear();
+        (*accesses_head, *open, *next_address) = (0, 0, 0);
+        (*route, *after_branch) = (Source::Decoders, true);
+        detector.reset(end);
+        (*cached, *stream_from) = (true, 0);
+        entries.clear();
+        lines.clear();
+    }
+
+    /// The place in the current line of the µop cache. All else that waits here follows from the
+    /// program, as do the contents of the µop cache and the detector's state where a block is
+    /// executed again and again.
+    fn fingerprint(&self, _: &Moment, h: &mut Fingerprint) {
+        let Self {
+            p: _,
+            cache: _,
+            packer: _,
+            insts,
+            accesses: _,
+            accesses_head: _,
+            open: _,
+            next_address: _,
+            route: _,
+            after_branch: _,
+            scratch: _,
+            detector: _,
+            cached: _,
+            stream_from: _,
+            entries,
+            lines,
+        } = self;
+        match (entries.front(), lines.front()) {
+            (Some(entry), Some(left)) => {
+                entry.fingerprint(insts.head(), h);
+                h.add(u64::from(*left));
+            }
+            _ => h.add(0),
+        }
     }
 }

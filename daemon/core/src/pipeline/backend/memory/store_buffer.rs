@@ -3,8 +3,8 @@
 //! Two stores in a row to one line are written together; each other takes a cycle. A store that
 //! finds the buffer full cannot issue. docs/GOLDEN-COVE.md has the measurements.
 
-use crate::pipeline::inst::Access;
-use crate::pipeline::state::Fingerprint;
+use crate::pipeline::access::{Access, Line};
+use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::Execute;
 
 /// Stores whose cycles are kept, a power of two above the size of any buffer.
@@ -16,7 +16,7 @@ pub struct StoreBuffer {
     ring: Box<[u64]>,
     count: u64,
     last: u64,
-    line: (u64, i64),
+    line: Line,
     /// The last store was written together with the one before it.
     paired: bool,
 }
@@ -30,7 +30,7 @@ impl StoreBuffer {
             ring: vec![0; RING as usize].into(),
             count: 0,
             last: 0,
-            line: (u64::MAX, 0),
+            line: Line::NONE,
             paired: false,
         }
     }
@@ -79,42 +79,55 @@ impl StoreBuffer {
     /// The next store in program order retires at `retired`.
     #[inline]
     pub fn retire(&mut self, access: Option<&Access>, retired: u64) {
-        let line = access.map_or((u64::MAX, 0), |a| (a.line, a.offset));
-        let pairs = !self.paired && Access::same_line(line, self.line);
+        let line = access.map_or(Line::NONE, Access::line);
+        let pairs = !self.paired && line.same(self.line);
         let mut cycle = (self.last + u64::from(!pairs)).max(retired + 1);
         self.paired = pairs && cycle == self.last;
         self.line = line;
-        if let Some(access) = access
-            && u32::from(access.in_line) + u32::from(access.size) > 64
-        {
+        if access.is_some_and(Access::crosses_line) {
             // Written line by line.
             cycle += 1;
             self.paired = false;
-            self.line.0 = self.line.0.wrapping_add(1);
+            self.line = self.line.next();
         }
         self.last = cycle;
         self.count += 1;
         self.ring[(self.count % RING) as usize] = cycle;
     }
+}
 
-    /// Adds what later stores depend on.
-    pub fn fingerprint(&self, now: u64, h: &mut Fingerprint) {
-        h.add_future(self.last, now);
-        h.add(u64::from(self.paired));
-        for back in 0..self.entries.min(self.count) {
-            let written = self.ring[((self.count - back) % RING) as usize];
+impl Part for StoreBuffer {
+    fn reset(&mut self, _: &Moment) {
+        let Self {
+            entries: _,
+            ring: _,
+            count,
+            last,
+            line,
+            paired,
+        } = self;
+        (*count, *last, *line, *paired) = (0, 0, Line::NONE, false);
+    }
+
+    /// Lines are not compared: which stores share one must be the same in every iteration.
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self {
+            entries,
+            ring,
+            count,
+            last,
+            line: _,
+            paired,
+        } = self;
+        let now = at.issue;
+        h.add_future(*last, now);
+        h.add(u64::from(*paired));
+        for back in 0..*entries.min(count) {
+            let written = ring[((count - back) % RING) as usize];
             if written <= now {
                 break;
             }
             h.add(written - now);
         }
-    }
-
-    /// Empties the buffer.
-    pub fn reset(&mut self) {
-        self.count = 0;
-        self.last = 0;
-        self.line = (u64::MAX, 0);
-        self.paired = false;
     }
 }

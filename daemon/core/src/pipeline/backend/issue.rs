@@ -1,0 +1,153 @@
+//! The issue cycle: how many µops it has taken, and why the next one had to wait for a later one.
+
+use super::ports::Ports;
+use super::registers::Registers;
+use super::retire::Retirement;
+use super::topdown::{SlotCount, Stall};
+use crate::pipeline::state::{Fingerprint, Moment, Part};
+
+/// The current issue cycle.
+pub struct Issue {
+    width: u32,
+    cycle: u64,
+    slots: u32,
+    /// No more µops may issue in the current cycle.
+    closed: bool,
+    /// Nothing may issue before.
+    blocked_until: u64,
+}
+
+/// What a new issue cycle makes move on, and what it asks for room.
+pub struct Resources<'a> {
+    /// Ports and schedulers.
+    pub ports: &'a mut Ports,
+    /// The re-order buffer.
+    pub retirement: &'a Retirement,
+    /// Registers.
+    pub registers: &'a mut Registers,
+    /// Where lost slots are booked.
+    pub slot_count: &'a mut SlotCount,
+}
+
+impl Issue {
+    /// Before the first cycle of a core that issues `width` fused µops a cycle.
+    #[must_use]
+    pub fn new(width: u32) -> Self {
+        Self {
+            width,
+            cycle: 0,
+            slots: 0,
+            closed: true,
+            blocked_until: 0,
+        }
+    }
+
+    /// The cycle.
+    #[inline(always)]
+    #[must_use]
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// Fused µops that it has taken.
+    #[inline(always)]
+    #[must_use]
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// It has taken so many slots more.
+    #[inline(always)]
+    pub fn take(&mut self, slots: u32) {
+        self.slots += slots;
+    }
+
+    /// No more µops may issue in it.
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// Nothing may issue for so many cycles.
+    pub fn block(&mut self, cycles: u64) {
+        self.blocked_until = self.cycle + cycles;
+    }
+
+    /// Finds the cycle for `fused` µops that are in the queue from `delivered` on and may not issue
+    /// before `at_least`: the current one or a new one.
+    #[inline]
+    pub fn place(&mut self, fused: u32, delivered: u64, at_least: u64, resources: Resources<'_>) {
+        let at_least = at_least.max(self.blocked_until);
+        let fits = !self.closed
+            && self.slots + fused <= self.width
+            && delivered < self.cycle
+            && at_least <= self.cycle;
+        if !fits {
+            self.open(delivered, at_least, resources);
+        }
+    }
+
+    /// Opens a cycle for a µop that is in the queue from `delivered` on and may not issue before
+    /// `at_least`.
+    fn open(&mut self, delivered: u64, at_least: u64, r: Resources<'_>) {
+        let width = self.width;
+        let lost = u64::from(width - self.slots.min(width));
+        let first = self.cycle + 1;
+        let (rob, memory) = r.retirement.room_for(u64::from(width));
+        let mut gate = first.max(rob);
+        self.step_to(gate, r.ports);
+        let mut stall = Stall::Core;
+        if rob > first && memory {
+            stall = Stall::Memory;
+        }
+        while r.ports.schedulers().full(width) {
+            gate += 1;
+            self.step_to(gate, r.ports);
+        }
+        let target = gate.max(delivered + 1).max(at_least);
+        self.step_to(target, r.ports);
+        r.registers.end_cycle(target - gate);
+        // Slots left over in the old cycle go with the reason that closed it.
+        let whole = |cycles: u64| cycles * u64::from(width);
+        let late = if delivered + 1 >= target {
+            Stall::FrontEnd
+        } else {
+            Stall::Other
+        };
+        if gate > first {
+            r.slot_count.lose(lost + whole(gate - first), stall);
+            r.slot_count.lose(whole(target - gate), late);
+        } else {
+            // It came just in time for the new cycle: the old one ended for lack of it.
+            r.slot_count.lose(lost + whole(target - gate), late);
+        }
+        // What a cycle could not hold of the slots that an overflow takes is the next one's.
+        self.slots = self.slots.saturating_sub(width);
+        self.closed = false;
+    }
+
+    #[inline]
+    fn step_to(&mut self, cycle: u64, ports: &mut Ports) {
+        while self.cycle < cycle {
+            ports.step();
+            self.cycle += 1;
+        }
+    }
+}
+
+impl Part for Issue {
+    fn reset(&mut self, _: &Moment) {
+        *self = Self::new(self.width);
+    }
+
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self {
+            width: _,
+            cycle: _,
+            slots,
+            closed,
+            blocked_until,
+        } = self;
+        h.add(u64::from(*slots) << 1 | u64::from(*closed));
+        h.add_future(*blocked_until, at.issue);
+    }
+}

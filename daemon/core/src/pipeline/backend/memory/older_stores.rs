@@ -1,0 +1,226 @@
+//! Older stores: store-to-load dependencies from addresses.
+//!
+//! A load that an older store's bytes contain gets its data from the store buffer; one that only
+//! overlaps them waits for the store to leave it. Stores are remembered by 4-byte granule in a
+//! table that forgets old ones when a newer store takes their place: a store that long ago is in
+//! the cache and holds nobody up.
+
+use crate::pipeline::access::{Access, Line};
+use crate::pipeline::state::{Fingerprint, Moment, Part};
+use crate::pipeline::window::last;
+
+const ENTRIES: usize = 1 << 12;
+/// At least as many stores as can be in flight.
+const RECENT: usize = 1 << 10;
+
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    /// Granule plus 1; 0 is empty.
+    granule: u64,
+    start: u64,
+    end: u64,
+    /// Cycle in which both address and data are there.
+    ready: u64,
+    /// Cycle in which the register that holds the data is there, when loads can be renamed to it.
+    source: Option<u64>,
+    /// Number of the store.
+    store: u64,
+}
+
+/// What older stores mean for a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forward {
+    /// No store in sight: from the cache.
+    Cache,
+    /// All bytes come from a store that is complete at `ready`.
+    From {
+        /// Address and data are there.
+        ready: u64,
+        /// The register that holds the data is there; `None` when the load cannot be renamed to
+        /// it.
+        source: Option<u64>,
+    },
+    /// Some bytes come from stores that it must wait for until they have left the store buffer.
+    Blocked {
+        /// They are complete.
+        ready: u64,
+        /// Number of the youngest of them; 0 when it starts where the load does: such a load does
+        /// not wait for it to be written.
+        store: u64,
+    },
+}
+
+/// Recent stores.
+pub struct OlderStores {
+    entries: Box<[Entry]>,
+    count: u64,
+    /// Stores up to this one do not exist any more.
+    forgotten: u64,
+    /// Cycles of address and data of the last stores, for its fingerprint.
+    recent: Box<[(u64, u64, u64)]>,
+    /// The store whose address µop came last.
+    current: Option<(Access, u64)>,
+}
+
+#[inline]
+fn place(granule: u64) -> usize {
+    (granule.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize & (ENTRIES - 1)
+}
+
+#[inline]
+fn granules(bytes: &std::ops::Range<u64>) -> std::ops::RangeInclusive<u64> {
+    let last = bytes.end.wrapping_sub(1);
+    (bytes.start >> 2)..=(last >> 2).max(bytes.start >> 2)
+}
+
+impl OlderStores {
+    /// No stores yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            entries: vec![Entry::default(); ENTRIES].into(),
+            count: 0,
+            forgotten: 0,
+            recent: vec![(0, 0, 0); RECENT].into(),
+            current: None,
+        }
+    }
+
+    /// A store's address is there at `ready`; its data comes with [`Stores::data`].
+    #[inline]
+    pub fn address(&mut self, access: Option<Access>, ready: u64) {
+        self.current = access.map(|a| (a, ready));
+    }
+
+    /// The line that the current store goes to.
+    #[inline]
+    #[must_use]
+    pub fn line(&self) -> Option<Line> {
+        self.current.map(|(a, _)| a.line())
+    }
+
+    /// The current store's data is there at `ready`; it comes from a register that is there at
+    /// `source`, if loads can be renamed to it.
+    #[inline]
+    pub fn data(&mut self, ready: u64, source: Option<u64>) {
+        let Some((access, address_ready)) = self.current.take() else {
+            return;
+        };
+        self.count += 1;
+        self.recent[self.count as usize % RECENT] = (address_ready, ready, source.unwrap_or(ready));
+        let bytes = access.bytes();
+        let (start, end) = (bytes.start, bytes.end);
+        for granule in granules(&bytes) {
+            if let Some(entry) = self.entries.get_mut(place(granule)) {
+                *entry = Entry {
+                    granule: granule + 1,
+                    start,
+                    end,
+                    ready: address_ready.max(ready),
+                    source,
+                    store: self.count,
+                };
+            }
+        }
+    }
+
+    /// Stores so far.
+    #[inline]
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count - self.forgotten
+    }
+
+    /// Looks for stores that a load depends on.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, access: &Access) -> Forward {
+        let bytes = access.bytes();
+        let (start, end) = (bytes.start, bytes.end);
+        let mut result = Forward::Cache;
+        let mut from = 0;
+        for granule in granules(&bytes) {
+            let Some(entry) = self.entries.get(place(granule)) else {
+                continue;
+            };
+            let overlaps = entry.granule == granule + 1
+                && entry.store > self.forgotten
+                && entry.start < end
+                && start < entry.end;
+            if !overlaps {
+                continue;
+            }
+            let contained = entry.start <= start && end <= entry.end;
+            result = match result {
+                Forward::Cache if contained => {
+                    from = entry.store;
+                    Forward::From {
+                        ready: entry.ready,
+                        source: entry.source.filter(|_| entry.start == start),
+                    }
+                }
+                Forward::From { .. } if contained && from == entry.store => result,
+                Forward::Cache => Forward::Blocked {
+                    ready: entry.ready,
+                    store: if entry.start == start {
+                        0
+                    } else {
+                        entry.store - self.forgotten
+                    },
+                },
+                Forward::From { ready, .. } => Forward::Blocked {
+                    ready: ready.max(entry.ready),
+                    store: from.max(entry.store) - self.forgotten,
+                },
+                Forward::Blocked { ready, store } => Forward::Blocked {
+                    ready: ready.max(entry.ready),
+                    store: store.max(entry.store - self.forgotten),
+                },
+            };
+        }
+        result
+    }
+}
+
+impl Part for OlderStores {
+    fn reset(&mut self, _: &Moment) {
+        let Self {
+            entries: _,
+            count,
+            forgotten,
+            recent: _,
+            current,
+        } = self;
+        *forgotten = *count;
+        *current = None;
+    }
+
+    /// When the last stores are complete, as many as may be in flight. That says all of them only
+    /// if which load takes from which store is the same in every iteration of what is simulated.
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self {
+            entries: _,
+            count,
+            forgotten,
+            recent,
+            current,
+        } = self;
+        let now = at.issue;
+        let most = at.in_flight.min(count - forgotten).min(RECENT as u64);
+        let (older, younger) = last(recent, count + 1, most as usize);
+        h.add_distances(
+            (older.iter().chain(younger))
+                .flat_map(|&(address, data, source)| [address, data, source])
+                .map(|stamp| stamp.saturating_sub(now)),
+        );
+        if let Some((_, ready)) = current {
+            h.add_future(*ready, now);
+        }
+    }
+}
+
+impl Default for OlderStores {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,449 @@
+//! What rename and the scheduler know of registers: when each is there, what its last writer means
+//! for who reads it, which share a physical one, and sums that rename has added.
+
+use super::moves::Moves;
+use crate::pipeline::state::{Fingerprint, Moment, Part};
+use mcad_isa::machine::params::{Execute, Rename};
+use mcad_isa::program::{FIRST_INPUTS, Instr, NO_REG, Program, Uop, flag};
+use mcad_isa::regs::RegId;
+use mcad_isa::x86::uops::UopKind;
+
+/// What the last writer of a register means for its readers.
+pub mod writer {
+    /// A load whose result may be the address of the next one a cycle sooner.
+    pub const POINTER_LOAD: u8 = 1;
+    /// Written without execution.
+    pub const NO_UOPS: u8 = 2;
+    /// Came here by an eliminated 32-bit move.
+    pub const MOVE32: u8 = 4;
+    /// A floating-point sum.
+    pub const FP_ADD: u8 = 8;
+    /// Flags that are late for who reads them in the same cycle.
+    pub const LATE_FLAGS: u8 = 16;
+}
+
+/// Registers that rename keeps sums for.
+const SUMS: usize = 16;
+
+/// Whether rename did a µop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtRename {
+    /// Nothing is left to execute.
+    Done,
+    /// It executes.
+    No,
+    /// It executes; a sum became too large, so all sums end, which takes so many issue slots away.
+    Overflow(u32),
+}
+
+/// State of the registers.
+pub struct Registers {
+    p: Rename,
+    fast_add_chains: bool,
+    sum_to_shift: u64,
+    ready: [u64; RegId::COUNT],
+    /// See [`writer`].
+    writer: [u8; RegId::COUNT],
+    /// Sums of immediates that rename has added to registers.
+    sums: [i64; SUMS],
+    /// Issue cycle of the last µop whose flags are late: one for carry and the others together,
+    /// though they may come from different µops.
+    late_flags: u64,
+    /// High-8 registers that are renamed apart from their full register, one bit each.
+    high8_apart: u8,
+    /// What the current instruction writes when all of its µops have read.
+    deferred: Vec<(RegId, u64, u8)>,
+    moves: Moves,
+}
+
+#[inline(always)]
+fn place(reg: RegId) -> usize {
+    usize::from(reg.0) & (RegId::COUNT - 1)
+}
+
+impl Registers {
+    /// All there.
+    #[must_use]
+    pub fn new(rename: &Rename, execute: &Execute) -> Self {
+        Self {
+            p: rename.clone(),
+            fast_add_chains: execute.fast_add_chains,
+            sum_to_shift: execute.sum_to_shift,
+            ready: [0; RegId::COUNT],
+            writer: [0; RegId::COUNT],
+            sums: [0; SUMS],
+            late_flags: 0,
+            high8_apart: 0,
+            deferred: Vec::new(),
+            moves: Moves::new(rename),
+        }
+    }
+
+    /// When a register is there.
+    #[inline(always)]
+    #[must_use]
+    pub fn ready(&self, reg: RegId) -> u64 {
+        self.ready[place(reg)]
+    }
+
+    /// When the inputs are there that a µop holds itself.
+    #[inline(always)]
+    #[must_use]
+    pub fn inputs(&self, uop: &Uop) -> u64 {
+        let [a, b, c, d] = uop.first_inputs;
+        let (a, b) = (self.ready(a), self.ready(b));
+        a.max(b).max(self.ready(c).max(self.ready(d)))
+    }
+
+    /// When the inputs of a µop are there that it does not hold itself.
+    #[must_use]
+    pub fn other_inputs(&self, program: &Program, uop: &Uop) -> u64 {
+        let others = program.inputs_of(uop).get(FIRST_INPUTS..).unwrap_or(&[]);
+        others.iter().map(|r| self.ready(*r)).max().unwrap_or(0)
+    }
+
+    /// When the inputs of a µop that issues in `cycle` are there, which are there for others at
+    /// `inputs`.
+    #[must_use]
+    pub fn late_inputs(
+        &self,
+        program: &Program,
+        instr: &Instr,
+        uop: &Uop,
+        cycle: u64,
+        inputs: u64,
+    ) -> u64 {
+        let mut inputs = inputs;
+        let mut late_flags = false;
+        let late = instr.is(flag::FP_ADD) && self.fast_add_chains;
+        for input in program.inputs_of(uop) {
+            let place = place(*input);
+            let slow =
+                late && uop.kind == UopKind::Compute && self.writer[place] & writer::FP_ADD == 0;
+            let summed = instr.is(flag::SHIFT) && self.sums.get(place).is_some_and(|s| *s != 0);
+            let add = if summed { self.sum_to_shift } else { 0 };
+            inputs = inputs.max(self.ready[place] + u64::from(slow) + add);
+            late_flags |= self.writer[place] & writer::LATE_FLAGS != 0;
+        }
+        if late_flags && self.late_flags == cycle && instr.is(flag::CONDITIONAL) {
+            inputs += 1;
+        }
+        // Reading a high-8 register that was not renamed apart takes a cycle more.
+        let whole = self.p.high8_renamed && instr.high8_reads & !self.high8_apart != 0;
+        inputs + u64::from(whole)
+    }
+
+    /// Whether a load gets its address from one that it can follow a cycle sooner.
+    #[must_use]
+    pub fn follow_a_pointer(&self, uop: &Uop) -> bool {
+        let flags = |reg: u8| self.writer.get(usize::from(reg)).copied().unwrap_or(0);
+        let base = flags(uop.base);
+        base & writer::POINTER_LOAD != 0
+            && base & writer::MOVE32 == 0
+            && (uop.index == NO_REG || flags(uop.index) & writer::NO_UOPS != 0)
+    }
+
+    /// Does at rename what can be done there of a µop that issues in `cycle`.
+    pub fn at_rename(
+        &mut self,
+        program: &Program,
+        instr: &Instr,
+        uop: &Uop,
+        cycle: u64,
+    ) -> AtRename {
+        if instr.is(flag::ELIMINABLE) && self.moves.eliminate(instr.move_from, instr.move_to) {
+            let (from, to) = (usize::from(instr.move_from.0), usize::from(instr.move_to.0));
+            self.ready[to] = self.ready[from];
+            let sum = self.sums.get(from).copied().unwrap_or(0);
+            if let Some(place) = self.sums.get_mut(to) {
+                *place = sum;
+            }
+            let moved = if instr.is(flag::MOVE32) {
+                writer::MOVE32
+            } else {
+                0
+            };
+            self.writer[to] = self.writer[from] & !writer::MOVE32 | moved;
+            return AtRename::Done;
+        }
+        if instr.is(flag::ADD_IMMEDIATE) {
+            match self.add_immediate(program, instr, uop, cycle) {
+                AtRename::No => {}
+                done => return done,
+            }
+        }
+        if uop.ports.is_empty() {
+            AtRename::Done
+        } else {
+            AtRename::No
+        }
+    }
+
+    /// Adds an immediate without executing anything, as long as the sum for the register is small.
+    fn add_immediate(
+        &mut self,
+        program: &Program,
+        instr: &Instr,
+        uop: &Uop,
+        cycle: u64,
+    ) -> AtRename {
+        let (from, to) = (usize::from(instr.move_from.0), usize::from(instr.move_to.0));
+        let range = self.p.add_immediate_range;
+        let (Some(&before), Some(&ready)) = (self.sums.get(from), self.ready.get(from)) else {
+            return AtRename::No;
+        };
+        let sum = before.saturating_add(instr.step);
+        if range == 0 {
+            return AtRename::No;
+        }
+        if sum < -range || sum >= range {
+            // It was seen with steps of one byte; larger ones lose fewer slots.
+            self.sums = [0; SUMS];
+            let small = i8::try_from(instr.step.abs()).is_ok();
+            let lost = if small { self.p.add_overflow_slots } else { 0 };
+            return AtRename::Overflow(lost);
+        }
+        if let Some(added) = self.sums.get_mut(to) {
+            *added = sum;
+        }
+        self.ready[to] = ready;
+        self.writer[to] = 0;
+        self.moves.overwrite(instr.move_to);
+        for output in program.outputs_of(uop) {
+            let place = place(output.reg);
+            if place != to {
+                // Who needs the flags waits for the addition.
+                self.ready[place] = ready.max(cycle) + 1;
+                self.writer[place] = 0;
+            }
+        }
+        AtRename::Done
+    }
+
+    /// Adds the stack engine's offset to rsp, as long as the sum is small.
+    pub fn add_stack_offset(&mut self, offset: i32) -> bool {
+        let range = self.p.add_immediate_range;
+        let Some(added) = self.sums.get_mut(usize::from(RegId::RSP.0)) else {
+            return false;
+        };
+        let sum = added.saturating_add(i64::from(offset));
+        let small = range != 0 && -range <= sum && sum < range;
+        if small {
+            *added = sum;
+        }
+        small
+    }
+
+    /// rsp gets its value from a µop that takes over the stack engine's offset.
+    pub fn synchronise_stack(&mut self, at: u64) {
+        let rsp = place(RegId::RSP);
+        self.ready[rsp] = at;
+        self.writer[rsp] = 0;
+        self.sums[rsp] = 0;
+    }
+
+    /// High-8 registers that are renamed apart.
+    #[inline]
+    #[must_use]
+    pub fn high8_apart(&self) -> u8 {
+        self.high8_apart
+    }
+
+    /// A register gets its value from the µop that merges its high-8 part.
+    pub fn merge(&mut self, reg: RegId, at: u64) {
+        self.ready[place(reg)] = at;
+        self.writer[place(reg)] = 0;
+        self.moves.overwrite(reg);
+    }
+
+    /// Writes the outputs of a µop that issued in `cycle` and was dispatched at `dispatched`: each
+    /// its latency later, but not before `not_before`; returns the cycle in which the last one is
+    /// there.
+    #[inline(always)]
+    pub fn write(
+        &mut self,
+        program: &Program,
+        instr: &Instr,
+        uop: &Uop,
+        cycle: u64,
+        dispatched: u64,
+    ) -> u64 {
+        let mut done = dispatched;
+        for output in program.outputs_of(uop) {
+            let at = dispatched + u64::from(output.latency);
+            done = done.max(at);
+            self.set(instr, output.reg, cycle, at);
+        }
+        done
+    }
+
+    /// Writes the outputs of a load, which has its data `sooner` or `later` than from the first
+    /// level of cache, but not before `not_before`; returns the cycle in which it is done.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(always)]
+    pub fn write_loaded(
+        &mut self,
+        program: &Program,
+        instr: &Instr,
+        uop: &Uop,
+        cycle: u64,
+        dispatched: u64,
+        not_before: u64,
+        sooner: u64,
+        later: u64,
+    ) -> u64 {
+        let mut done = dispatched;
+        for output in program.outputs_of(uop) {
+            let latency = (u64::from(output.latency) + later).saturating_sub(sooner);
+            let at = (dispatched + latency).max(not_before);
+            done = done.max(at);
+            self.set(instr, output.reg, cycle, at);
+        }
+        done
+    }
+
+    /// Gives the outputs of a µop the register that another value is in, there at `source`.
+    pub fn rename_to(
+        &mut self,
+        program: &Program,
+        instr: &Instr,
+        uop: &Uop,
+        cycle: u64,
+        source: u64,
+    ) {
+        for output in program.outputs_of(uop) {
+            self.set(instr, output.reg, cycle, source.max(cycle));
+        }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, instr: &Instr, reg: RegId, cycle: u64, at: u64) {
+        const MARKED: u32 =
+            flag::POINTER_LOAD | flag::FP_ADD | flag::LATE_FLAGS | flag::DEFERRED_WRITES;
+        if instr.is(MARKED) {
+            self.set_marked(instr, reg, cycle, at);
+        } else {
+            self.set_now(reg, at, 0);
+        }
+    }
+
+    fn set_marked(&mut self, instr: &Instr, reg: RegId, cycle: u64, at: u64) {
+        let flags = if instr.is(flag::POINTER_LOAD) {
+            writer::POINTER_LOAD
+        } else if instr.is(flag::FP_ADD) {
+            writer::FP_ADD
+        } else if instr.is(flag::LATE_FLAGS) && matches!(reg, RegId::CARRY | RegId::SPAZO) {
+            self.late_flags = cycle;
+            writer::LATE_FLAGS
+        } else {
+            0
+        };
+        if instr.is(flag::DEFERRED_WRITES) && reg.0 < RegId::PSEUDO {
+            self.deferred.push((reg, at, flags));
+        } else {
+            self.set_now(reg, at, flags);
+        }
+    }
+
+    /// A register gets a new value, there at `at`.
+    #[inline(always)]
+    fn set_now(&mut self, reg: RegId, at: u64, flags: u8) {
+        let place = place(reg);
+        self.ready[place] = at;
+        self.writer[place] = flags;
+        self.moves.overwrite(reg);
+        if let Some(sum) = self.sums.get_mut(place) {
+            *sum = 0;
+        }
+    }
+
+    /// All µops of an instruction have read and written.
+    #[inline]
+    pub fn end_instruction(&mut self, program: &Program, instr: &Instr) {
+        if !self.deferred.is_empty() {
+            let mut deferred = std::mem::take(&mut self.deferred);
+            for (reg, at, flags) in deferred.drain(..) {
+                self.set_now(reg, at, flags);
+            }
+            self.deferred = deferred;
+        }
+        self.set_to_zero(program, instr);
+        if instr.wide_uses != 0 || instr.high8_writes != 0 {
+            self.high8_apart &= !instr.wide_uses;
+            self.high8_apart |= instr.high8_writes & !instr.wide_uses;
+        }
+    }
+
+    /// Registers that a zero idiom sets at rename.
+    #[inline]
+    pub fn set_to_zero(&mut self, program: &Program, instr: &Instr) {
+        if !instr.zeroed.is_empty() {
+            let range = instr.zeroed.start as usize..instr.zeroed.end as usize;
+            for &reg in program.zeroed.get(range).unwrap_or(&[]) {
+                self.set_now(reg, 0, writer::NO_UOPS);
+            }
+        }
+    }
+
+    /// Ends rename's current active cycle and lets `idle` more pass.
+    #[inline]
+    pub fn end_cycle(&mut self, idle: u64) {
+        self.moves.end_cycle(idle);
+    }
+}
+
+impl Part for Registers {
+    fn reset(&mut self, end: &Moment) {
+        let Self {
+            p: _,
+            fast_add_chains: _,
+            sum_to_shift: _,
+            ready,
+            writer,
+            sums,
+            late_flags,
+            high8_apart,
+            deferred,
+            moves,
+        } = self;
+        *ready = [0; RegId::COUNT];
+        *writer = [0; RegId::COUNT];
+        *sums = [0; SUMS];
+        *late_flags = 0;
+        *high8_apart = 0;
+        deferred.clear();
+        moves.reset(end);
+    }
+
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self {
+            p,
+            fast_add_chains: _,
+            sum_to_shift: _,
+            ready,
+            writer,
+            sums,
+            late_flags,
+            high8_apart,
+            // Between instructions there is nothing.
+            deferred: _,
+            moves,
+        } = self;
+        h.add(u64::from(*late_flags == at.issue) << 8 | u64::from(*high8_apart));
+        for (n, ready) in ready.iter().enumerate() {
+            if *ready > at.issue {
+                h.add((ready - at.issue) << 8 | n as u64);
+            }
+        }
+        let (eights, _) = writer.as_chunks();
+        for eight in eights {
+            h.add(u64::from_le_bytes(*eight));
+        }
+        if p.add_immediate_range > 0 {
+            for sum in sums {
+                h.add(*sum as u64);
+            }
+        }
+        moves.fingerprint(at, h);
+    }
+}

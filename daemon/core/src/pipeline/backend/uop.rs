@@ -1,0 +1,307 @@
+//! One µop from its inputs to its outputs: the data flow behind rename, for all instructions.
+//!
+//! [`Backend::plain_uop`] leaves out what cannot happen to µops of plain instructions
+//! ([`mcad_isa::program::Instr::plain`]); what both do is here once.
+
+use super::Backend;
+use super::memory::Loaded;
+use super::ports::Request;
+use super::registers::AtRename;
+use super::scheduler::ready_cycle;
+use super::topdown::Stall;
+use super::{Delivered, UopStamps};
+use crate::pipeline::access::Access;
+use crate::pipeline::inst::Inst;
+use mcad_isa::program::{FIRST_INPUTS, Instr, Program, Uop, flag};
+use mcad_isa::x86::uops::UopKind;
+
+/// The instruction that a µop belongs to.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub(super) program: &'a Program,
+    pub(super) inst: &'a Inst,
+    pub(super) instr: &'a Instr,
+    /// Its loads, then its stores.
+    pub(super) accesses: &'a [Access],
+}
+
+/// What became of a µop.
+pub(super) struct Executed {
+    ready: u64,
+    dispatched: u64,
+    pub(super) executed: u64,
+    port: u8,
+    pub(super) memory: bool,
+}
+
+impl Executed {
+    /// All stamps of a µop that issued and retired then.
+    pub(super) fn stamps(
+        &self,
+        uop: u32,
+        delivered: Delivered,
+        issued: u64,
+        retired: u64,
+    ) -> UopStamps {
+        UopStamps {
+            uop,
+            delivered: delivered.cycle,
+            issued,
+            ready: self.ready,
+            dispatched: self.dispatched,
+            executed: self.executed,
+            retired,
+            port: self.port,
+            source: delivered.from,
+        }
+    }
+}
+
+impl Backend {
+    /// Renames, schedules and executes one µop.
+    #[inline(always)]
+    pub(super) fn uop(&mut self, i: Given<'_>, uop: &Uop, is_first: bool) -> Executed {
+        let issued = self.issue.cycle();
+        if (uop.ports.is_empty() || i.instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE))
+            && self.done_at_rename(i, uop)
+        {
+            return Executed {
+                ready: issued,
+                dispatched: issued,
+                executed: issued,
+                port: 0xff,
+                memory: false,
+            };
+        }
+        let mut inputs = self.registers.inputs(uop);
+        if usize::from(uop.inputs_len) > FIRST_INPUTS {
+            inputs = inputs.max(self.registers.other_inputs(i.program, uop));
+        }
+        if (i.instr).is(flag::FP_ADD | flag::SHIFT | flag::CONDITIONAL) || i.instr.high8_reads != 0
+        {
+            inputs = (self.registers).late_inputs(i.program, i.instr, uop, issued, inputs);
+        }
+        let mut ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs);
+        ready = ready.max(self.fenced(uop));
+        let spaced = is_first && i.instr.is(flag::SPACED);
+        if spaced {
+            ready = self.first_uop_ready(i.instr, issued.max(inputs), ready);
+        }
+        let port = self.ports.choose(uop.ports, self.issue.slots());
+        let dispatched = if uop.divider == 0 && !self.conflicts(uop) {
+            self.ports.start(port, ready)
+        } else {
+            let request = self.request(i, uop, port, ready);
+            self.ports.dispatch(request)
+        };
+        let mut executed = dispatched + 2;
+        if spaced {
+            executed = executed.max(dispatched + u64::from(i.instr.throughput));
+        }
+        executed = executed.max(if is_memory(uop) {
+            self.access(i, uop, dispatched, inputs, executed)
+        } else {
+            (self.registers).write(i.program, i.instr, uop, issued, dispatched)
+        });
+        if spaced && i.instr.is(flag::LOAD_FENCE | flag::STORE_FENCE) {
+            let (loads, stores) = (i.instr.is(flag::LOAD_FENCE), i.instr.is(flag::STORE_FENCE));
+            self.memory.fences_mut().done(executed, loads, stores);
+        }
+        Executed {
+            ready,
+            dispatched,
+            executed,
+            port,
+            memory: is_memory(uop),
+        }
+    }
+
+    /// [`Backend::uop`] for a µop of a plain instruction; returns when it is done.
+    #[inline(always)]
+    pub(super) fn plain_uop(&mut self, i: Given<'_>, uop: &Uop) -> u64 {
+        const UNUSUAL: u32 =
+            flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::FP_ADD | flag::SHIFT | flag::CONDITIONAL;
+        if is_memory(uop) {
+            self.plain_access(i, uop)
+        } else if uop.ports.is_empty() || i.instr.is(UNUSUAL) {
+            self.plain_unusual(i, uop)
+        } else {
+            let inputs = self.registers.inputs(uop);
+            self.compute(i, uop, inputs)
+        }
+    }
+
+    /// Executes a µop that accesses no memory and has its inputs at `inputs`; returns when it is
+    /// done.
+    #[inline(always)]
+    fn compute(&mut self, i: Given<'_>, uop: &Uop, inputs: u64) -> u64 {
+        let issued = self.issue.cycle();
+        let port = self.ports.choose(uop.ports, self.issue.slots());
+        let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs);
+        let dispatched = self.ports.start(port, ready);
+        let written = (self.registers).write(i.program, i.instr, uop, issued, dispatched);
+        written.max(dispatched + 2)
+    }
+
+    /// A µop of a plain instruction that may be done at rename, or waits longer for some inputs;
+    /// returns when it is done.
+    #[inline(never)]
+    fn plain_unusual(&mut self, i: Given<'_>, uop: &Uop) -> u64 {
+        if self.done_at_rename(i, uop) {
+            return self.issue.cycle();
+        }
+        let inputs = self.registers.inputs(uop);
+        let issued = self.issue.cycle();
+        let inputs = (self.registers).late_inputs(i.program, i.instr, uop, issued, inputs);
+        self.compute(i, uop, inputs)
+    }
+
+    /// A memory µop of a plain instruction; returns when it is done.
+    #[inline(never)]
+    fn plain_access(&mut self, i: Given<'_>, uop: &Uop) -> u64 {
+        let inputs = self.registers.inputs(uop);
+        let ready = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
+        let ready = ready.max(self.fenced(uop));
+        let port = self.ports.choose(uop.ports, self.issue.slots());
+        let dispatched = if self.conflicts(uop) {
+            let request = self.request(i, uop, port, ready);
+            self.ports.dispatch(request)
+        } else {
+            self.ports.start(port, ready)
+        };
+        self.access(i, uop, dispatched, inputs, dispatched + 2)
+    }
+
+    /// Whether rename does all that a µop does.
+    fn done_at_rename(&mut self, i: Given<'_>, uop: &Uop) -> bool {
+        let cycle = self.issue.cycle();
+        match self.registers.at_rename(i.program, i.instr, uop, cycle) {
+            AtRename::Done => true,
+            AtRename::No => false,
+            AtRename::Overflow(lost) => {
+                self.issue.take(lost);
+                self.slot_count.lose(u64::from(lost), Stall::Other);
+                uop.ports.is_empty()
+            }
+        }
+    }
+
+    /// First cycle in which fences let a µop be ready.
+    #[inline(always)]
+    fn fenced(&self, uop: &Uop) -> u64 {
+        match uop.kind {
+            UopKind::Compute => 0,
+            UopKind::Load(_) => self.memory.fences().load(),
+            UopKind::StoreAddress(_) | UopKind::StoreData(_) => self.memory.fences().store(),
+        }
+    }
+
+    /// Whether more than its port may hold a µop up, or it others.
+    #[inline(always)]
+    fn conflicts(&self, uop: &Uop) -> bool {
+        match uop.kind {
+            UopKind::Load(_) => self.ports.loads_conflict(),
+            UopKind::StoreData(_) => self.ports.stores_conflict(),
+            UopKind::StoreAddress(_) | UopKind::Compute => false,
+        }
+    }
+
+    /// The part of a load or store µop that comes after its dispatch; returns when it is done.
+    #[inline(always)]
+    fn access(
+        &mut self,
+        i: Given<'_>,
+        uop: &Uop,
+        dispatched: u64,
+        inputs: u64,
+        at_least: u64,
+    ) -> u64 {
+        match uop.kind {
+            UopKind::Compute => at_least,
+            UopKind::Load(n) => {
+                let executed = at_least.max(self.load(i, uop, n, dispatched));
+                self.memory.fences_mut().load_done(executed);
+                executed
+            }
+            UopKind::StoreAddress(n) => {
+                let at = (self.memory).store_address(i.inst, n, dispatched, i.accesses);
+                let executed = at_least.max(at);
+                self.memory.fences_mut().store_done(executed);
+                executed
+            }
+            UopKind::StoreData(_) => {
+                let at = self.memory.store_data(i.instr, dispatched, inputs);
+                let executed = at_least.max(at);
+                self.memory.fences_mut().store_done(executed);
+                executed
+            }
+        }
+    }
+
+    /// Executes a load; returns the cycle in which its value is there.
+    #[inline]
+    fn load(&mut self, i: Given<'_>, uop: &Uop, number: u8, dispatched: u64) -> u64 {
+        let issued = self.issue.cycle();
+        let loaded = (self.memory).load(i.inst, i.instr, number, dispatched, i.accesses);
+        let (not_before, later) = match loaded {
+            Loaded::Line(later) => (0, later),
+            Loaded::Store(not_before) => (not_before, 0),
+            Loaded::Register(source) => {
+                // The load is executed all the same, to check.
+                (self.registers).rename_to(i.program, i.instr, uop, issued, source);
+                return dispatched + self.execute.load_latency;
+            }
+        };
+        let follows =
+            self.execute.fast_pointer_chasing && uop.near && self.registers.follow_a_pointer(uop);
+        let sooner = u64::from(follows);
+        (self.registers).write_loaded(
+            i.program, i.instr, uop, issued, dispatched, not_before, sooner, later,
+        )
+    }
+
+    /// What the calendar must know of a µop that more than its port may hold up.
+    fn request(&self, i: Given<'_>, uop: &Uop, port: u8, ready: u64) -> Request {
+        let store_line = match uop.kind {
+            UopKind::StoreData(_) => self.memory.store_line(),
+            _ => None,
+        };
+        let in_line = match uop.kind {
+            UopKind::Load(n) if i.inst.loads > 0 => i
+                .accesses
+                .get(usize::from(n.min(i.inst.loads - 1)))
+                .map(|a| (a.in_line(), a.size)),
+            _ => None,
+        };
+        Request {
+            port,
+            ready,
+            divider: uop.divider,
+            load: matches!(uop.kind, UopKind::Load(_)),
+            wide: i.instr.is(flag::WIDE_ACCESS),
+            store_line,
+            in_line,
+        }
+    }
+
+    #[cold]
+    fn first_uop_ready(&mut self, instr: &Instr, known: u64, ready: u64) -> u64 {
+        let mut ready = ready;
+        if instr.is(flag::LOAD_FENCE | flag::STORE_FENCE) {
+            let (loads, stores) = (instr.is(flag::LOAD_FENCE), instr.is(flag::STORE_FENCE));
+            ready = ready.max(self.memory.fences().ready(loads, stores));
+        }
+        if instr.throughput > 0 {
+            let from = known.max(ready.saturating_sub(self.execute.issue_to_dispatch));
+            let throughput = u64::from(instr.throughput);
+            ready = ready.max(self.spacing.start(instr.form, throughput, from));
+        }
+        ready
+    }
+}
+
+/// Whether a µop loads or stores.
+#[inline(always)]
+pub(super) fn is_memory(uop: &Uop) -> bool {
+    uop.kind != UopKind::Compute
+}
