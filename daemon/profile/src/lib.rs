@@ -16,6 +16,7 @@ mod fetch;
 pub mod host;
 pub mod init;
 pub mod instruction;
+pub mod probe;
 mod program;
 pub mod reject;
 pub mod screen;

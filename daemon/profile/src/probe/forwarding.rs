@@ -1,0 +1,96 @@
+//! Store-to-load forwarding by offset and size: a chain through memory.
+
+use super::{Axis, Point, Probe, Source, counted, repeated};
+
+const OFFSET: Axis = Axis {
+    name: "offset of the load in what was stored",
+    unit: "bytes",
+    logarithmic: false,
+};
+const UNIT: &str = "cycles per store and load";
+
+pub(super) const PROBES: &[Probe] = &[
+    Probe {
+        name: "forward-8-in-8",
+        what: "8 bytes stored, 8 bytes loaded",
+        axis: OFFSET,
+        unit: UNIT,
+        points: || offsets("rax", "rax", 8, "mov"),
+    },
+    Probe {
+        name: "forward-4-in-8",
+        what: "8 bytes stored, 4 bytes loaded",
+        axis: OFFSET,
+        unit: UNIT,
+        points: || offsets("rax", "eax", 8, "mov"),
+    },
+    Probe {
+        name: "forward-1-in-8",
+        what: "8 bytes stored, 1 byte loaded",
+        axis: OFFSET,
+        unit: UNIT,
+        points: || offsets("rax", "eax", 8, "movzx"),
+    },
+    Probe {
+        name: "forward-8-in-4",
+        what: "4 bytes stored, 8 bytes loaded",
+        axis: OFFSET,
+        unit: UNIT,
+        points: || offsets("eax", "rax", 4, "mov"),
+    },
+    Probe {
+        name: "forward-line",
+        what: "8 bytes stored and loaded, by place in a line: stores over two lines",
+        axis: Axis {
+            name: "place in the line",
+            unit: "bytes",
+            logarithmic: false,
+        },
+        unit: UNIT,
+        points: across_lines,
+    },
+];
+
+const TURNS: u64 = 400;
+const UNROLLED: u64 = 10;
+
+fn chain(lines: &str, operations: u64) -> Source {
+    Source {
+        setup: String::new(),
+        run: counted(TURNS, &repeated(UNROLLED, lines)),
+        data: 8192,
+        operations: (TURNS * UNROLLED * operations) as f64,
+    }
+}
+
+/// The load hangs on the store's data; the store's data on the load.
+fn offsets(stored: &str, loaded: &str, size: i64, load: &str) -> Vec<Point> {
+    let by = match load {
+        "mov" => "",
+        _ => "byte ptr ",
+    };
+    // Indexed addresses, so that no core renames memory.
+    let point = |offset: i64| {
+        let lines = format!(
+            "mov [rdi + rbx + 128], {stored}\n    {load} {loaded}, {by}[rdi + rbx + {}]",
+            128 + offset
+        );
+        let mut source = chain(&lines, 1);
+        source.run = format!("    xor ebx, ebx\n{}", source.run);
+        Point::new(offset as f64, source)
+    };
+    (-size..=size).map(point).collect()
+}
+
+fn across_lines() -> Vec<Point> {
+    let point = |place: i64| {
+        let lines = format!(
+            "mov [rdi + rbx + {at}], rax\n    mov rax, [rdi + rbx + {at}]",
+            at = 64 + place
+        );
+        let mut source = chain(&lines, 1);
+        source.run = format!("    xor ebx, ebx\n{}", source.run);
+        Point::new(place as f64, source)
+    };
+    [0, 8, 16, 48, 56, 57, 58, 60, 62, 63].map(point).into()
+}

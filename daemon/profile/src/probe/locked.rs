@@ -1,0 +1,51 @@
+//! Locked operations and fences.
+
+use super::{Axis, Point, Probe, Source, counted, repeated};
+
+pub(super) const PROBES: &[Probe] = &[Probe {
+    name: "locked",
+    what: "locked operations and fences on a line in the first level",
+    axis: Axis {
+        name: "operation",
+        unit: "",
+        logarithmic: false,
+    },
+    unit: "cycles per operation",
+    points,
+}];
+
+const TURNS: u64 = 400;
+const UNROLLED: u64 = 5;
+
+fn points() -> Vec<Point> {
+    let operations = [
+        ("lock add", "lock add qword ptr [rdi], 1"),
+        ("lock xadd", "lock xadd [rdi], rax"),
+        ("lock cmpxchg", "lock cmpxchg [rdi], rbx"),
+        ("xchg", "xchg [rdi], rax"),
+        (
+            "lock add, two lines in turn",
+            "lock add qword ptr [rdi], 1\n    lock add qword ptr [rdi + 64], 1",
+        ),
+        (
+            "lock add, 8 additions",
+            "lock add qword ptr [rdi], 1\n    .rept 8\n    add rbx, 1\n    .endr",
+        ),
+        (
+            "lock add after 4 stores",
+            ".irp n, 64, 128, 192, 256\n    mov [rdi + \\n], rax\n    .endr\n    lock add qword ptr [rdi], 1",
+        ),
+        ("mfence", "mov [rdi], rax\n    mfence"),
+        ("lfence", "lfence"),
+    ];
+    let point = |(n, (name, lines)): (usize, (&str, &str))| {
+        let source = Source {
+            setup: String::new(),
+            run: counted(TURNS, &repeated(UNROLLED, lines)),
+            data: 8192,
+            operations: (TURNS * UNROLLED) as f64,
+        };
+        Point::named(n, name, source)
+    };
+    operations.into_iter().enumerate().map(point).collect()
+}

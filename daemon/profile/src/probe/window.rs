@@ -1,0 +1,89 @@
+//! Sizes of the out-of-order window by the distance method (Wong, "Measuring Reorder Buffer
+//! Capacity", 2013): two misses so many instructions apart overlap only while what lies between
+//! them fits in.
+
+use super::chase::{INCREMENT, NODES, multiplier, ring};
+use super::{Axis, Point, Probe, Source, counted, repeated};
+
+const UNIT: &str = "cycles per pair of misses";
+
+const fn axis(name: &'static str) -> Axis {
+    Axis {
+        name,
+        unit: "",
+        logarithmic: false,
+    }
+}
+
+pub(super) const PROBES: &[Probe] = &[
+    Probe {
+        name: "reorder-buffer",
+        what: "two misses with no-operations between them",
+        axis: axis("instructions between"),
+        unit: UNIT,
+        points: || points("nop", 32, 704, 32),
+    },
+    Probe {
+        name: "scheduler",
+        what: "two misses with additions between them that wait for the first",
+        axis: axis("instructions between"),
+        unit: UNIT,
+        points: || points("add rdx, rax", 8, 136, 8),
+    },
+    Probe {
+        name: "load-queue",
+        what: "two misses with loads between them",
+        axis: axis("instructions between"),
+        unit: UNIT,
+        points: || points("mov rcx, [rdi + 64]", 16, 304, 16),
+    },
+    Probe {
+        name: "store-queue",
+        what: "two misses with stores between them",
+        axis: axis("instructions between"),
+        unit: UNIT,
+        points: || points("mov [rdi + 64], rcx", 8, 136, 8),
+    },
+    Probe {
+        name: "integer-registers",
+        what: "two misses with instructions between them that write an integer register",
+        axis: axis("instructions between"),
+        unit: UNIT,
+        points: || points("lea ecx, [rdi + 1]", 32, 480, 32),
+    },
+];
+
+/// Lines of the ring: in memory on all cores.
+const BYTES: u64 = 48 << 20;
+const TURNS: u64 = 400;
+
+fn points(filler: &str, from: u64, to: u64, step: u64) -> Vec<Point> {
+    let nodes = BYTES / 64;
+    let setup = ring(nodes, 64, multiplier(nodes), INCREMENT);
+    let point = |between: u64| {
+        let filler = repeated(between, filler);
+        let body = format!("    mov rax, [rax]\n{filler}    mov rbx, [rbx]\n{filler}");
+        let run = format!(
+            "    mov rax, [rdi]
+    mov rbx, [rdi + 8]
+    test rbx, rbx
+    jnz 4f
+    lea rbx, [rdi + {half}]
+4:
+{body}    mov [rdi], rax
+    mov [rdi + 8], rbx",
+            half = NODES as u64 + nodes / 2 * 64,
+            body = counted(TURNS, &body)
+        );
+        Point::new(
+            between as f64,
+            Source {
+                setup: setup.clone(),
+                run,
+                data: NODES + BYTES as usize,
+                operations: TURNS as f64,
+            },
+        )
+    };
+    (from..=to).step_by(step as usize).map(point).collect()
+}
