@@ -5,6 +5,7 @@
 
 pub mod block;
 pub mod collapsed;
+pub mod curves;
 pub mod diff;
 pub mod escape;
 pub mod firefox;

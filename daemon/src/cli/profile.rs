@@ -2,6 +2,7 @@
 
 mod block;
 mod clock;
+mod core;
 mod instruction;
 mod machine;
 mod program;
@@ -27,6 +28,8 @@ enum Command {
     Instruction(instruction::Args),
     /// Say how cycles are measured on this CPU, and how steady its clock is
     Clock(clock::Args),
+    /// Probe the core: small programs, each for one mechanism, measured here and simulated
+    Core(core::Args),
     /// Measure the user cycles of a whole command over repeated runs
     Program(program::Args),
 }
@@ -37,6 +40,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Block(args) => block::run(args),
         Command::Instruction(args) => instruction::run(args),
         Command::Clock(args) => clock::run(args),
+        Command::Core(args) => core::run(args),
         Command::Program(args) => program::run(args),
     }
 }

@@ -1,5 +1,7 @@
 //! Latency of loads: pointer chases by working set, by pages, and by stride.
 
+use std::fmt::Write;
+
 use super::{Axis, Point, Probe, Source, counted, repeated};
 
 pub(super) const PROBES: &[Probe] = &[
@@ -46,48 +48,87 @@ const MOST_LOADS: u64 = 1 << 18;
 /// Loads of one turn of the loop.
 const UNROLLED: u64 = 16;
 
-/// Text that makes a ring of `nodes` nodes, `stride` bytes apart, each the address of the next.
-///
-/// The next node of x is a x + c modulo their number, which visits all of them if c has no factor
-/// in common with it and a - 1 has all its prime factors, and 4 if it has (Hull & Dobell, 1962).
-pub(super) fn ring(nodes: u64, stride: u64, a: u64, c: u64) -> String {
-    format!(
+/// Text that makes a ring of `nodes` nodes, `stride` bytes apart, each the address of the next: in
+/// order, or in one random cycle (Sattolo's shuffle; the numbers are Marsaglia's xorshift64's).
+pub(super) fn ring(nodes: u64, stride: u64, shuffled: bool) -> String {
+    let mut text = format!(
         "\
     lea rsi, [rdi + {NODES}]
-    xor eax, eax
-    mov r8d, {nodes}
+    mov rbx, rsi
     mov ecx, {nodes}
-3:  mov rbx, rax
-    imul rbx, rbx, {stride}
-    add rbx, rsi
-    imul rax, rax, {a}
-    add rax, {c}
-    xor edx, edx
-    div r8
-    mov rax, rdx
-    imul rdx, rdx, {stride}
-    add rdx, rsi
+3:  lea rdx, [rbx + {stride}]
+    cmp ecx, 1
+    cmove rdx, rsi
     mov [rbx], rdx
+    mov rbx, rdx
     dec rcx
     jnz 3b
     mov [rdi], rsi
 "
+    );
+    if shuffled {
+        // Exchanging what two nodes of different cycles point to joins the cycles, so each first
+        // points to itself.
+        let _ = write!(
+            text,
+            "\
+    mov rbx, rsi
+    mov ecx, {nodes}
+3:  mov [rbx], rbx
+    add rbx, {stride}
+    dec rcx
+    jnz 3b
+    mov rax, 88172645463325252
+    mov ecx, {nodes} - 1
+3:  mov rdx, rax
+    shl rdx, 13
+    xor rax, rdx
+    mov rdx, rax
+    shr rdx, 7
+    xor rax, rdx
+    mov rdx, rax
+    shl rdx, 17
+    xor rax, rdx
+    mov edx, eax
+    imul rdx, rcx
+    shr rdx, 32
+    imul rdx, rdx, {stride}
+    imul rbx, rcx, {stride}
+    mov r8, [rsi + rdx]
+    mov r9, [rsi + rbx]
+    mov [rsi + rdx], r9
+    mov [rsi + rbx], r8
+    dec rcx
+    jnz 3b
+"
+        );
+    }
+    text
+}
+
+/// Text that pushes everything out of the caches by writing to so many bytes from `from` bytes
+/// behind the start of the data on.
+pub(super) fn sweep(from: usize, bytes: usize) -> String {
+    format!(
+        "\
+    lea rbx, [rdi + {from}]
+    mov ecx, {}
+3:  .irp n, 0, 64, 128, 192, 256, 320, 384, 448
+    mov [rbx + \\n], rcx
+    .endr
+    add rbx, 512
+    dec rcx
+    jnz 3b
+",
+        bytes / 512
     )
 }
 
-/// A multiplier that mixes a ring whose size has no prime factors but 2, 3, 5 and 7.
-pub(super) fn multiplier(nodes: u64) -> u64 {
-    420 * ((nodes as f64 * 0.618 / 420.0) as u64 + 1) + 1
-}
-
-/// Has no factor in common with such a size.
-pub(super) const INCREMENT: u64 = 11;
-
-fn chase(nodes: u64, stride: u64, a: u64, c: u64) -> Source {
+fn chase(nodes: u64, stride: u64, shuffled: bool) -> Source {
     let loads = nodes.clamp(LEAST_LOADS, MOST_LOADS) / UNROLLED * UNROLLED;
     let body = counted(loads / UNROLLED, &repeated(UNROLLED, "mov rax, [rax]"));
     Source {
-        setup: ring(nodes, stride, a, c),
+        setup: ring(nodes, stride, shuffled),
         run: format!("    mov rax, [rdi]\n{body}    mov [rdi], rax"),
         data: NODES + (nodes * stride) as usize,
         operations: loads as f64,
@@ -101,8 +142,7 @@ fn by_working_set() -> Vec<Point> {
     ];
     let point = |kib: u64| {
         let nodes = kib * 1024 / 64;
-        let source = chase(nodes, 64, multiplier(nodes), INCREMENT);
-        Point::new(kib as f64, source)
+        Point::new(kib as f64, chase(nodes, 64, true))
     };
     sizes.into_iter().map(point).collect()
 }
@@ -114,8 +154,7 @@ fn by_pages() -> Vec<Point> {
     ];
     let point = |pages: u64| {
         // Each in another line of its page, so that no set of a cache is overfull.
-        let source = chase(pages, 4096 + 64, multiplier(pages), INCREMENT);
-        Point::new(pages as f64, source)
+        Point::new(pages as f64, chase(pages, 4096 + 64, true))
     };
     pages.into_iter().map(point).collect()
 }
@@ -126,7 +165,7 @@ fn by_stride() -> Vec<Point> {
     ];
     let point = |stride: u64| {
         let nodes = (4 << 20) / stride;
-        Point::new(stride as f64, chase(nodes, stride, 1, 1))
+        Point::new(stride as f64, chase(nodes, stride, false))
     };
     strides.into_iter().map(point).collect()
 }

@@ -111,7 +111,7 @@ impl Executable {
     pub fn run(&self, rounds: u32, operations: f64) -> Result<Cycles, ProbeError> {
         let program = self.path();
         let output = Command::new(&program)
-            .args(arguments(rounds))
+            .args(arguments(rounds, "x"))
             .output()
             .map_err(system("run the probe"))?;
         if !output.status.success() {
@@ -122,16 +122,16 @@ impl Executable {
     }
 }
 
-/// The arguments that make a probe run so many rounds; its name counts as one.
-pub fn arguments(rounds: u32) -> impl Iterator<Item = &'static str> {
-    (1..rounds).map(|_| "x")
+/// The arguments that make a probe run so many rounds, two at least; its name counts as one.
+fn arguments(rounds: u32, argument: &'static str) -> impl Iterator<Item = &'static str> {
+    (1..rounds.max(2)).map(move |_| argument)
 }
 
-/// The executable's own arguments as a command line for `rounds` rounds.
+/// The command line for `rounds` rounds without output.
 #[must_use]
 pub fn command(program: &Path, rounds: u32) -> Vec<std::ffi::OsString> {
     let mut command = vec![program.into()];
-    command.extend(arguments(rounds).map(Into::into));
+    command.extend(arguments(rounds, "s").map(Into::into));
     command
 }
 

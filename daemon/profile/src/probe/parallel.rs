@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::chase::{INCREMENT, NODES, multiplier, ring};
+use super::chase::{NODES, ring};
 use super::{Axis, Point, Probe, Source, counted};
 
 pub(super) const PROBES: &[Probe] = &[
@@ -48,7 +48,7 @@ const TURNS: u64 = 12_000;
 
 fn by_chases(bytes: u64) -> Vec<Point> {
     let nodes = bytes / 64;
-    let setup = ring(nodes, 64, multiplier(nodes), INCREMENT);
+    let setup = ring(nodes, 64, true);
     let point = |chases: usize| {
         let (mut before, mut body, mut after) = (String::new(), String::new(), String::new());
         for (n, register) in REGISTERS.iter().take(chases).enumerate() {

@@ -2,7 +2,7 @@
 //! Capacity", 2013): two misses so many instructions apart overlap only while what lies between
 //! them fits in.
 
-use super::chase::{INCREMENT, NODES, multiplier, ring};
+use super::chase::{NODES, ring, sweep};
 use super::{Axis, Point, Probe, Source, counted, repeated};
 
 const UNIT: &str = "cycles per pair of misses";
@@ -53,13 +53,16 @@ pub(super) const PROBES: &[Probe] = &[
     },
 ];
 
-/// Lines of the ring: in memory on all cores.
-const BYTES: u64 = 48 << 20;
-const TURNS: u64 = 400;
+/// Nodes of the ring, each in a page of its own, and more than all rounds use.
+const NODE_COUNT: u64 = 1 << 14;
+const STRIDE: u64 = 2048 + 64;
+/// What is written afterwards, so that the nodes are in memory on all cores.
+const SWEPT: usize = 64 << 20;
+const TURNS: u64 = 100;
 
 fn points(filler: &str, from: u64, to: u64, step: u64) -> Vec<Point> {
-    let nodes = BYTES / 64;
-    let setup = ring(nodes, 64, multiplier(nodes), INCREMENT);
+    let end = NODES + (NODE_COUNT * STRIDE) as usize;
+    let setup = ring(NODE_COUNT, STRIDE, true) + &sweep(end, SWEPT);
     let point = |between: u64| {
         let filler = repeated(between, filler);
         let body = format!("    mov rax, [rax]\n{filler}    mov rbx, [rbx]\n{filler}");
@@ -72,7 +75,7 @@ fn points(filler: &str, from: u64, to: u64, step: u64) -> Vec<Point> {
 4:
 {body}    mov [rdi], rax
     mov [rdi + 8], rbx",
-            half = NODES as u64 + nodes / 2 * 64,
+            half = NODES as u64 + NODE_COUNT / 2 * STRIDE,
             body = counted(TURNS, &body)
         );
         Point::new(
@@ -80,7 +83,7 @@ fn points(filler: &str, from: u64, to: u64, step: u64) -> Vec<Point> {
             Source {
                 setup: setup.clone(),
                 run,
-                data: NODES + BYTES as usize,
+                data: end + SWEPT,
                 operations: TURNS as f64,
             },
         )
