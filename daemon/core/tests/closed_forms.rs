@@ -138,6 +138,66 @@ fn a_changed_load_latency_is_the_one_of_every_load() {
 }
 
 #[test]
+fn one_scheduler_of_all_ports_is_the_common_one() {
+    let base = cpu("skl").unwrap();
+    let own = changed(
+        "skl",
+        "[ports]\nschedulers = [{ ports = \"0 1 2 3 4 5 6 7\", entries = 97 }]\n",
+    );
+    for hex in [
+        "4801d84889c348034e08",
+        "488b07480fafc1488907",
+        "c5f15ec2c5f558c14801d8",
+    ] {
+        for mode in [Mode::Unrolled, Mode::Loop] {
+            assert_eq!(cycles(&own, mode, hex), cycles(&base, mode, hex), "{hex}");
+        }
+    }
+}
+
+#[test]
+fn what_waits_before_a_full_scheduler_starts_in_program_order() {
+    // A chain of 32 vaddps (xmm0), then two chains of 31 that begin anew (vxorps xmm2).
+    let anew = "c5e857d2".to_owned() + &"c5e858d1".repeat(31);
+    let block = "c5f858c1".repeat(32) + &anew.repeat(2);
+    let with = |entries: u32| {
+        let text = format!(
+            "[ports]\nschedulers = [{{ ports = \"0 1 5\", entries = {entries}, queue = 200 }}]\n"
+        );
+        cycles(&changed("skl", &text), Mode::Unrolled, &block)
+    };
+    // The chain of 32 takes 128 cycles, and the others meanwhile if they are in the scheduler. One
+    // that holds 16 begins with a chain only when the one before has 16 µops left, 64 cycles.
+    near(with(200), 128.0, 0.02, "all in sight");
+    near(
+        with(16),
+        128.0 + 2.0 * 124.0 - 3.0 * 64.0,
+        0.05,
+        "16 in sight",
+    );
+}
+
+#[test]
+fn ports_chosen_by_their_use_are_used_alike() {
+    // 12 additions of an immediate to registers of their own, four ports for them, four a cycle
+    let block: String = [
+        "4883c001", "4883c101", "4883c201", "4883c301", "4883c601", "4883c701", "4983c001",
+        "4983c101", "4983c201", "4983c301", "4983c401", "4983c501",
+    ]
+    .concat();
+    for (choice, least, most) in [
+        ("least_used", 3.0, 3.03),
+        ("in_turn", 3.0, 3.03),
+        // Four ports hold 12 chains' µops at random: 4 (1 - (3/4)^12) = 3.87 a cycle at best.
+        ("scattered", 3.09, 3.6),
+    ] {
+        let text = format!("[ports]\nchoice = \"{choice}\"\nin_turn = []\n");
+        let got = cycles(&changed("skl", &text), Mode::Unrolled, &block);
+        assert!((least..=most).contains(&got), "{choice}: {got}");
+    }
+}
+
+#[test]
 fn data_goes_through_memory_in_the_time_of_a_store_and_its_forwarding() {
     // From Ice Lake on, memory renaming takes the time away: the tables have 0 cycles there.
     for name in ["snb", "ivb", "hsw", "bdw", "skl", "skx", "clx"] {

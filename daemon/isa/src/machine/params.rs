@@ -23,7 +23,7 @@ use check::{Bounds, Checked, Wrong};
 
 pub use execute::{Execute, MAX_LOAD_HOLD, MIN_BANK_BYTES};
 pub use frontend::Frontend;
-pub use ports::{MAX_PORTS, PortChoice, PortLayout, PortSet};
+pub use ports::{MAX_PORTS, PortChoice, PortLayout, PortSet, Role, Scheduler};
 pub use rename::{Rename, Slots, Unlimited};
 pub use retire::Retire;
 

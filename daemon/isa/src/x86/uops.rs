@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::operands::{Operands, Value};
-use crate::machine::params::{Core, PortLayout, PortSet};
+use crate::machine::params::{Core, PortLayout, PortSet, Role};
 use crate::machine::table::Perf;
 use crate::regs::RegId;
 
@@ -68,20 +68,23 @@ fn ids(values: &[Value]) -> Vec<RegId> {
 #[must_use]
 pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
     let layout = &core.ports;
-    let load_latency = u16::try_from(core.execute.load_latency).unwrap_or(u16::MAX);
+    let extra = if operands.vector {
+        core.execute.vector_load_extra
+    } else {
+        0
+    };
+    let load_latency = u16::try_from(core.execute.load_latency).unwrap_or(u16::MAX) + extra;
+    let table_load_latency = core.execute.table_load_latency + extra;
     let mut loads = Vec::new();
     let mut addresses = Vec::new();
     let mut datas = Vec::new();
     let mut computes = Vec::new();
     for &(ports, count) in &perf.ports {
-        let class = if ports.meets(layout.only_store_address()) {
-            &mut addresses
-        } else if ports.meets(layout.load) {
-            &mut loads
-        } else if ports.meets(layout.store_data) {
-            &mut datas
-        } else {
-            &mut computes
+        let class = match layout.role(ports, !operands.out_mems.is_empty()) {
+            Role::StoreAddress => &mut addresses,
+            Role::Load => &mut loads,
+            Role::StoreData => &mut datas,
+            Role::Compute => &mut computes,
         };
         class.extend(std::iter::repeat_n(ports, usize::from(count)));
     }
@@ -162,7 +165,7 @@ pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
     } else {
         by_latency_class(
             operands,
-            (perf, core.execute.table_load_latency),
+            (perf, table_load_latency),
             &computes,
             &load_values,
             &store_values,

@@ -1,15 +1,22 @@
-//! Ports: choice at issue, and the calendar of who dispatches where and when.
+//! Ports: the calendar of who dispatches where and when.
 //!
-//! The choice follows the rules that Abel & Reineke found (ICS 2022, section 4.1.2 and their
-//! public code): it looks at how many µops are assigned to each port and not yet dispatched, as
-//! counted at the start of the issue cycle (a dispatch is seen one cycle later). The calendar
-//! keeps one bit per port and cycle; a µop takes the first free cycle of its port at or after the
-//! one in which it is ready, which is oldest-first selection because µops come in program order.
+//! The calendar keeps one bit per port and cycle; a µop takes the first free cycle of its port at or
+//! after the one in which it is ready, which is oldest-first selection because µops come in program
+//! order. `choice` assigns ports at issue, `queue` is what µops wait in before their scheduler,
+//! `divider` the units that are not pipelined.
+
+mod choice;
+mod divider;
+mod queue;
+
+use choice::Chooser;
+use divider::Dividers;
+use queue::Queues;
 
 use super::scheduler::Schedulers;
 use crate::pipeline::access::Line;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
-use mcad_isa::machine::params::{Core, MAX_PORTS, MIN_BANK_BYTES, PortChoice, PortSet};
+use mcad_isa::machine::params::{Core, MAX_PORTS, MIN_BANK_BYTES, PortSet};
 
 /// Cycles that the calendar looks ahead of the issue cycle.
 const WINDOW: u64 = 1 << 14;
@@ -18,13 +25,9 @@ const MASK: u64 = WINDOW - 1;
 const HORIZON: u64 = WINDOW - 128;
 
 const PORT_MASK: usize = MAX_PORTS - 1;
-/// Bits that a port's number takes in a key by which ports are ordered.
-const PORT_BITS: u32 = MAX_PORTS.trailing_zeros();
 
 /// 64 cycles of the calendar make a word.
 const WORDS: usize = (WINDOW / 64) as usize;
-
-type Usage = [u16; MAX_PORTS];
 
 /// Dispatches of one cycle.
 #[derive(Clone, Copy, Default)]
@@ -46,43 +49,10 @@ const A_LOAD: u8 = 1;
 /// A wide load starts in a cycle.
 const A_WIDE_LOAD: u8 = 2;
 
-/// The order in which µops of one cycle that may use the same ports take them
-/// ([`PortChoice::Ordered`], [`PortChoice::OrderedBySlot`]).
-#[derive(Clone, Copy)]
-struct Order {
-    ports: PortSet,
-    /// µops so far.
-    taken: u8,
-    /// How many of `order` may be taken.
-    eligible: u8,
-    /// Ports, least used first.
-    order: [u8; MAX_PORTS],
-}
-
-/// Ports that are taken in turn.
-#[derive(Clone, Copy)]
-struct Turn {
-    ports: PortSet,
-    count: u8,
-    /// Which of them is next.
-    next: u8,
-}
-
-/// A unit that takes the next µop only when it has done with the one before.
-struct Divider {
-    /// Port on which its µops start.
-    port: u8,
-    free: u64,
-    /// Cycles in which it is taken, from and to.
-    taken: Vec<(u64, u64)>,
-}
-
 /// Ports of one core.
 pub struct Ports {
-    choice: PortChoice,
     /// Number of ports.
     count: usize,
-    alu: PortSet,
     store_data: PortSet,
     slow_256: bool,
     loads_per_bank: u32,
@@ -94,14 +64,10 @@ pub struct Ports {
     busy: Box<[[u64; MAX_PORTS]; WORDS]>,
     /// Line of the store data that starts in a cycle, where stores of one cycle must share it.
     lines: Box<[Line]>,
-    now: Usage,
-    at_start: Usage,
-    before: Usage,
+    chooser: Chooser,
     schedulers: Schedulers,
-    orders: Vec<Order>,
-    turns: Vec<Turn>,
-    rotation: u32,
-    dividers: Vec<Divider>,
+    dividers: Dividers,
+    queues: Queues,
     /// µops executed per port.
     pub executed: [u64; MAX_PORTS],
     /// Dispatches cut to the calendar's window.
@@ -133,9 +99,7 @@ impl Ports {
     pub fn new(core: &Core) -> Self {
         let (layout, p) = (&core.ports, &core.execute);
         Self {
-            choice: layout.choice,
             count: layout.count().min(MAX_PORTS),
-            alu: layout.alu,
             store_data: layout.store_data,
             slow_256: p.slow_256,
             loads_per_bank: p.loads_per_bank,
@@ -148,26 +112,10 @@ impl Ports {
             } else {
                 Box::default()
             },
-            now: [0; MAX_PORTS],
-            at_start: [0; MAX_PORTS],
-            before: [0; MAX_PORTS],
+            chooser: Chooser::new(layout),
             schedulers: Schedulers::new(core),
-            orders: Vec::with_capacity(16),
-            turns: (layout.in_turn.iter())
-                .map(|&ports| Turn {
-                    ports,
-                    count: ports.len() as u8,
-                    next: 0,
-                })
-                .collect(),
-            rotation: 0,
-            dividers: (layout.divider.iter())
-                .map(|port| Divider {
-                    port,
-                    free: 0,
-                    taken: Vec::new(),
-                })
-                .collect(),
+            dividers: Dividers::new(layout),
+            queues: Queues::new(layout),
             executed: [0; MAX_PORTS],
             clamped: 0,
         }
@@ -183,25 +131,18 @@ impl Ports {
     /// Moves the issue cycle on by one.
     #[inline]
     pub fn step(&mut self) {
-        self.before = self.at_start;
+        self.chooser.end_cycle();
         let behind = (self.cycle.wrapping_sub(1) & MASK) as usize;
         let slot = std::mem::take(&mut self.slots[behind]);
         let mut ports = slot.ports;
         if slot.divider != 0 {
-            self.now[usize::from(slot.divider - 1) & PORT_MASK] -= 1;
-            ports &= !(1 << self.first_divider());
+            self.chooser.release(slot.divider - 1);
+            ports &= !(1 << self.dividers.first_port());
         }
-        // Many ports at once: which ones dispatch cannot be foreseen.
-        let (low, high) = self.now.split_at_mut(MAX_PORTS / 2);
-        let halves = [(low, ports as u16), (high, (ports >> 16) as u16)];
-        let used = if self.count > MAX_PORTS / 2 { 2 } else { 1 };
-        for (half, ports) in halves.into_iter().take(used) {
-            for (port, used) in half.iter_mut().enumerate() {
-                *used = used.wrapping_sub(u16::from(ports & (1 << port) != 0));
-            }
-        }
-        self.at_start = self.now;
+        self.chooser.dispatched(ports);
+        self.chooser.begin_cycle();
         let starting = self.slots[(self.cycle & MASK) as usize];
+        self.queues.end_cycle(self.cycle, starting.ports);
         self.schedulers
             .step(self.cycle, starting.ports, starting.started);
         self.cycle += 1;
@@ -209,143 +150,14 @@ impl Ports {
             // The 64 cycles behind are never asked for again.
             self.busy[((self.cycle - 64) & MASK) as usize / 64] = [0; MAX_PORTS];
         }
-        self.orders.clear();
     }
 
     /// Chooses the port of a µop that issues in `slot` of the current cycle.
     #[inline]
     pub fn choose(&mut self, ports: PortSet, slot: u32) -> u8 {
-        let port = if ports.0.is_power_of_two() {
-            ports.0.trailing_zeros() as u8
-        } else if self.choice == PortChoice::InTurn {
-            self.rotation = self.rotation.wrapping_add(1);
-            nth_port(ports, self.rotation % ports.len().max(1))
-        } else if let Some(turn) = self.turns.iter_mut().find(|turn| turn.ports == ports) {
-            let next = turn.next + 1;
-            let port = nth_port(ports, u32::from(turn.next));
-            turn.next = if next < turn.count { next } else { 0 };
-            port
-        } else {
-            match self.choice {
-                PortChoice::LeastOrSecond | PortChoice::InTurn => self.least_or_second(ports, slot),
-                PortChoice::Ordered | PortChoice::OrderedBySlot => self.ordered(ports, slot),
-                PortChoice::LeastOrMost => self.least_or_most(ports, slot),
-            }
-        };
-        self.now[usize::from(port) & PORT_MASK] += 1;
+        let port = self.chooser.choose(ports, slot);
         self.schedulers.enter(port);
         port
-    }
-
-    #[inline]
-    fn least_or_second(&self, ports: PortSet, slot: u32) -> u8 {
-        // Of equally used ports the higher one comes first.
-        const LAST: u32 = MAX_PORTS as u32 - 1;
-        let (mut first, mut second) = (u32::MAX, u32::MAX);
-        let mut rest = ports.0;
-        while rest != 0 {
-            let port = rest.trailing_zeros();
-            rest &= rest - 1;
-            let used = self.at_start[port as usize & PORT_MASK];
-            let key = u32::from(used) << PORT_BITS | (LAST - port);
-            second = second.min(first.max(key));
-            first = first.min(key);
-        }
-        let port = |key: u32| (LAST - (key & LAST)) as u8;
-        if slot.is_multiple_of(2) || second >> PORT_BITS >= (first >> PORT_BITS) + 3 {
-            port(first)
-        } else {
-            port(second)
-        }
-    }
-
-    fn ordered(&mut self, ports: PortSet, slot: u32) -> u8 {
-        let place = match self.orders.iter().position(|o| o.ports == ports) {
-            Some(place) => place,
-            None => {
-                let order = self.order(ports);
-                self.orders.push(order);
-                self.orders.len() - 1
-            }
-        };
-        let choice = self.choice;
-        let order = &mut self.orders[place];
-        let earlier = order.taken;
-        order.taken += 1;
-        let place = match (choice, slot) {
-            (PortChoice::OrderedBySlot, _) => slot as u8 % order.eligible,
-            (_, 4) => 0,
-            (_, 3) if earlier == 0 && order.eligible > 1 => 1,
-            _ => earlier % order.eligible,
-        };
-        order.order[usize::from(place) & PORT_MASK]
-    }
-
-    /// The order of `ports` in the current cycle.
-    fn order(&self, ports: PortSet) -> Order {
-        const LAST: u32 = MAX_PORTS as u32 - 1;
-        let mut keys = [u32::MAX; MAX_PORTS];
-        let mut n = 0;
-        let mut rest = ports.0;
-        while rest != 0 {
-            let port = rest.trailing_zeros();
-            rest &= rest - 1;
-            let used = self.before[port as usize & PORT_MASK];
-            let key = u32::from(used) << PORT_BITS | (LAST - port);
-            // Insertion: these are few.
-            let mut at = n;
-            while at > 0 && keys[at - 1] > key {
-                keys[at] = keys[at - 1];
-                at -= 1;
-            }
-            keys[at] = key;
-            n += 1;
-        }
-        let least = keys[0] >> PORT_BITS;
-        let mut order = [0; MAX_PORTS];
-        let mut eligible = 0;
-        for (place, key) in order.iter_mut().zip(&keys[..n]) {
-            *place = (LAST - (key & LAST)) as u8;
-            eligible += u8::from(key >> PORT_BITS < least + 5);
-        }
-        Order {
-            ports,
-            taken: 0,
-            eligible,
-            order,
-        }
-    }
-
-    fn least_or_most(&self, ports: PortSet, slot: u32) -> u8 {
-        // Of equally used ports the lower one comes first, the higher one last.
-        const LAST: u32 = MAX_PORTS as u32 - 1;
-        let mut least = u32::MAX;
-        let mut most = 0;
-        let mut rest = ports.0;
-        while rest != 0 {
-            let port = rest.trailing_zeros();
-            rest &= rest - 1;
-            let used = self.at_start[port as usize & PORT_MASK];
-            let key = u32::from(used) << PORT_BITS | port;
-            least = least.min(key);
-            most = most.max(key);
-        }
-        let first = (least & LAST) as u8;
-        if (most >> PORT_BITS) - (least >> PORT_BITS) >= 3 {
-            first
-        } else if ports == self.alu && ports.len() == 3 {
-            // Lowest, middle and highest port by issue slot, beginning with the least used.
-            let order = match (ports.0 & ((1 << first) - 1)).count_ones() {
-                0 => [0, 2, 1, 0],
-                1 => [1, 2, 0, 1],
-                _ => [2, 1, 0, 2],
-            };
-            nth_port(ports, order[(slot & 3) as usize])
-        } else if slot.is_multiple_of(2) {
-            first
-        } else {
-            (most & LAST) as u8
-        }
     }
 
     /// Whether rules beyond the port itself may hold loads up.
@@ -365,12 +177,24 @@ impl Ports {
     /// Books the first cycle in which a µop can start that nothing but its port holds up.
     #[inline]
     pub fn start(&mut self, port: u8, ready: u64) -> u64 {
+        let ready = ready.max(self.first_scheduled(port));
         let at = self.first_free(port, ready.max(self.cycle + 1));
         if at >= self.cycle + HORIZON {
             return self.clamp(port, port);
         }
         self.book(port, at);
         at
+    }
+
+    /// First cycle in which a µop on `port` may start for what its scheduler holds.
+    #[inline]
+    fn first_scheduled(&mut self, port: u8) -> u64 {
+        if !self.queues.has(port) {
+            return 0;
+        }
+        let slots = &self.slots;
+        let starting = |at: u64| slots[(at & MASK) as usize].ports;
+        self.queues.enter(port, self.cycle + HORIZON, starting)
     }
 
     #[inline]
@@ -393,8 +217,9 @@ impl Ports {
         if slot.ports & (1 << port) != 0 {
             // The slot stands for two µops, of which it frees one.
             slot.started -= 1;
+            self.queues.leave(port);
             self.schedulers.leave(port);
-            self.now[usize::from(counted) & PORT_MASK] -= 1;
+            self.chooser.release(counted);
         }
         self.book(port, at);
         at
@@ -404,15 +229,13 @@ impl Ports {
     /// divides.
     #[inline]
     pub fn dispatch(&mut self, r: Request) -> u64 {
-        // A divider's µops start on its port, whichever port they were counted for.
-        let divider = self.dividers.iter().position(|d| d.port == r.port);
-        let divider = divider.unwrap_or(0);
-        let port = match self.dividers.get(divider) {
-            Some(divider) if r.divider > 0 => divider.port,
-            _ => r.port,
+        // A divider's µops start on its port, whichever port they were assigned to.
+        let (divider, port) = match r.divider {
+            0 => (0, r.port),
+            _ => self.dividers.of(r.port),
         };
         let horizon = self.cycle + HORIZON;
-        let mut at = r.ready.max(self.cycle + 1);
+        let mut at = r.ready.max(self.cycle + 1).max(self.first_scheduled(port));
         loop {
             at = self.first_free(port, at);
             if at >= horizon {
@@ -433,7 +256,8 @@ impl Ports {
         }
         let place = (at & MASK) as usize;
         if r.divider > 0 {
-            self.book_divider(divider, at, u64::from(r.divider));
+            self.dividers
+                .book(divider, at, u64::from(r.divider), self.cycle);
             if port != r.port {
                 self.slots[place].divider = r.port + 1;
             }
@@ -497,8 +321,7 @@ impl Ports {
     #[inline]
     fn conflict(&self, r: &Request, divider: usize, at: u64) -> Option<u64> {
         if r.divider > 0 {
-            let divider = self.dividers.get(divider)?;
-            return divider.conflict(at, u64::from(r.divider));
+            return self.dividers.conflict(divider, at, u64::from(r.divider));
         }
         let slot = &self.slots[(at & MASK) as usize];
         if let Some(line) = r.store_line
@@ -522,34 +345,6 @@ impl Ports {
         }
         None
     }
-
-    /// Port of the first divider, where µops start that were counted for another.
-    fn first_divider(&self) -> u8 {
-        self.dividers.first().map_or(0, |divider| divider.port)
-    }
-
-    fn book_divider(&mut self, divider: usize, at: u64, cycles: u64) {
-        let now = self.cycle;
-        if let Some(divider) = self.dividers.get_mut(divider) {
-            divider.taken.retain(|(_, to)| *to > now);
-            divider.taken.push((at, at + cycles));
-            divider.free = divider.free.max(at + cycles);
-        }
-    }
-}
-
-impl Divider {
-    /// When it is taken for some of `cycles` from `at` on: the next cycle to try.
-    fn conflict(&self, at: u64, cycles: u64) -> Option<u64> {
-        if at >= self.free {
-            return None;
-        }
-        let taken = self.taken.iter();
-        taken
-            .filter(|(from, to)| at < *to && at + cycles > *from)
-            .map(|(_, to)| *to)
-            .max()
-    }
 }
 
 impl Part for Ports {
@@ -566,19 +361,10 @@ impl Part for Ports {
             word += 64;
         }
         self.cycle = 0;
-        self.now = [0; MAX_PORTS];
-        self.at_start = [0; MAX_PORTS];
-        self.before = [0; MAX_PORTS];
+        self.chooser.reset(at);
         self.schedulers.reset(at);
-        self.orders.clear();
-        for turn in &mut self.turns {
-            turn.next = 0;
-        }
-        self.rotation = 0;
-        for divider in &mut self.dividers {
-            divider.free = 0;
-            divider.taken.clear();
-        }
+        self.dividers.reset(at);
+        self.queues.reset(at);
         self.executed = [0; MAX_PORTS];
         self.clamped = 0;
     }
@@ -586,28 +372,10 @@ impl Part for Ports {
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         // Nothing is booked behind the last retirement.
         let (moment, end) = (at, at.retired);
-        for usage in [&self.now, &self.at_start, &self.before] {
-            h.add_distances(usage.iter().take(self.count).map(|n| u64::from(*n)));
-        }
+        self.chooser.fingerprint(moment, h);
         self.schedulers.fingerprint(moment, h);
-        for order in &self.orders {
-            h.add(u64::from(order.ports.0) << 8 | u64::from(order.taken));
-        }
-        let turns = self.turns.iter();
-        h.add(turns.fold(0, |all, turn| all << 8 | u64::from(turn.next)));
-        if self.choice == PortChoice::InTurn {
-            // The least common multiple of all numbers of ports that a set may have.
-            h.add(u64::from(self.rotation % 360_360));
-        }
-        for divider in &self.dividers {
-            h.add_future(divider.free, self.cycle);
-            for &(from, to) in &divider.taken {
-                if to > self.cycle {
-                    h.add_future(from, self.cycle);
-                    h.add(to - self.cycle);
-                }
-            }
-        }
+        self.dividers.fingerprint(moment, h);
+        self.queues.fingerprint(moment, h);
         let first = self.cycle.saturating_sub(1);
         let cycles = first..=end.min(first + WINDOW);
         h.add(end.saturating_sub(first));
@@ -645,13 +413,4 @@ fn boxed<T: Clone, const N: usize>(value: T) -> Box<[T; N]> {
         Ok(array) => array,
         Err(_) => unreachable!("the length is the array's"),
     }
-}
-
-#[inline]
-fn nth_port(ports: PortSet, n: u32) -> u8 {
-    let mut rest = ports.0;
-    for _ in 0..n {
-        rest &= rest - 1;
-    }
-    rest.trailing_zeros() as u8
 }

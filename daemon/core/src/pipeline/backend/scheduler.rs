@@ -20,7 +20,15 @@ pub fn ready_cycle(issued: u64, delay: u64, inputs: u64) -> u64 {
 
 const RING: usize = MAX_LOAD_HOLD as usize + 1;
 
-/// Occupancy of the schedulers, of which there are one or two.
+/// One of several schedulers, with the queue before it.
+struct Own {
+    ports: u32,
+    size: u32,
+    taken: u32,
+}
+
+/// Occupancy of the schedulers: one for all ports, perhaps one for loads, and those that some
+/// ports have for themselves.
 ///
 /// µops enter at issue and leave when they start, loads some cycles later where the core keeps
 /// them until their result is certain.
@@ -30,6 +38,9 @@ pub struct Schedulers {
     /// Ports whose µops have a scheduler of their own.
     load_ports: PortSet,
     hold: u64,
+    own: Vec<Own>,
+    /// Ports of all of these.
+    own_ports: u32,
     taken: u32,
     loads: u32,
     /// Loads that started in each of the last cycles.
@@ -50,6 +61,14 @@ impl Schedulers {
                 PortSet::NONE
             },
             hold: u64::from(p.load_scheduler_hold.min(MAX_LOAD_HOLD)),
+            own: (core.ports.schedulers.iter())
+                .map(|scheduler| Own {
+                    ports: scheduler.ports.0,
+                    size: scheduler.entries + scheduler.queue,
+                    taken: 0,
+                })
+                .collect(),
+            own_ports: (core.ports.schedulers.iter()).fold(0, |all, s| all | s.ports.0),
             taken: 0,
             loads: 0,
             started: [0; RING],
@@ -60,7 +79,8 @@ impl Schedulers {
     #[inline]
     #[must_use]
     pub fn taken(&self) -> u32 {
-        self.taken + self.loads
+        let own: u32 = self.own.iter().map(|own| own.taken).sum();
+        self.taken + self.loads + own
     }
 
     /// Whether none may issue, since `width` µops could find no room.
@@ -69,11 +89,16 @@ impl Schedulers {
     pub fn full(&self, width: u32) -> bool {
         self.taken + width > self.size
             || !self.load_ports.is_empty() && self.loads + width > self.load_size
+            || self.own.iter().any(|own| own.taken + width > own.size)
     }
 
     /// A µop of `port` issues.
     #[inline]
     pub fn enter(&mut self, port: u8) {
+        if let Some(own) = self.own_of(port) {
+            own.taken += 1;
+            return;
+        }
         match self.load_ports.0 & (1 << port) {
             0 => self.taken += 1,
             _ => self.loads += 1,
@@ -82,15 +107,38 @@ impl Schedulers {
 
     /// One of those that start on `port` leaves at once.
     pub fn leave(&mut self, port: u8) {
+        if let Some(own) = self.own_of(port) {
+            own.taken -= 1;
+            return;
+        }
         match self.load_ports.0 & (1 << port) {
             0 => self.taken -= 1,
             _ => self.loads -= 1,
         }
     }
 
+    #[inline]
+    fn own_of(&mut self, port: u8) -> Option<&mut Own> {
+        let port = 1 << port;
+        if self.own_ports & port == 0 {
+            return None;
+        }
+        self.own.iter_mut().find(|own| own.ports & port != 0)
+    }
+
     /// Those that start in `cycle` leave, or begin to be kept: `started` µops on `ports`.
     #[inline]
     pub fn step(&mut self, cycle: u64, ports: u32, started: u16) {
+        let mut started = started;
+        let mut ports = ports;
+        if self.own_ports != 0 {
+            for own in &mut self.own {
+                let leaving = (ports & own.ports).count_ones();
+                own.taken -= leaving;
+                started -= leaving as u16;
+            }
+            ports &= !self.own_ports;
+        }
         if self.load_ports.is_empty() {
             self.taken -= u32::from(started);
             return;
@@ -109,11 +157,16 @@ impl Part for Schedulers {
             load_size: _,
             load_ports: _,
             hold: _,
+            own,
+            own_ports: _,
             taken,
             loads,
             started,
         } = self;
         (*taken, *loads, *started) = (0, 0, [0; RING]);
+        for own in own {
+            own.taken = 0;
+        }
     }
 
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
@@ -122,10 +175,13 @@ impl Part for Schedulers {
             load_size: _,
             load_ports,
             hold,
+            own,
+            own_ports: _,
             taken,
             loads,
             started,
         } = self;
+        h.add_distances(own.iter().map(|own| u64::from(own.taken)));
         h.add(u64::from(*taken) | u64::from(*loads) << 32);
         if !load_ports.is_empty() {
             for n in 1..=*hold {

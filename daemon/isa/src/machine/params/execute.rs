@@ -34,6 +34,10 @@ pub struct Execute {
     /// What of the instruction table's latencies from addresses is the load: the latency of a load
     /// where the table was measured.
     pub table_load_latency: u16,
+    /// More cycles of a load by an instruction that uses vector registers, in the table and in the
+    /// core.
+    #[serde(default)]
+    pub vector_load_extra: u16,
     /// Stores of one cycle must go to the same line of the first-level cache. Where there is a
     /// [`Execute::store_buffer`] it is that which minds lines.
     #[serde(default)]

@@ -62,7 +62,14 @@ impl PortSet {
 
     /// Its ports, lowest first.
     pub fn iter(self) -> impl Iterator<Item = u8> {
-        (0..MAX_PORTS as u8).filter(move |port| self.0 >> port & 1 == 1)
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let port = rest.trailing_zeros() as u8;
+            (rest != 0).then(|| {
+                rest &= rest - 1;
+                port
+            })
+        })
     }
 }
 
@@ -82,8 +89,26 @@ pub enum PortChoice {
     /// The same order, in which the issue slot alone says the place (Golden Cove,
     /// docs/GOLDEN-COVE.md).
     OrderedBySlot,
+    /// The port with the fewest µops assigned and not yet dispatched, those of the same issue cycle
+    /// counted; of equal ones the one after that which was chosen last.
+    LeastUsed,
+    /// Any port with equal chance, whatever its use.
+    Scattered,
     /// Every port in turn (ablation: no knowledge of the real rule).
     InTurn,
+}
+
+/// What a µop does in memory accesses, told from its ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Reads memory.
+    Load,
+    /// Computes the address of a store.
+    StoreAddress,
+    /// Delivers a store's data.
+    StoreData,
+    /// Has no part in them.
+    Compute,
 }
 
 /// The ports of a core.
@@ -102,6 +127,9 @@ pub struct PortLayout {
     pub store_address: PortSet,
     /// Store data.
     pub store_data: PortSet,
+    /// Those ports do other work too: only in an instruction that writes memory is a µop on them
+    /// store data.
+    pub store_data_computes: bool,
     /// The µop that merges a high-8 register which was renamed apart; empty where there is none.
     pub merge: PortSet,
     /// Where µops start that keep a divider, whichever port they were counted for.
@@ -111,6 +139,29 @@ pub struct PortLayout {
     pub taken_by_512: PortSet,
     /// Sets whose ports µops take in turn, whatever their use.
     pub in_turn: Vec<PortSet>,
+    /// Schedulers that the µops of some ports have for themselves; the others wait in that of
+    /// [`Execute`](super::Execute).
+    pub schedulers: Vec<Scheduler>,
+}
+
+/// A scheduler of some ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheduler {
+    /// The ports that it serves.
+    pub ports: PortSet,
+    /// µops that it holds, out of which it chooses.
+    pub entries: u32,
+    /// µops that wait in front of it in program order, until it has room.
+    pub queue: u32,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SchedulerText {
+    ports: String,
+    entries: u32,
+    #[serde(default)]
+    queue: u32,
 }
 
 /// The section as it is written.
@@ -124,12 +175,16 @@ struct Text {
     store_address: String,
     store_data: String,
     #[serde(default)]
+    store_data_computes: bool,
+    #[serde(default)]
     merge: String,
     divider: String,
     #[serde(default)]
     taken_by_512: String,
     #[serde(default)]
     in_turn: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    schedulers: Vec<SchedulerText>,
 }
 
 impl TryFrom<Text> for PortLayout {
@@ -146,6 +201,7 @@ impl TryFrom<Text> for PortLayout {
             load: set("load", &text.load)?,
             store_address: set("store_address", &text.store_address)?,
             store_data: set("store_data", &text.store_data)?,
+            store_data_computes: text.store_data_computes,
             merge: set("merge", &text.merge)?,
             divider: set("divider", &text.divider)?,
             taken_by_512: set("taken_by_512", &text.taken_by_512)?,
@@ -153,6 +209,17 @@ impl TryFrom<Text> for PortLayout {
                 .in_turn
                 .iter()
                 .map(|ports| set("in_turn", ports))
+                .collect::<Result<_, _>>()?,
+            schedulers: text
+                .schedulers
+                .iter()
+                .map(|scheduler| {
+                    Ok::<_, String>(Scheduler {
+                        ports: set("schedulers", &scheduler.ports)?,
+                        entries: scheduler.entries,
+                        queue: scheduler.queue,
+                    })
+                })
                 .collect::<Result<_, _>>()?,
             names,
         })
@@ -171,10 +238,18 @@ impl From<PortLayout> for Text {
             load: text(layout.load),
             store_address: text(layout.store_address),
             store_data: text(layout.store_data),
+            store_data_computes: layout.store_data_computes,
             merge: text(layout.merge),
             divider: text(layout.divider),
             taken_by_512: text(layout.taken_by_512),
             in_turn: layout.in_turn.iter().map(|set| text(*set)).collect(),
+            schedulers: (layout.schedulers.iter())
+                .map(|scheduler| SchedulerText {
+                    ports: text(scheduler.ports),
+                    entries: scheduler.entries,
+                    queue: scheduler.queue,
+                })
+                .collect(),
             names: layout.names.join(" "),
         }
     }
@@ -218,10 +293,21 @@ impl PortLayout {
         set_of(&self.names, ports)
     }
 
-    /// Store-address ports that are not for loads: a µop that may go there is no load.
+    /// What a µop with these ports does in memory accesses, in an instruction that writes memory
+    /// if `stores`.
     #[must_use]
-    pub fn only_store_address(&self) -> PortSet {
-        self.store_address.without(self.load)
+    pub fn role(&self, ports: PortSet, stores: bool) -> Role {
+        let only_addresses = self.store_address.without(self.load);
+        let addresses = ports == self.store_address && ports != self.load;
+        if ports.meets(only_addresses) || (addresses && stores) {
+            Role::StoreAddress
+        } else if ports.meets(self.load) {
+            Role::Load
+        } else if ports.meets(self.store_data) && (stores || !self.store_data_computes) {
+            Role::StoreData
+        } else {
+            Role::Compute
+        }
     }
 
     pub(super) fn check(&self) -> Checked {
@@ -242,6 +328,15 @@ impl PortLayout {
         ] {
             b.holds(key, !set.is_empty(), || "no port does this".into())?;
             b.holds(key, all.contains(set), || "a port is not there".into())?;
+        }
+        let mut before = PortSet::NONE;
+        for s in &self.schedulers {
+            b.holds("schedulers", !s.ports.meets(before), || {
+                "a port has two of them".into()
+            })?;
+            before = before.with(s.ports);
+            b.within("schedulers", s.entries, 16, 1024)?;
+            b.within("schedulers", s.queue, 0, 1024)?;
         }
         Ok(())
     }
