@@ -11,21 +11,27 @@ mod listen;
 mod registry;
 mod serve;
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use crate::remote::Address;
 pub use listen::ListenError;
 use listen::Listener;
 use registry::Registry;
 
-/// Connections that may be in the greeting at once, beside the running sessions.
+/// Connections that may be in the greeting or in a control conversation at once, beside the
+/// running sessions.
 const GREETINGS: usize = 64;
+
+/// Control clients: a conversation may take this many times what a greeting may.
+const CONTROL_TIMES: u32 = 3;
 
 /// How a daemon runs.
 #[derive(Clone, Debug)]
@@ -87,21 +93,19 @@ pub async fn run(config: Config, ready: impl FnOnce(&Address)) -> Result<(), Lis
         ending,
     });
     let signals = tokio::spawn(watch_signals(Arc::clone(&shared)));
-    let greetings = Arc::new(Semaphore::new(GREETINGS));
+    let mut greetings = Greetings::default();
+    let mut refused = Refusals::default();
     loop {
         tokio::select! {
             _ = asked.wait_for(|ending| *ending != Ending::No) => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
-                    let Ok(permit) = Arc::clone(&greetings).try_acquire_owned() else {
-                        tracing::warn!(%peer, "refused: too many connections are being greeted");
-                        continue;
-                    };
+                    if greetings.make_room() {
+                        refused.tell(&peer);
+                    }
                     let shared = Arc::clone(&shared);
-                    tokio::spawn(async move {
-                        handshake::greet(shared, stream, peer).await;
-                        drop(permit);
-                    });
+                    let greeting = tokio::spawn(handshake::greet(shared, stream, peer));
+                    greetings.0.push_back(greeting.abort_handle());
                 }
                 Err(error) => {
                     // Out of descriptors, most often; trying at once again would only spin.
@@ -127,11 +131,60 @@ pub async fn run(config: Config, ready: impl FnOnce(&Address)) -> Result<(), Lis
     Ok(())
 }
 
+/// The connections that are not sessions yet, oldest first.
+///
+/// A client that means it says what it wants at once. So when all places are taken the oldest
+/// connection is closed, and silent ones keep nobody out.
+#[derive(Default)]
+struct Greetings(VecDeque<AbortHandle>);
+
+impl Greetings {
+    /// Makes room for another; `true` when a connection had to go for it.
+    fn make_room(&mut self) -> bool {
+        if self.0.len() < GREETINGS {
+            return false;
+        }
+        self.0.retain(|greeting| !greeting.is_finished());
+        if self.0.len() < GREETINGS {
+            return false;
+        }
+        if let Some(oldest) = self.0.pop_front() {
+            oldest.abort();
+        }
+        true
+    }
+}
+
+/// Connections that were closed for new ones: told at most once a second, with their number.
+#[derive(Default)]
+struct Refusals {
+    told: Option<Instant>,
+    since: u64,
+}
+
+impl Refusals {
+    fn tell(&mut self, peer: &str) {
+        self.since += 1;
+        if self
+            .told
+            .is_none_or(|told| told.elapsed() > Duration::from_secs(1))
+        {
+            let closed = self.since;
+            tracing::warn!(%peer, closed, "too many connections at once: the oldest are closed");
+            *self = Self {
+                told: Some(Instant::now()),
+                since: 0,
+            };
+        }
+    }
+}
+
 /// The first signal ends gently, the second at once.
 async fn watch_signals(shared: Arc<Shared>) {
-    let (Ok(mut terminate), Ok(mut interrupt)) = (
+    let (Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)) = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
+        signal(SignalKind::hangup()),
     ) else {
         tracing::warn!("signals are not watched");
         return;
@@ -141,6 +194,8 @@ async fn watch_signals(shared: Arc<Shared>) {
         tokio::select! {
             _ = terminate.recv() => shared.end(how),
             _ = interrupt.recv() => shared.end(how),
+            // Its terminal is gone: nobody will send another.
+            _ = hangup.recv() => shared.end(how),
         }
         how = Ending::Now;
     }
