@@ -82,6 +82,15 @@ enum Command {
     Man(man::Args),
 }
 
+/// A file that may not grow any more (`ulimit -f`) is an error of its write, and no signal that
+/// ends the process. Programs that are started do not inherit this, as they would an ignored one.
+fn take_file_limits() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let handler = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler does nothing.
+    unsafe { libc::signal(libc::SIGXFSZ, handler) };
+}
+
 /// `mcad` as clap knows it, for completions and man pages.
 fn mcad_command() -> clap::Command {
     Mcad::command()
@@ -99,6 +108,7 @@ fn mcad_run_command() -> clap::Command {
 /// Runs `mcad`.
 #[must_use]
 pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    take_file_limits();
     let command = match Mcad::try_parse_from(args) {
         Ok(mcad) => mcad.command,
         Err(error) => return usage(&error, ERROR),
@@ -140,6 +150,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// Runs `mcad-run`.
 #[must_use]
 pub fn mcad_run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    take_file_limits();
     init_logging("warn");
     let matches = mcad_run_command().try_get_matches_from(args);
     match matches.and_then(|matches| run::Args::from_arg_matches(&matches)) {

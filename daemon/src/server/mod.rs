@@ -14,7 +14,7 @@ mod serve;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -70,6 +70,7 @@ struct Shared {
     config: Config,
     registry: Registry,
     ending: watch::Sender<Ending>,
+    complaints: Complaints,
 }
 
 impl Shared {
@@ -91,17 +92,21 @@ pub async fn run(config: Config, ready: impl FnOnce(&Address)) -> Result<(), Lis
         registry: Registry::new(config.max_sessions),
         config,
         ending,
+        complaints: Complaints::default(),
     });
     let signals = tokio::spawn(watch_signals(Arc::clone(&shared)));
     let mut greetings = Greetings::default();
-    let mut refused = Refusals::default();
+    let refused = Complaints::default();
     loop {
         tokio::select! {
             _ = asked.wait_for(|ending| *ending != Ending::No) => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     if greetings.make_room() {
-                        refused.tell(&peer);
+                        refused.tell(|since| {
+                            let text = "too many connections at once: the oldest is closed";
+                            tracing::warn!(%peer, since, "{text}");
+                        });
                     }
                     let shared = Arc::clone(&shared);
                     let greeting = tokio::spawn(handshake::greet(shared, stream, peer));
@@ -155,27 +160,38 @@ impl Greetings {
     }
 }
 
-/// Connections that were closed for new ones: told at most once a second, with their number.
+/// Lines of one kind in the log that clients can cause without end: some a second, and how many
+/// were left out.
 #[derive(Default)]
-struct Refusals {
-    told: Option<Instant>,
-    since: u64,
+struct Complaints(Mutex<Told>);
+
+#[derive(Default)]
+struct Told {
+    second: Option<Instant>,
+    lines: u32,
+    left_out: u64,
 }
 
-impl Refusals {
-    fn tell(&mut self, peer: &str) {
-        self.since += 1;
-        if self
-            .told
-            .is_none_or(|told| told.elapsed() > Duration::from_secs(1))
-        {
-            let closed = self.since;
-            tracing::warn!(%peer, closed, "too many connections at once: the oldest are closed");
-            *self = Self {
-                told: Some(Instant::now()),
-                since: 0,
-            };
+/// Lines in a second.
+const COMPLAINTS: u32 = 5;
+
+impl Complaints {
+    /// Calls `tell` with how many lines were left out before, unless it is left out, too.
+    fn tell(&self, tell: impl FnOnce(u64)) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = told
+            .second
+            .is_none_or(|second| second.elapsed() > Duration::from_secs(1));
+        if fresh {
+            told.second = Some(Instant::now());
+            told.lines = 0;
         }
+        if told.lines == COMPLAINTS {
+            told.left_out += 1;
+            return;
+        }
+        told.lines += 1;
+        tell(std::mem::take(&mut told.left_out));
     }
 }
 
