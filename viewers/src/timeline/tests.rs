@@ -310,17 +310,14 @@ fn no_flipped_bit_is_shown_as_truth() {
     };
     let whole = read(&bytes).unwrap();
     assert!(whole.len() >= 40);
-    let mut unnoticed = 0;
     for bit in 0..bytes.len() * 8 {
         let mut bad = bytes.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
         if let Ok(read) = read(&bad) {
+            // Such as the size of the window that zstd reserves.
             assert!(read == whole, "bit {bit}");
-            unnoticed += 1;
         }
     }
-    // zstd's frame header has one bit without a meaning.
-    assert!(unnoticed <= 1, "{unnoticed}");
 }
 
 #[test]
