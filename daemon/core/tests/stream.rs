@@ -323,3 +323,70 @@ fn loops_in_programs_run_as_blocks_do() {
         }
     }
 }
+
+/// Runs blocks of code, given with their numbers of instructions, in the order of `path`, whose
+/// words follow each block's.
+fn run_blocks(name: &str, blocks: &[(u16, &[u8])], path: &[u64]) -> Report {
+    let mut simulation = Simulation::new(Options {
+        cpus: models(&[name]),
+        analyses: vec![AnalysisKind::Pipeline],
+        memory: true,
+    });
+    simulation.event(&session()).unwrap();
+    for (n, (instructions, bytes)) in blocks.iter().enumerate() {
+        let def = BlockDef {
+            id: BlockId(n as u32),
+            address: GuestAddr(0x40_0000 + 0x100 * n as u64),
+            instructions: *instructions,
+            bytes,
+        };
+        simulation.event(&Event::Block(def)).unwrap();
+    }
+    let (stream, words) = (StreamId(0), path);
+    simulation.event(&Event::Records { stream, words }).unwrap();
+    simulation.finish(&NoSymbols)
+}
+
+#[test]
+fn a_limit_on_a_form_holds_from_block_to_block() {
+    // pause; jmp, and the same behind a nop: pause starts every 140 cycles wherever it is. rdtsc is
+    // another form, though it is the first of its block, too.
+    let pause: (u16, &[u8]) = (2, &[0xf3, 0x90, 0xeb, 0x00]);
+    let nop_pause: (u16, &[u8]) = (3, &[0x90, 0xf3, 0x90, 0xeb, 0x00]);
+    let rdtsc: (u16, &[u8]) = (2, &[0x0f, 0x31, 0xeb, 0x00]);
+    let path: Vec<u64> = (0..200).map(|n| block_word(BlockId(n % 2))).collect();
+    let cycles = |blocks: &[(u16, &[u8])]| run_blocks("skl", blocks, &path).cpus[0].cycles;
+    for blocks in [[pause, pause], [nop_pause, pause]] {
+        let cycles = cycles(&blocks);
+        assert!((199 * 140..201 * 140).contains(&cycles), "{cycles}");
+    }
+    let mixed = cycles(&[rdtsc, pause]);
+    assert!((99 * 140..101 * 140).contains(&mixed), "{mixed}");
+}
+
+#[test]
+fn a_full_scheduler_is_booked_to_what_its_oldest_waits_for() {
+    // A chain of loads (mov rax,[rax]), or of multiplications (imul rax,rax), and more additions to
+    // their results (lea ecx,[rax+1]) than the schedulers hold before the re-order buffer is full.
+    let leas = [0x8d, 0x48, 0x01].repeat(3);
+    let code = |first: &[u8]| [first, &leas, &[0xeb, 0x00]].concat();
+    let (load, multiply) = (code(&[0x48, 0x8b, 0x00]), code(&[0x48, 0x0f, 0xaf, 0xc0]));
+    let path: Vec<u64> = (0..2000)
+        .flat_map(|n| {
+            [
+                block_word(BlockId(0)),
+                access(0, false, 0x7000 + 64 * (n % 8)),
+            ]
+        })
+        .collect();
+    for name in ["skl", "glc"] {
+        let report = run_blocks(name, &[(5, &load)], &path);
+        let t = report.cpus[0].topdown;
+        assert!(t.backend_memory * 10 > t.slots * 4, "{name}: {t:?}");
+        assert!(t.backend_core * 10 < t.slots, "{name}: {t:?}");
+        let path: Vec<u64> = vec![block_word(BlockId(0)); 2000];
+        let report = run_blocks(name, &[(5, &multiply)], &path);
+        let t = report.cpus[0].topdown;
+        assert_eq!(t.backend_memory, 0, "{name}: {t:?}");
+    }
+}

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use crate::machine::params::PortSet;
 use crate::regs::RegId;
 use crate::x86::uops::{LaminatedSpec, UopKind};
@@ -158,7 +160,8 @@ pub struct Instr {
     pub move_to: RegId,
     /// Least cycles between two executions of this form; 0: ports explain it.
     pub throughput: u16,
-    /// Number of the form, for [`Instr::throughput`] and statistics.
+    /// Number of the form in its program ([`Program::number_of_form`]), for [`Instr::throughput`]
+    /// and statistics.
     pub form: u32,
     /// Registers set at rename by a zero idiom.
     pub zeroed: Range<u32>,
@@ -206,6 +209,8 @@ pub struct Program {
     pub outputs: Vec<Output>,
     /// Registers zeroed at rename.
     pub zeroed: Vec<RegId>,
+    /// Numbers of forms.
+    forms: FxHashMap<usize, u32>,
 }
 
 /// Chasing facts of a load's address.
@@ -220,6 +225,13 @@ pub struct Chase {
 }
 
 impl Program {
+    /// The number of a form: the same wherever in the program it is, since a limit on how often a
+    /// form can start holds across blocks. `identity` is different for different forms.
+    pub fn number_of_form(&mut self, identity: usize) -> u32 {
+        let next = self.forms.len() as u32;
+        *self.forms.entry(identity).or_insert(next)
+    }
+
     /// Appends an instruction's µops and fills in the ranges of `instr`.
     pub fn push(&mut self, mut instr: Instr, laminated: &[LaminatedSpec], loads: &[Chase]) {
         instr.uops = self.uops.len() as u32;

@@ -37,7 +37,7 @@ use retire::Retirement;
 use scheduler::ready_cycle;
 use spacing::Spacing;
 use topdown::SlotCount;
-use uop::{Executed, Given, is_memory};
+use uop::{Executed, Given};
 
 /// A laminated µop as the front end delivers it.
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +170,7 @@ impl Backend {
         }
         self.place(1, delivered, 0);
         self.queue.push(self.issue.cycle());
-        let input = self.registers.ready(RegId::RSP);
+        let input = self.registers.ready(RegId::RSP).cycle();
         let (stamps, dispatched) = self.simple(self.alu_ports, input, UopStamps::SYNC, delivered);
         self.registers.synchronise_stack(dispatched + 1);
         if O::UOPS {
@@ -222,7 +222,7 @@ impl Backend {
         self.place(mask.count_ones(), delivered, 0);
         for reg in (0..4u8).map(RegId) {
             if mask & (1 << reg.0) != 0 {
-                let input = self.registers.ready(reg);
+                let input = self.registers.ready(reg).cycle();
                 let (stamps, at) =
                     self.simple(self.merge_ports, input, UopStamps::MERGE, delivered);
                 self.registers.merge(reg, at + 1);
@@ -276,9 +276,9 @@ impl Backend {
         let (mut done, mut memory, mut last_done) = (0, false, 0);
         let mut first_group = true;
         for uop in uops.unwrap_or(&[]) {
-            let executed = self.plain_uop(i, uop);
+            let (executed, waited) = self.plain_uop(i, uop);
             if executed >= done {
-                (done, memory) = (executed, is_memory(uop));
+                (done, memory) = (executed, waited);
             }
             if uop.ends_fused {
                 self.retire_fused(done, memory, first_group);

@@ -14,7 +14,6 @@ use super::operands::{Operands, abcd_mask, operands, variant};
 use super::uops::{group, split};
 use crate::program::{Chase, Instr, NO_REG, Program, flag};
 use crate::regs::RegId;
-use rustc_hash::FxHashMap;
 
 use crate::machine::CpuModel;
 use crate::machine::table::{Form, LatencyKind, OperandName, Perf, PortSet};
@@ -23,8 +22,6 @@ use crate::machine::table::{Form, LatencyKind, OperandName, Perf, PortSet};
 pub struct Builder<'m> {
     model: &'m CpuModel,
     factory: InstructionInfoFactory,
-    /// Numbers of the forms met so far, in order of appearance.
-    forms: FxHashMap<*const Form, u32>,
 }
 
 /// What [`Builder::append`] found out about an instruction beyond what the pipeline needs.
@@ -84,7 +81,6 @@ impl<'m> Builder<'m> {
         Self {
             model,
             factory: InstructionInfoFactory::new(),
-            forms: FxHashMap::default(),
         }
     }
 
@@ -410,7 +406,9 @@ impl<'m> Builder<'m> {
             move_from: o.in_regs.first().and_then(|v| v.id).unwrap_or(RegId(0)),
             move_to: o.out_regs.first().and_then(|v| v.id).unwrap_or(RegId(0)),
             throughput: perf.tp.unwrap_or(0),
-            form: form.map_or(u32::MAX, |f| self.number_of(f)),
+            form: form.map_or(u32::MAX, |f| {
+                program.number_of_form(std::ptr::from_ref(f).addr())
+            }),
             zeroed: zeroed..program.zeroed.len() as u32,
             fused: 0,
             step: step.unwrap_or(0),
@@ -424,11 +422,6 @@ impl<'m> Builder<'m> {
             immediate: encoding.immediate,
             fused_previous: fused & flag::FUSED_PREVIOUS != 0,
         }
-    }
-
-    fn number_of(&mut self, form: &'static Form) -> u32 {
-        let next = self.forms.len() as u32;
-        *self.forms.entry(std::ptr::from_ref(form)).or_insert(next)
     }
 }
 

@@ -92,13 +92,8 @@ impl Issue {
         let width = self.width;
         let lost = u64::from(width - self.slots.min(width));
         let first = self.cycle + 1;
-        let (rob, memory) = r.retirement.room_for(u64::from(width));
-        let mut gate = first.max(rob);
+        let mut gate = first.max(r.retirement.room_for(u64::from(width)));
         self.step_to(gate, r.ports);
-        let mut stall = Stall::Core;
-        if rob > first && memory {
-            stall = Stall::Memory;
-        }
         while r.ports.schedulers().full(width) {
             gate += 1;
             self.step_to(gate, r.ports);
@@ -114,6 +109,11 @@ impl Issue {
             Stall::Other
         };
         if gate > first {
+            // Whatever the oldest µop waits for keeps those behind it in the schedulers, too.
+            let stall = match r.retirement.waits_for_memory(first) {
+                true => Stall::Memory,
+                false => Stall::Core,
+            };
             r.slot_count.lose(lost + whole(gate - first), stall);
             r.slot_count.lose(whole(target - gate), late);
         } else {

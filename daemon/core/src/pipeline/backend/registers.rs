@@ -22,6 +22,41 @@ pub mod writer {
     pub const LATE_FLAGS: u8 = 16;
 }
 
+/// When a value is there, and whether a load brings it: the cycle times two, plus one if so, so
+/// that the later of two stamps says both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(u64);
+
+impl Stamp {
+    /// The result of a µop.
+    #[inline(always)]
+    #[must_use]
+    pub fn new(cycle: u64, loaded: bool) -> Self {
+        Self(cycle << 1 | u64::from(loaded))
+    }
+
+    /// The cycle in which it is there.
+    #[inline(always)]
+    #[must_use]
+    pub fn cycle(self) -> u64 {
+        self.0 >> 1
+    }
+
+    /// Whether a µop that issues in `cycle` waits for a load when this is its last input.
+    #[inline(always)]
+    #[must_use]
+    pub fn keeps_waiting_for_a_load(self, cycle: u64) -> bool {
+        self.0 & 1 != 0 && self.cycle() > cycle
+    }
+
+    /// So many cycles later.
+    #[inline(always)]
+    #[must_use]
+    pub fn later(self, cycles: u64) -> Self {
+        Self(self.0 + (cycles << 1))
+    }
+}
+
 /// Registers that rename keeps sums for.
 const SUMS: usize = 16;
 
@@ -41,7 +76,7 @@ pub struct Registers {
     p: Rename,
     fast_add_chains: bool,
     sum_to_shift: u64,
-    ready: [u64; RegId::COUNT],
+    ready: [Stamp; RegId::COUNT],
     /// See [`writer`].
     writer: [u8; RegId::COUNT],
     /// Sums of immediates that rename has added to registers.
@@ -52,7 +87,7 @@ pub struct Registers {
     /// High-8 registers that are renamed apart from their full register, one bit each.
     high8_apart: u8,
     /// What the current instruction writes when all of its µops have read.
-    deferred: Vec<(RegId, u64, u8)>,
+    deferred: Vec<(RegId, Stamp, u8)>,
     moves: Moves,
 }
 
@@ -69,7 +104,7 @@ impl Registers {
             p: rename.clone(),
             fast_add_chains: execute.fast_add_chains,
             sum_to_shift: execute.sum_to_shift,
-            ready: [0; RegId::COUNT],
+            ready: [Stamp::default(); RegId::COUNT],
             writer: [0; RegId::COUNT],
             sums: [0; SUMS],
             late_flags: 0,
@@ -82,14 +117,14 @@ impl Registers {
     /// When a register is there.
     #[inline(always)]
     #[must_use]
-    pub fn ready(&self, reg: RegId) -> u64 {
+    pub fn ready(&self, reg: RegId) -> Stamp {
         self.ready[place(reg)]
     }
 
     /// When the inputs are there that a µop holds itself.
     #[inline(always)]
     #[must_use]
-    pub fn inputs(&self, uop: &Uop) -> u64 {
+    pub fn inputs(&self, uop: &Uop) -> Stamp {
         let [a, b, c, d] = uop.first_inputs;
         let (a, b) = (self.ready(a), self.ready(b));
         a.max(b).max(self.ready(c).max(self.ready(d)))
@@ -97,9 +132,13 @@ impl Registers {
 
     /// When the inputs of a µop are there that it does not hold itself.
     #[must_use]
-    pub fn other_inputs(&self, program: &Program, uop: &Uop) -> u64 {
+    pub fn other_inputs(&self, program: &Program, uop: &Uop) -> Stamp {
         let others = program.inputs_of(uop).get(FIRST_INPUTS..).unwrap_or(&[]);
-        others.iter().map(|r| self.ready(*r)).max().unwrap_or(0)
+        others
+            .iter()
+            .map(|r| self.ready(*r))
+            .max()
+            .unwrap_or_default()
     }
 
     /// When the inputs of a µop that issues in `cycle` are there, which are there for others at
@@ -111,8 +150,8 @@ impl Registers {
         instr: &Instr,
         uop: &Uop,
         cycle: u64,
-        inputs: u64,
-    ) -> u64 {
+        inputs: Stamp,
+    ) -> Stamp {
         let mut inputs = inputs;
         let mut late_flags = false;
         let late = instr.is(flag::FP_ADD) && self.fast_add_chains;
@@ -122,15 +161,15 @@ impl Registers {
                 late && uop.kind == UopKind::Compute && self.writer[place] & writer::FP_ADD == 0;
             let summed = instr.is(flag::SHIFT) && self.sums.get(place).is_some_and(|s| *s != 0);
             let add = if summed { self.sum_to_shift } else { 0 };
-            inputs = inputs.max(self.ready[place] + u64::from(slow) + add);
+            inputs = inputs.max(self.ready[place].later(u64::from(slow) + add));
             late_flags |= self.writer[place] & writer::LATE_FLAGS != 0;
         }
         if late_flags && self.late_flags == cycle && instr.is(flag::CONDITIONAL) {
-            inputs += 1;
+            inputs = inputs.later(1);
         }
         // Reading a high-8 register that was not renamed apart takes a cycle more.
         let whole = self.p.high8_renamed && instr.high8_reads & !self.high8_apart != 0;
-        inputs + u64::from(whole)
+        inputs.later(u64::from(whole))
     }
 
     /// Whether a load gets its address from one that it can follow a cycle sooner.
@@ -213,7 +252,7 @@ impl Registers {
             let place = place(output.reg);
             if place != to {
                 // Who needs the flags waits for the addition.
-                self.ready[place] = ready.max(cycle) + 1;
+                self.ready[place] = Stamp::new(ready.cycle().max(cycle) + 1, false);
                 self.writer[place] = 0;
             }
         }
@@ -237,7 +276,7 @@ impl Registers {
     /// rsp gets its value from a µop that takes over the stack engine's offset.
     pub fn synchronise_stack(&mut self, at: u64) {
         let rsp = place(RegId::RSP);
-        self.ready[rsp] = at;
+        self.ready[rsp] = Stamp::new(at, false);
         self.writer[rsp] = 0;
         self.sums[rsp] = 0;
     }
@@ -251,7 +290,7 @@ impl Registers {
 
     /// A register gets its value from the µop that merges its high-8 part.
     pub fn merge(&mut self, reg: RegId, at: u64) {
-        self.ready[place(reg)] = at;
+        self.ready[place(reg)] = Stamp::new(at, false);
         self.writer[place(reg)] = 0;
         self.moves.overwrite(reg);
     }
@@ -272,7 +311,7 @@ impl Registers {
         for output in program.outputs_of(uop) {
             let at = dispatched + u64::from(output.latency);
             done = done.max(at);
-            self.set(instr, output.reg, cycle, at);
+            self.set(instr, output.reg, cycle, Stamp::new(at, false));
         }
         done
     }
@@ -297,7 +336,7 @@ impl Registers {
             let latency = (u64::from(output.latency) + later).saturating_sub(sooner);
             let at = (dispatched + latency).max(not_before);
             done = done.max(at);
-            self.set(instr, output.reg, cycle, at);
+            self.set(instr, output.reg, cycle, Stamp::new(at, true));
         }
         done
     }
@@ -312,12 +351,17 @@ impl Registers {
         source: u64,
     ) {
         for output in program.outputs_of(uop) {
-            self.set(instr, output.reg, cycle, source.max(cycle));
+            self.set(
+                instr,
+                output.reg,
+                cycle,
+                Stamp::new(source.max(cycle), false),
+            );
         }
     }
 
     #[inline(always)]
-    fn set(&mut self, instr: &Instr, reg: RegId, cycle: u64, at: u64) {
+    fn set(&mut self, instr: &Instr, reg: RegId, cycle: u64, at: Stamp) {
         const MARKED: u32 =
             flag::POINTER_LOAD | flag::FP_ADD | flag::LATE_FLAGS | flag::DEFERRED_WRITES;
         if instr.is(MARKED) {
@@ -327,7 +371,7 @@ impl Registers {
         }
     }
 
-    fn set_marked(&mut self, instr: &Instr, reg: RegId, cycle: u64, at: u64) {
+    fn set_marked(&mut self, instr: &Instr, reg: RegId, cycle: u64, at: Stamp) {
         let flags = if instr.is(flag::POINTER_LOAD) {
             writer::POINTER_LOAD
         } else if instr.is(flag::FP_ADD) {
@@ -347,7 +391,7 @@ impl Registers {
 
     /// A register gets a new value, there at `at`.
     #[inline(always)]
-    fn set_now(&mut self, reg: RegId, at: u64, flags: u8) {
+    fn set_now(&mut self, reg: RegId, at: Stamp, flags: u8) {
         let place = place(reg);
         self.ready[place] = at;
         self.writer[place] = flags;
@@ -380,7 +424,7 @@ impl Registers {
         if !instr.zeroed.is_empty() {
             let range = instr.zeroed.start as usize..instr.zeroed.end as usize;
             for &reg in program.zeroed.get(range).unwrap_or(&[]) {
-                self.set_now(reg, 0, writer::NO_UOPS);
+                self.set_now(reg, Stamp::default(), writer::NO_UOPS);
             }
         }
     }
@@ -406,7 +450,7 @@ impl Part for Registers {
             deferred,
             moves,
         } = self;
-        *ready = [0; RegId::COUNT];
+        *ready = [Stamp::default(); RegId::COUNT];
         *writer = [0; RegId::COUNT];
         *sums = [0; SUMS];
         *late_flags = 0;
@@ -415,6 +459,7 @@ impl Part for Registers {
         moves.reset(end);
     }
 
+    /// Whether a value comes from a load matters to nothing but where lost slots are booked.
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             p,
@@ -431,8 +476,8 @@ impl Part for Registers {
         } = self;
         h.add(u64::from(*late_flags == at.issue) << 8 | u64::from(*high8_apart));
         for (n, ready) in ready.iter().enumerate() {
-            if *ready > at.issue {
-                h.add((ready - at.issue) << 8 | n as u64);
+            if ready.cycle() > at.issue {
+                h.add((ready.cycle() - at.issue) << 8 | n as u64);
             }
         }
         let (eights, _) = writer.as_chunks();

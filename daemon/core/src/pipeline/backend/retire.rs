@@ -54,18 +54,26 @@ impl Retirement {
         (cycle, slot)
     }
 
-    /// First cycle in which a group of `width` may be issued after the µops so far, and whether a
-    /// memory access decides it. The buffer must have room for a whole group at the cycle's start.
+    /// First cycle in which a group of `width` may be issued after the µops so far. The buffer must
+    /// have room for a whole group at the cycle's start.
     #[inline]
     #[must_use]
-    pub fn room_for(&self, width: u64) -> (u64, bool) {
+    pub fn room_for(&self, width: u64) -> u64 {
         match (self.count + width).checked_sub(self.entries) {
-            None | Some(0) => (0, false),
-            Some(must_be_gone) => {
-                let stamp = self.ring[((must_be_gone - 1) & self.mask) as usize];
-                ((stamp >> 1) + 1, stamp & 1 != 0)
-            }
+            None | Some(0) => 0,
+            Some(must_be_gone) => (self.ring[((must_be_gone - 1) & self.mask) as usize] >> 1) + 1,
         }
+    }
+
+    /// Whether the oldest µop that is not retired at `now` waits for a memory access of its own.
+    #[must_use]
+    pub fn waits_for_memory(&self, now: u64) -> bool {
+        let (older, younger) = self.waiting(now);
+        older
+            .iter()
+            .chain(younger)
+            .next()
+            .is_some_and(|s| s & 1 != 0)
     }
 
     /// Cycle of the last retirement.

@@ -9,9 +9,9 @@ use mcad_report::TopDown;
 pub enum Stall {
     /// Not delivered in time.
     FrontEnd,
-    /// Re-order buffer full behind a load or store.
+    /// Re-order buffer or schedulers full behind a load or store.
     Memory,
-    /// Re-order buffer or scheduler full behind anything else.
+    /// Re-order buffer or schedulers full behind anything else.
     Core,
     /// Issue-group rule or serialisation.
     Other,

@@ -6,7 +6,7 @@
 use super::Backend;
 use super::memory::Loaded;
 use super::ports::Request;
-use super::registers::AtRename;
+use super::registers::{AtRename, Stamp};
 use super::scheduler::ready_cycle;
 use super::topdown::Stall;
 use super::{Delivered, UopStamps};
@@ -31,6 +31,7 @@ pub(super) struct Executed {
     dispatched: u64,
     pub(super) executed: u64,
     port: u8,
+    /// It accesses memory, or waited for a load.
     pub(super) memory: bool,
 }
 
@@ -81,6 +82,8 @@ impl Backend {
         {
             inputs = (self.registers).late_inputs(i.program, i.instr, uop, issued, inputs);
         }
+        let waited = inputs.keeps_waiting_for_a_load(issued);
+        let inputs = inputs.cycle();
         let mut ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs);
         ready = ready.max(self.fenced(uop));
         let spaced = is_first && i.instr.is(flag::SPACED);
@@ -112,17 +115,18 @@ impl Backend {
             dispatched,
             executed,
             port,
-            memory: is_memory(uop),
+            memory: waited || is_memory(uop),
         }
     }
 
-    /// [`Backend::uop`] for a µop of a plain instruction; returns when it is done.
+    /// [`Backend::uop`] for a µop of a plain instruction; returns when it is done, and whether it
+    /// accesses memory or waited for a load.
     #[inline(always)]
-    pub(super) fn plain_uop(&mut self, i: Given<'_>, uop: &Uop) -> u64 {
+    pub(super) fn plain_uop(&mut self, i: Given<'_>, uop: &Uop) -> (u64, bool) {
         const UNUSUAL: u32 =
             flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::FP_ADD | flag::SHIFT | flag::CONDITIONAL;
         if is_memory(uop) {
-            self.plain_access(i, uop)
+            (self.plain_access(i, uop), true)
         } else if uop.ports.is_empty() || i.instr.is(UNUSUAL) {
             self.plain_unusual(i, uop)
         } else {
@@ -134,21 +138,22 @@ impl Backend {
     /// Executes a µop that accesses no memory and has its inputs at `inputs`; returns when it is
     /// done.
     #[inline(always)]
-    fn compute(&mut self, i: Given<'_>, uop: &Uop, inputs: u64) -> u64 {
+    fn compute(&mut self, i: Given<'_>, uop: &Uop, inputs: Stamp) -> (u64, bool) {
         let issued = self.issue.cycle();
+        let waited = inputs.keeps_waiting_for_a_load(issued);
         let port = self.ports.choose(uop.ports, self.issue.slots());
-        let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs);
+        let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs.cycle());
         let dispatched = self.ports.start(port, ready);
         let written = (self.registers).write(i.program, i.instr, uop, issued, dispatched);
-        written.max(dispatched + 2)
+        (written.max(dispatched + 2), waited)
     }
 
     /// A µop of a plain instruction that may be done at rename, or waits longer for some inputs;
     /// returns when it is done.
     #[inline(never)]
-    fn plain_unusual(&mut self, i: Given<'_>, uop: &Uop) -> u64 {
+    fn plain_unusual(&mut self, i: Given<'_>, uop: &Uop) -> (u64, bool) {
         if self.done_at_rename(i, uop) {
-            return self.issue.cycle();
+            return (self.issue.cycle(), false);
         }
         let inputs = self.registers.inputs(uop);
         let issued = self.issue.cycle();
@@ -159,7 +164,7 @@ impl Backend {
     /// A memory µop of a plain instruction; returns when it is done.
     #[inline(never)]
     fn plain_access(&mut self, i: Given<'_>, uop: &Uop) -> u64 {
-        let inputs = self.registers.inputs(uop);
+        let inputs = self.registers.inputs(uop).cycle();
         let ready = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
         let ready = ready.max(self.fenced(uop));
         let port = self.ports.choose(uop.ports, self.issue.slots());
