@@ -15,6 +15,7 @@
 pub mod access;
 pub mod backend;
 pub mod frontend;
+pub mod inorder;
 pub mod inst;
 pub mod observer;
 pub mod state;

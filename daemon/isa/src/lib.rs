@@ -6,4 +6,5 @@
 pub mod machine;
 pub mod program;
 pub mod regs;
+pub mod riscv;
 pub mod x86;

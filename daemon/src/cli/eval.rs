@@ -1,6 +1,7 @@
 //! `mcad eval`: how good predictions are against labels.
 
 mod ablations;
+mod rtl;
 mod set;
 
 use std::io::{self, BufWriter, Write};
@@ -22,6 +23,10 @@ const FORMS: usize = 25;
 pub(super) struct Args {
     #[command(flatten)]
     set: SetArgs,
+    /// Hold an in-order CPU's model against retirements recorded from its register-transfer level:
+    /// files of cycle,pc,opcode,address lines, plain or in xz format
+    #[arg(long, value_name = "CPU", conflicts_with_all = ["predict", "sample", "hold_out", "ablations", "categories", "instructions", "worst", "json"])]
+    rtl: Option<String>,
     /// Figures by category, which are found by rule
     #[arg(long)]
     categories: bool,
@@ -44,6 +49,9 @@ pub(super) struct Args {
 
 /// Evaluates.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(cpu) = &args.rtl {
+        return rtl::run(cpu, args.set.files());
+    }
     let mut stdout = BufWriter::new(io::stdout().lock());
     if args.ablations {
         let (model, labels) = args.set.model_and_labels()?;

@@ -20,7 +20,7 @@ use crate::eval::{Pair, join};
 pub struct SetArgs {
     /// Predictions and labels, or labels only with --predict: files of hex,cycles lines, plain or
     /// in xz format; - is stdin
-    #[arg(value_name = "FILE", required = true, num_args = 1..=2)]
+    #[arg(value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
     /// Predict the blocks instead of reading predictions
     #[arg(long, value_name = "CPU")]
@@ -73,6 +73,11 @@ pub struct Set {
 }
 
 impl SetArgs {
+    /// The files.
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
     /// Reads, and predicts where that is asked for.
     ///
     /// # Errors
@@ -85,7 +90,7 @@ impl SetArgs {
                 let rows = table::read(input::open(predictions)?, &name)?;
                 (labels, rows, name)
             }
-            ([_], None) => bail!("give PREDICTIONS and LABELS, or --predict CPU and LABELS"),
+            (_, None) => bail!("give PREDICTIONS and LABELS, or --predict CPU and LABELS"),
             _ => {
                 let (model, labels) = self.model_and_labels()?;
                 let predictions = self.predict(&model, &labels);

@@ -1,0 +1,333 @@
+//! The in-order core, a sibling of the out-of-order one, by time stamps.
+//!
+//! Instructions come in program order, and each gets the cycle in which the front end has it
+//! ready ([`fetch`], [`icache`], [`predict`]) and the cycle in which it issues: as many a cycle as
+//! the core is wide, when operands, units and rules of pairing allow. An older instruction is
+//! never delayed by a younger one, but for one rule ([`mcad_isa::machine::inorder::Late`]) that
+//! looks at the next instruction; hence the core holds one back. Since everything is in order,
+//! stamps are what a cycle-by-cycle model gives.
+
+pub mod code;
+pub mod divider;
+pub mod fetch;
+pub mod icache;
+pub mod issue;
+pub mod predict;
+pub mod riscv;
+pub mod slots;
+pub mod store_buffer;
+
+use mcad_isa::machine::inorder::InOrder;
+
+use code::{Code, Control, Static};
+use fetch::{FrontEnd, Placed};
+use issue::{Issue, Issued};
+use predict::Outcome;
+use slots::{Cause, Slots};
+
+/// An executed instruction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Executed {
+    /// Its static instruction in [`Code::instrs`].
+    pub instr: u32,
+    /// Its address.
+    pub address: u64,
+    /// Address and bytes of its access, where it has one.
+    pub access: Option<(u64, u32)>,
+    /// Cycles to retirement where they depend on its operands; 0: as its class says.
+    pub cycles: u32,
+    /// Tag of the caller.
+    pub tag: u32,
+}
+
+/// The stamps of an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// First cycle in which it could have issued.
+    pub ready: u64,
+    /// Cycle of issue.
+    pub issued: u64,
+    /// Cycle of retirement.
+    pub retired: u64,
+    /// It executed late.
+    pub late: bool,
+    /// What kept it from issuing sooner, at last.
+    pub cause: Cause,
+    /// Fetch had gone elsewhere behind it.
+    pub mispredicted: bool,
+}
+
+/// Receives instructions with their stamps, in program order.
+pub trait Observer {
+    /// An instruction has all its stamps.
+    fn retired(&mut self, executed: &Executed, stamps: &Stamps);
+}
+
+impl<F: FnMut(&Executed, &Stamps)> Observer for F {
+    fn retired(&mut self, executed: &Executed, stamps: &Stamps) {
+        self(executed, stamps);
+    }
+}
+
+/// What instructions would do that are issued behind a mispredicted branch and called back.
+pub trait Astray {
+    /// Behind the last instruction that was pushed before.
+    fn begin(&mut self) {}
+
+    /// Where control goes after the next of them; `None` if it is not known.
+    fn step(&mut self, instr: u32, address: u64) -> Option<u64> {
+        let _ = (instr, address);
+        None
+    }
+}
+
+impl Astray for () {}
+
+/// An instruction that waits for the next one to be known.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    executed: Executed,
+    placed: Placed,
+}
+
+/// An in-order core that executes one thread.
+pub struct Core<O> {
+    front: FrontEnd,
+    issue: Issue,
+    redirect: u64,
+    redirect_late: u64,
+    update: u64,
+    held: Option<Held>,
+    last: u64,
+    /// Receives what happens.
+    pub observer: O,
+}
+
+impl<O: Observer> Core<O> {
+    /// A core at rest.
+    #[must_use]
+    pub fn new(core: &InOrder, observer: O) -> Self {
+        Self {
+            front: FrontEnd::new(core),
+            issue: Issue::new(core),
+            redirect: u64::from(core.branch.redirect),
+            redirect_late: u64::from(core.branch.redirect_late),
+            update: u64::from(core.branch.update),
+            held: None,
+            last: 0,
+            observer,
+        }
+    }
+
+    /// Takes the next instruction of the executed program.
+    #[inline]
+    pub fn push(&mut self, code: &Code, executed: Executed) {
+        self.push_with(code, executed, &mut ());
+    }
+
+    /// The same, where it is known what would be executed behind a mispredicted branch. That the
+    /// program goes on with `executed` must not be known to `astray` yet.
+    pub fn push_with(&mut self, code: &Code, executed: Executed, astray: &mut impl Astray) {
+        let Some(instr) = code.instrs.get(executed.instr as usize) else {
+            return;
+        };
+        let Some(held) = self.held.take() else {
+            // The first: fetch starts here.
+            self.front.restart(executed.address, 1);
+            let placed = self.front.place(executed.address, instr.len);
+            self.held = Some(Held { executed, placed });
+            return;
+        };
+        let control = code
+            .instrs
+            .get(held.executed.instr as usize)
+            .map(|i| i.control);
+        let unpredicted = control == Some(Control::Unpredicted);
+        let wrong = self.front.predictor.is_some() && held.placed.next != executed.address;
+        if unpredicted || wrong {
+            let issued = self.issue_held(code, &held, None, true);
+            let after = if issued.late {
+                self.redirect_late
+            } else {
+                self.redirect
+            };
+            let back = issued.cycle + after;
+            self.go_astray(code, &held, &issued, back, astray);
+            self.resolve(code, &held, executed.address, &issued, !unpredicted);
+            self.front.restart(executed.address, back);
+            let placed = self.front.place(executed.address, instr.len);
+            self.held = Some(Held { executed, placed });
+            return;
+        }
+        let placed = self.front.place(executed.address, instr.len);
+        let issued = self.issue_held(code, &held, Some((executed.instr, placed.ready)), false);
+        self.front.issued(1, issued.cycle);
+        self.resolve(code, &held, executed.address, &issued, false);
+        self.held = Some(Held { executed, placed });
+    }
+
+    /// What is fetched and issued behind a mispredicted branch until fetch is called back: it
+    /// moves the return stack and the instruction cache, and branches that are found to be
+    /// mispredicted in their turn move the predictor. If something serialises, what comes in its
+    /// stead waits.
+    fn go_astray(
+        &mut self,
+        code: &Code,
+        held: &Held,
+        branch: &Issued,
+        back: u64,
+        astray: &mut impl Astray,
+    ) {
+        let Some(predictor) = &mut self.front.predictor else {
+            return;
+        };
+        let history = predictor.history();
+        if branch.late
+            && let Some(prediction) = &held.placed.prediction
+        {
+            predictor.pass(prediction, held.placed.lane);
+        }
+        astray.begin();
+        let mut issue = self.issue.clone();
+        let mut address = held.placed.next;
+        while let Some(number) = code.at(address)
+            && let Some(instr) = code.instrs.get(number as usize)
+        {
+            let Some(placed) = self.front.place_astray(address, instr.len, back) else {
+                break;
+            };
+            let executed = Executed {
+                instr: number,
+                address,
+                ..Executed::default()
+            };
+            let issued = issue.issue(code, &executed, &placed, None);
+            self.front.issued(0, issued.cycle);
+            if issued.cycle > back {
+                break;
+            }
+            let after = issue.after(instr);
+            if after > 0 && !branch.late {
+                self.issue.serialised_astray(branch.cycle, after);
+            }
+            let next = astray.step(number, address).unwrap_or(placed.next);
+            let redirected = issued.cycle + self.redirect;
+            let wrong = !issued.late && next != placed.next && redirected < back;
+            let stray = Held { executed, placed };
+            if let Some(outcome) = self.outcome(instr, &stray, next, &issued, wrong)
+                && let Some(prediction) = &placed.prediction
+                && let Some(predictor) = &mut self.front.predictor
+            {
+                if issued.late {
+                    predictor.pass(prediction, placed.lane);
+                } else {
+                    predictor.resolve_astray(prediction, &outcome);
+                }
+            }
+            if wrong {
+                self.front.restart(next, redirected);
+            }
+            address = if wrong { next } else { placed.next };
+        }
+        self.front.go_astray(back);
+        if let Some(predictor) = &mut self.front.predictor {
+            predictor.set_history(history);
+        }
+    }
+
+    /// Ends the program.
+    pub fn flush(&mut self, code: &Code) {
+        if let Some(held) = self.held.take() {
+            self.issue_held(code, &held, None, false);
+        }
+    }
+
+    fn issue_held(
+        &mut self,
+        code: &Code,
+        held: &Held,
+        next: Option<(u32, u64)>,
+        mispredicted: bool,
+    ) -> Issued {
+        let issued = self.issue.issue(code, &held.executed, &held.placed, next);
+        if next.is_none() {
+            self.front.issued(0, issued.cycle);
+        }
+        self.last = self.last.max(issued.retired);
+        let stamps = Stamps {
+            ready: held.placed.ready,
+            issued: issued.cycle,
+            retired: issued.retired,
+            late: issued.late,
+            cause: issued.cause,
+            mispredicted,
+        };
+        self.observer.retired(&held.executed, &stamps);
+        issued
+    }
+
+    /// Tells the predictor how a branch went.
+    fn resolve(
+        &mut self,
+        code: &Code,
+        held: &Held,
+        next: u64,
+        issued: &Issued,
+        mispredicted: bool,
+    ) {
+        let Some(instr) = code.instrs.get(held.executed.instr as usize) else {
+            return;
+        };
+        if let Some(outcome) = self.outcome(instr, held, next, issued, mispredicted)
+            && let Some(prediction) = &held.placed.prediction
+            && let Some(predictor) = &mut self.front.predictor
+        {
+            predictor.resolve(prediction, &outcome);
+        }
+    }
+
+    /// How a branch went; `None` when it is none that can be predicted.
+    fn outcome(
+        &self,
+        instr: &Static,
+        held: &Held,
+        next: u64,
+        issued: &Issued,
+        mispredicted: bool,
+    ) -> Option<Outcome> {
+        if matches!(instr.control, Control::None | Control::Unpredicted) {
+            return None;
+        }
+        let after = held.executed.address + u64::from(instr.len);
+        let cycle = match (mispredicted, issued.late) {
+            (true, false) => self.redirect,
+            (true, true) => self.redirect_late,
+            (false, _) => self.update,
+        };
+        let always = instr.control != Control::Conditional;
+        Some(Outcome {
+            group: held.placed.group,
+            lane: held.placed.lane,
+            taken: always || next != after,
+            target: next,
+            after,
+            call: instr.control == Control::Call,
+            ret: instr.control == Control::Return,
+            always,
+            mispredicted,
+            cycle: issued.cycle + cycle,
+        })
+    }
+
+    /// Cycle of the last retirement so far.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        self.last
+    }
+
+    /// What became of the issue slots, from the first to the last issue.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        self.issue.slots
+    }
+}

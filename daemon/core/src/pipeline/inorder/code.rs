@@ -1,0 +1,131 @@
+//! Static instructions of an in-order core, in flat arrays.
+
+use mcad_isa::machine::inorder::{USES, Use};
+use rustc_hash::FxHashMap;
+
+/// Registers that the scoreboard has room for.
+pub const REGISTERS: usize = 256;
+
+/// A register that is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    /// Which.
+    pub register: u8,
+    /// What for.
+    pub needed: Use,
+}
+
+/// A register that is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Which.
+    pub register: u8,
+    /// Cycles from issue until it can be used, by [`Use`]; where the instruction executes late,
+    /// the core's own figures stand instead.
+    pub latency: [u8; USES],
+}
+
+/// How control leaves an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Control {
+    /// Not at all.
+    #[default]
+    None,
+    /// A conditional branch.
+    Conditional,
+    /// A direct jump.
+    Jump,
+    /// A direct call.
+    Call,
+    /// A return.
+    Return,
+    /// A jump that is never predicted: fetch goes on when it has executed.
+    Unpredicted,
+}
+
+/// A static instruction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Static {
+    /// Its class in the core's parameters.
+    pub class: u8,
+    /// Bytes.
+    pub len: u8,
+    /// How control leaves it.
+    pub control: Control,
+    sources: u32,
+    sources_len: u8,
+    targets_len: u8,
+    targets: u32,
+}
+
+/// All static instructions of a session.
+#[derive(Debug, Default)]
+pub struct Code {
+    /// The instructions.
+    pub instrs: Vec<Static>,
+    sources: Vec<Source>,
+    targets: Vec<Target>,
+    /// Where instructions lie; for what is fetched and not executed.
+    places: FxHashMap<u64, u32>,
+}
+
+impl Static {
+    /// An instruction whose operands [`Code::push`] fills in.
+    #[must_use]
+    pub fn new(class: u8, len: u8, control: Control) -> Self {
+        Self {
+            class,
+            len,
+            control,
+            ..Self::default()
+        }
+    }
+}
+
+impl Code {
+    /// Appends an instruction.
+    pub fn push(&mut self, instr: Static, sources: &[Source], targets: &[Target]) {
+        let sources = &sources[..sources.len().min(usize::from(u8::MAX))];
+        let targets = &targets[..targets.len().min(usize::from(u8::MAX))];
+        self.instrs.push(Static {
+            sources: self.sources.len() as u32,
+            sources_len: sources.len() as u8,
+            targets: self.targets.len() as u32,
+            targets_len: targets.len() as u8,
+            ..instr
+        });
+        self.sources.extend_from_slice(sources);
+        self.targets.extend_from_slice(targets);
+    }
+
+    /// The last instruction lies at `address`.
+    pub fn lies_at(&mut self, address: u64) {
+        if let Some(last) = self.instrs.len().checked_sub(1) {
+            self.places.insert(address, last as u32);
+        }
+    }
+
+    /// The instruction that lies at an address, if it is known.
+    #[must_use]
+    pub fn at(&self, address: u64) -> Option<u32> {
+        self.places.get(&address).copied()
+    }
+
+    /// What an instruction reads.
+    #[inline]
+    #[must_use]
+    pub fn sources(&self, instr: &Static) -> &[Source] {
+        let start = instr.sources as usize;
+        let range = start..start + usize::from(instr.sources_len);
+        self.sources.get(range).unwrap_or(&[])
+    }
+
+    /// What an instruction writes.
+    #[inline]
+    #[must_use]
+    pub fn targets(&self, instr: &Static) -> &[Target] {
+        let start = instr.targets as usize;
+        let range = start..start + usize::from(instr.targets_len);
+        self.targets.get(range).unwrap_or(&[])
+    }
+}

@@ -1,0 +1,68 @@
+//! Divisions that take as long as their operands are apart in size.
+//!
+//! Source: `exu_div_ctl.sv` of VeeR EH1: one bit of the quotient a cycle; bits that must be zero
+//! are skipped eight at a time; operands of four bits come from a table.
+
+use mcad_isa::machine::inorder::Divider;
+
+/// Operands of a division, as they are in the registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operands {
+    /// What is divided.
+    pub dividend: u32,
+    /// By what.
+    pub divisor: u32,
+    /// They have signs.
+    pub signed: bool,
+    /// The remainder is wanted.
+    pub remainder: bool,
+}
+
+/// Size of a number in groups of bits, at least 1. A negative dividend is sized by the bits below
+/// its sign, one bit lower than the groups begin.
+fn groups(value: u32, negative: bool, low: u32, bits: u32) -> u32 {
+    let shift = u32::from(negative) * low;
+    let value = if negative { !value } else { value } << shift;
+    (32 - value.leading_zeros()).div_ceil(bits).max(1)
+}
+
+/// Cycles from issue to retirement.
+#[must_use]
+pub fn cycles(p: &Divider, o: &Operands) -> u32 {
+    let remainder = if o.remainder { p.remainder } else { 0 };
+    let full = p.full + remainder;
+    if o.divisor == 0 {
+        return full;
+    }
+    let small = |value: u32| value >> p.small_bits == 0;
+    if !o.remainder && (o.dividend == 0 || small(o.dividend) && small(o.divisor)) {
+        return p.small_cycles;
+    }
+    let of_dividend = groups(
+        o.dividend,
+        o.signed && o.dividend >> 31 != 0,
+        1,
+        p.skip_bits,
+    );
+    let of_divisor = groups(o.divisor, o.signed && o.divisor >> 31 != 0, 0, p.skip_bits);
+    let all = 32u32.div_ceil(p.skip_bits);
+    let skipped = (all - 1 + of_divisor).saturating_sub(of_dividend).min(all);
+    if skipped == 0 {
+        return full;
+    }
+    // Of the last group one bit is always computed.
+    full + p.skip_cost - (skipped * p.skip_bits).min(31)
+}
+
+/// The same where the operands are not known: a dividend one group larger than the divisor, which
+/// is the least that computes something.
+#[must_use]
+pub fn typical(p: &Divider, remainder: bool) -> u32 {
+    let operands = Operands {
+        dividend: 1 << (2 * p.skip_bits).min(31),
+        divisor: 1 << p.skip_bits.min(31),
+        signed: false,
+        remainder,
+    };
+    cycles(p, &operands)
+}

@@ -1,0 +1,349 @@
+//! Issue: in order, when operands are there, units are free and the rules of pairing allow.
+
+use mcad_isa::machine::inorder::{AccessKind, InOrder, Late, USES, Use};
+
+use super::Executed;
+use super::code::{Code, Control, REGISTERS, Source, Static};
+use super::fetch::Placed;
+use super::slots::{Cause, Slots};
+use super::store_buffer::StoreBuffer;
+
+/// The facts of a class, by its number.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    unit: Option<u8>,
+    interval: u64,
+    before: u64,
+    after: u64,
+    late: bool,
+    alone: bool,
+    access: Option<AccessKind>,
+}
+
+/// Who writes a register last.
+#[derive(Clone, Copy, Debug)]
+struct Register {
+    issued: u64,
+    latency: [u8; USES],
+    loaded: bool,
+}
+
+/// How an instruction issued.
+#[derive(Clone, Copy, Debug)]
+pub struct Issued {
+    /// When.
+    pub cycle: u64,
+    /// When it retires.
+    pub retired: u64,
+    /// It executes late.
+    pub late: bool,
+    /// What kept it from issuing sooner, at last.
+    pub cause: Cause,
+}
+
+/// State of issue.
+#[derive(Clone, Debug)]
+pub struct Issue {
+    width: u64,
+    retire: u64,
+    division_after: i64,
+    late: Option<Late>,
+    late_latency: [u8; USES],
+    rules: Vec<Rules>,
+    /// By unit: when each of its copies is free.
+    free: Vec<Vec<u64>>,
+    stores: Option<StoreBuffer>,
+    registers: Box<[Register; REGISTERS]>,
+    /// The last cycle of issue, slots taken in it, and what closes it.
+    cycle: u64,
+    taken: u64,
+    closed: bool,
+    late_branch: bool,
+    /// What follows waits for this cycle.
+    not_before: u64,
+    not_before_cause: Cause,
+    started: bool,
+    /// Slots so far.
+    pub slots: Slots,
+}
+
+impl Issue {
+    /// Nothing has issued.
+    #[must_use]
+    pub fn new(core: &InOrder) -> Self {
+        let number = |name: &String| core.units.iter().position(|u| u.name == *name);
+        Self {
+            width: u64::from(core.width),
+            retire: u64::from(core.retire),
+            division_after: core
+                .divider
+                .as_ref()
+                .map_or(0, |d| i64::from(d.issue_after)),
+            late: core.late.clone(),
+            late_latency: core.late.as_ref().map_or([0; USES], |l| l.latency.by_use()),
+            rules: core
+                .classes
+                .iter()
+                .map(|class| Rules {
+                    unit: class.unit.as_ref().and_then(number).map(|n| n as u8),
+                    interval: u64::from(class.interval),
+                    before: u64::from(class.before),
+                    after: u64::from(class.after),
+                    late: class.late,
+                    alone: class.alone,
+                    access: class.access,
+                })
+                .collect(),
+            free: core
+                .units
+                .iter()
+                .map(|u| vec![0; u.count as usize])
+                .collect(),
+            stores: core.store_buffer.as_ref().map(StoreBuffer::new),
+            registers: Box::new(
+                [Register {
+                    issued: 0,
+                    latency: [0; USES],
+                    loaded: false,
+                }; REGISTERS],
+            ),
+            cycle: 0,
+            taken: 0,
+            closed: false,
+            late_branch: false,
+            not_before: 0,
+            not_before_cause: Cause::Serialization,
+            started: false,
+            slots: Slots::default(),
+        }
+    }
+
+    /// The cycle from which on a register can be used, and whether it comes from a load.
+    #[inline]
+    fn ready(&self, source: &Source, needed: Use) -> (u64, bool) {
+        let register = &self.registers[usize::from(source.register)];
+        let latency = register.latency[needed as usize];
+        (register.issued + u64::from(latency), register.loaded)
+    }
+
+    /// When the last of the operands is there, and for what that has waited.
+    #[inline]
+    fn operands(&self, sources: &[Source], late: bool) -> (u64, Cause) {
+        let mut at = (0, false);
+        for source in sources {
+            let needed = if late { Use::Late } else { source.needed };
+            at = at.max(self.ready(source, needed));
+        }
+        (at.0, if at.1 { Cause::Load } else { Cause::Dependency })
+    }
+
+    /// Behind a branch that issued in `cycle` something that serialises has issued and was called
+    /// back: what comes in its stead waits as long.
+    pub fn serialised_astray(&mut self, cycle: u64, after: u64) {
+        self.not_before = self.not_before.max(cycle + after);
+        self.not_before_cause = Cause::Misprediction;
+    }
+
+    /// Cycles for which an instruction holds up what follows.
+    #[must_use]
+    pub fn after(&self, instr: &Static) -> u64 {
+        self.rules
+            .get(usize::from(instr.class))
+            .map_or(0, |r| r.after)
+    }
+
+    /// Issues an instruction; `next` is the one after it, with the cycle from which on it may
+    /// issue.
+    pub fn issue(
+        &mut self,
+        code: &Code,
+        executed: &Executed,
+        placed: &Placed,
+        next: Option<(u32, u64)>,
+    ) -> Issued {
+        let none = Static::default();
+        let instr = code.instrs.get(executed.instr as usize).unwrap_or(&none);
+        let Some(&rules) = self.rules.get(usize::from(instr.class)) else {
+            return Issued {
+                cycle: self.cycle,
+                retired: self.cycle,
+                late: false,
+                cause: Cause::Fetch,
+            };
+        };
+        if !self.started {
+            self.started = true;
+            self.cycle = placed.ready;
+        }
+        let mut wait = Wait {
+            cycle: self.cycle,
+            taken: self.taken,
+            width: self.width,
+            cause: Cause::Pairing,
+        };
+        let slots = &mut self.slots;
+        if self.taken >= self.width {
+            wait.until(self.cycle + 1, Cause::Pairing, slots);
+        }
+        wait.until(placed.ready, placed.cause, slots);
+        wait.until(self.not_before, self.not_before_cause, slots);
+        if self.closed || rules.alone && self.taken > 0 {
+            wait.until(self.cycle + 1, Cause::Pairing, slots);
+        }
+        if rules.before > 0 {
+            wait.until(self.cycle + rules.before, Cause::Serialization, slots);
+        }
+        if self.late_branch && rules.access == Some(AccessKind::Load) {
+            wait.until(self.cycle + 1, Cause::Pairing, slots);
+        }
+        if let Some(copies) = rules.unit.and_then(|u| self.free.get(usize::from(u))) {
+            let free = copies.iter().copied().min().unwrap_or(0);
+            wait.until(free, Cause::Unit, slots);
+        }
+        let sources = code.sources(instr);
+        let (early, cause) = self.operands(sources, false);
+        let mut late = false;
+        if early > wait.cycle {
+            if rules.late {
+                let (at_end, cause) = self.operands(sources, true);
+                wait.until(at_end, cause, &mut self.slots);
+                late = early > wait.cycle;
+                let spares = self.late.as_ref().is_some_and(|l| l.spares_next);
+                if late
+                    && spares
+                    && wait.cycle > self.cycle
+                    && needs_early(code, &self.rules, instr, next, wait.cycle)
+                {
+                    // The next one may come to be ready while this one waits.
+                    wait.until(early, cause, &mut self.slots);
+                    late = false;
+                }
+            } else {
+                wait.until(early, cause, &mut self.slots);
+            }
+        }
+        if rules.access == Some(AccessKind::Store)
+            && let Some(stores) = &mut self.stores
+        {
+            let room = stores.room(wait.cycle);
+            wait.until(room, Cause::StoreBuffer, &mut self.slots);
+        }
+        self.take(code, instr, executed, &rules, &wait, late)
+    }
+
+    /// Issues in the cycle that was waited for.
+    fn take(
+        &mut self,
+        code: &Code,
+        instr: &Static,
+        executed: &Executed,
+        rules: &Rules,
+        wait: &Wait,
+        late: bool,
+    ) -> Issued {
+        let cycle = wait.cycle;
+        if cycle > self.cycle {
+            self.cycle = cycle;
+            self.taken = 0;
+            self.closed = false;
+            self.late_branch = false;
+        }
+        self.taken += 1;
+        self.slots.used += 1;
+        self.closed |= rules.alone || instr.control == Control::Unpredicted;
+        self.late_branch |= late
+            && instr.control != Control::None
+            && self.late.as_ref().is_some_and(|l| l.branch_blocks_load);
+        if let Some(copies) = rules.unit.and_then(|u| self.free.get_mut(usize::from(u)))
+            && let Some(copy) = copies.iter_mut().min()
+        {
+            *copy = cycle + rules.interval;
+        }
+        let loaded = rules.access == Some(AccessKind::Load);
+        for target in code.targets(instr) {
+            self.registers[usize::from(target.register)] = Register {
+                issued: cycle,
+                latency: if late {
+                    self.late_latency
+                } else {
+                    target.latency
+                },
+                loaded,
+            };
+        }
+        if let Some(kind) = rules.access
+            && let Some((address, size)) = executed.access
+            && let Some(stores) = &mut self.stores
+        {
+            stores.access(cycle, address, size, kind == AccessKind::Store);
+        }
+        let mut retired = cycle + self.retire;
+        if rules.after > 0 {
+            self.not_before = cycle + rules.after;
+            self.not_before_cause = Cause::Serialization;
+        }
+        if executed.cycles > 0 {
+            retired = cycle + u64::from(executed.cycles);
+            self.not_before = retired.saturating_add_signed(self.division_after);
+            self.not_before_cause = Cause::Division;
+        }
+        Issued {
+            cycle,
+            retired,
+            late,
+            cause: wait.cause,
+        }
+    }
+}
+
+/// Whether the next instruction, if it is there in this cycle, needs the result of this one and
+/// cannot execute late.
+fn needs_early(
+    code: &Code,
+    rules: &[Rules],
+    instr: &Static,
+    next: Option<(u32, u64)>,
+    cycle: u64,
+) -> bool {
+    let Some((next, ready)) = next else {
+        return false;
+    };
+    let Some(next) = code.instrs.get(next as usize) else {
+        return false;
+    };
+    let rules = rules.get(usize::from(next.class));
+    if ready > cycle || rules.is_none_or(|r| r.late) {
+        return false;
+    }
+    code.sources(next).iter().any(|source| {
+        source.needed != Use::StoreData
+            && code
+                .targets(instr)
+                .iter()
+                .any(|t| t.register == source.register)
+    })
+}
+
+/// The way to an instruction's cycle of issue: every slot passed over is lost for a cause.
+struct Wait {
+    cycle: u64,
+    taken: u64,
+    width: u64,
+    cause: Cause,
+}
+
+impl Wait {
+    /// Waits until `cycle`, if that is not over.
+    #[inline]
+    fn until(&mut self, cycle: u64, cause: Cause, slots: &mut Slots) {
+        if cycle > self.cycle {
+            let lost = self.width - self.taken + (cycle - self.cycle - 1) * self.width;
+            if lost > 0 {
+                slots.lose(cause, lost);
+                self.cause = cause;
+            }
+            self.cycle = cycle;
+            self.taken = 0;
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Where issue slots went: each is either used or lost for one cause.
+
+use serde::Serialize;
+
+/// Why an issue slot stayed empty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Instructions had not been fetched or cut out in time: taken branches, groups used in part.
+    #[default]
+    Fetch,
+    /// The instruction cache missed.
+    InstructionCache,
+    /// Fetch had gone elsewhere.
+    Misprediction,
+    /// A value was not there.
+    Dependency,
+    /// A loaded value was not there.
+    Load,
+    /// All units of a kind were busy.
+    Unit,
+    /// Instructions that do not issue together.
+    Pairing,
+    /// Something serialises: what follows or what precedes has to wait.
+    Serialization,
+    /// A division kept everything waiting.
+    Division,
+    /// The store buffer was full.
+    StoreBuffer,
+}
+
+impl Cause {
+    /// All causes, in the order of [`Slots::lost`].
+    pub const ALL: [Self; 10] = [
+        Self::Fetch,
+        Self::InstructionCache,
+        Self::Misprediction,
+        Self::Dependency,
+        Self::Load,
+        Self::Unit,
+        Self::Pairing,
+        Self::Serialization,
+        Self::Division,
+        Self::StoreBuffer,
+    ];
+
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::InstructionCache => "instruction cache",
+            Self::Misprediction => "misprediction",
+            Self::Dependency => "dependency",
+            Self::Load => "load",
+            Self::Unit => "unit",
+            Self::Pairing => "pairing",
+            Self::Serialization => "serialization",
+            Self::Division => "division",
+            Self::StoreBuffer => "store buffer",
+        }
+    }
+}
+
+/// Issue slots by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slots {
+    /// Used by an instruction.
+    pub used: u64,
+    /// Lost, by [`Cause`] in the order of [`Cause::ALL`].
+    pub lost: [u64; Cause::ALL.len()],
+}
+
+impl Slots {
+    /// Books lost slots.
+    #[inline]
+    pub fn lose(&mut self, cause: Cause, slots: u64) {
+        self.lost[cause as usize] += slots;
+    }
+
+    /// All slots.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.used + self.lost.iter().sum::<u64>()
+    }
+}

@@ -1,0 +1,439 @@
+//! The parameters of an in-order core, one documented field each, and the built-in in-order CPUs.
+//!
+//! *Issue* is the cycle in which an instruction leaves decode for execution, in program order;
+//! every delay counts from there unless it says otherwise. Delays are in core cycles, sizes in
+//! entries or bytes.
+
+use serde::{Deserialize, Serialize};
+
+use super::MachineError;
+
+/// An in-order core, part by part in program order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InOrder {
+    /// Short name.
+    pub name: String,
+    /// Full name for people.
+    pub full_name: String,
+    /// Other accepted spellings.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// Instructions issued per cycle.
+    pub width: u32,
+    /// Cycles from issue to retirement.
+    pub retire: u32,
+    /// Fetch, up to the queue before decode.
+    pub fetch: Fetch,
+    /// First-level instruction cache; absent: all code is there.
+    pub icache: Option<InstructionCache>,
+    /// How branches are resolved.
+    pub branch: Branch,
+    /// How branches are predicted; absent: all of them rightly.
+    pub predictor: Option<Predictor>,
+    /// The store buffer; absent: it never fills.
+    pub store_buffer: Option<StoreBuffer>,
+    /// The divider; absent: its class says how long it takes.
+    pub divider: Option<Divider>,
+    /// Units that execute; at most 16.
+    pub units: Vec<Unit>,
+    /// Classes of instructions; at most 64.
+    pub classes: Vec<Class>,
+    /// Late execution; absent: there is none.
+    pub late: Option<Late>,
+}
+
+/// Fetch to issue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fetch {
+    /// Bytes of an aligned group that is fetched at once.
+    pub bytes: u32,
+    /// Groups under way or waiting to be cut into instructions.
+    pub groups: u32,
+    /// Of these, how many the aligner sees at once.
+    pub visible_groups: u32,
+    /// Cycles from the start of a fetch to the aligner.
+    pub to_align: u32,
+    /// Instructions that the aligner cuts out per cycle.
+    pub align_width: u32,
+    /// Cycles from the aligner to the earliest issue.
+    pub align_to_issue: u32,
+    /// Entries of the queue between.
+    pub queue: u32,
+    /// Cycles without fetch after a group that ends at a branch predicted taken.
+    pub taken_bubble: u32,
+}
+
+/// An instruction cache that serves one miss at a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InstructionCache {
+    /// Bytes.
+    pub size: u32,
+    /// Bytes of a line.
+    pub line: u32,
+    /// Ways, replaced by pseudo-LRU.
+    pub ways: u32,
+    /// Cycles from the start of a fetch to knowing of a miss.
+    pub detect: u32,
+    /// Cycles from there until the group that missed is handed on.
+    pub first: u32,
+    /// Cycles from there until the line is complete and fetch goes on.
+    pub complete: u32,
+    /// Cycles at the end of a fill in which the cache is written and nothing can be fetched.
+    pub writing: u32,
+}
+
+/// Branch resolution.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// Cycles from issue to the fetch at the right address, for branches that execute early.
+    pub redirect: u32,
+    /// The same for branches that execute late.
+    pub redirect_late: u32,
+    /// Cycles from issue to the update of the predictor with a branch that was predicted rightly.
+    pub update: u32,
+    /// Bits of the distance of direct jumps that are predicted.
+    pub distance_bits: u32,
+}
+
+/// Branch predictors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, tag = "kind", rename_all = "snake_case")]
+pub enum Predictor {
+    /// One look-up for a whole fetch group: a target buffer that is banked by the place in the
+    /// group, counters under a hash of group and global history, a return stack that is not
+    /// repaired.
+    GroupGshare(GroupGshare),
+}
+
+/// Sizes of [`Predictor::GroupGshare`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupGshare {
+    /// Entries of the target buffer.
+    pub targets: u32,
+    /// Its ways.
+    pub target_ways: u32,
+    /// Its banks; a bank has an even part of a fetch group.
+    pub target_banks: u32,
+    /// Two-bit counters.
+    pub counters: u32,
+    /// Bits of history.
+    pub history: u32,
+    /// Entries of the return stack.
+    pub returns: u32,
+}
+
+/// A store buffer that drains into banked memory in cycles when loads leave the bank alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoreBuffer {
+    /// Entries.
+    pub entries: u32,
+    /// Stores are held at issue when fewer entries than this are free, with one counted as taken
+    /// for every access that is on its way.
+    pub reserve: u32,
+    /// Cycles from issue until a store has its entry.
+    pub enter: u32,
+    /// Cycles from issue until it may drain.
+    pub drain: u32,
+    /// Cycles from issue until an access reads memory.
+    pub read: u32,
+    /// Banks of the memory.
+    pub banks: u32,
+    /// Bytes of a bank's entry; stores of fewer read it first.
+    pub bank_bytes: u32,
+}
+
+/// A divider whose time depends on its operands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Divider {
+    /// Cycles of a division where nothing is skipped, from issue to retirement.
+    pub full: u32,
+    /// More for a remainder.
+    pub remainder: u32,
+    /// Cycles that finding out how much can be skipped takes.
+    pub skip_cost: u32,
+    /// Bits of the quotient that are skipped together when the operands' sizes show them zero.
+    pub skip_bits: u32,
+    /// Operands of so many bits are divided in `small_cycles` (no remainders).
+    pub small_bits: u32,
+    /// See `small_bits`.
+    pub small_cycles: u32,
+    /// Cycles from retirement to the issue of what follows, less those from issue to retirement.
+    pub issue_after: i32,
+}
+
+/// Units of a kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unit {
+    /// Name, for classes and reports.
+    pub name: String,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// What an operand is needed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Use {
+    /// An operand of an operation that executes early.
+    Operand,
+    /// One of an operation that executes late.
+    Late,
+    /// An address.
+    Address,
+    /// Data to be stored.
+    StoreData,
+    /// An operand of the multiplier.
+    Multiply,
+    /// An operand of the divider.
+    Divide,
+}
+
+/// Number of [`Use`]s.
+pub const USES: usize = 6;
+
+/// Cycles from the issue of a producer to the earliest issue of a consumer, by what the consumer
+/// needs the value for; 0: in the same cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// See [`Use::Operand`].
+    pub operand: u8,
+    /// See [`Use::Late`].
+    pub late: u8,
+    /// See [`Use::Address`].
+    pub address: u8,
+    /// See [`Use::StoreData`].
+    pub store_data: u8,
+    /// See [`Use::Multiply`].
+    pub multiply: u8,
+    /// See [`Use::Divide`].
+    pub divide: u8,
+}
+
+impl Latency {
+    /// By [`Use`].
+    #[must_use]
+    pub fn by_use(&self) -> [u8; USES] {
+        [
+            self.operand,
+            self.late,
+            self.address,
+            self.store_data,
+            self.multiply,
+            self.divide,
+        ]
+    }
+}
+
+/// A class of instructions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Class {
+    /// Name, as the instruction set's decoder asks for it.
+    pub name: String,
+    /// The unit that it takes; absent: none that could be short.
+    pub unit: Option<String>,
+    /// Cycles that it keeps the unit.
+    #[serde(default = "one")]
+    pub interval: u32,
+    /// When its result can be used; absent: it has none.
+    pub latency: Option<Latency>,
+    /// Its part in memory accesses; absent: none.
+    pub access: Option<AccessKind>,
+    /// May execute late.
+    #[serde(default)]
+    pub late: bool,
+    /// Issues in a cycle of its own.
+    #[serde(default)]
+    pub alone: bool,
+    /// Issues so many cycles after the instruction before it, at least.
+    #[serde(default)]
+    pub before: u32,
+    /// What follows issues so many cycles after it, at least.
+    #[serde(default)]
+    pub after: u32,
+}
+
+/// A class's part in memory accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessKind {
+    /// It loads.
+    Load,
+    /// It stores.
+    Store,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Execution at the end of the pipeline, of what came too early for its operands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Late {
+    /// When the result can be used.
+    pub latency: Latency,
+    /// An instruction waits rather than execute late if the next one needs its result early.
+    pub spares_next: bool,
+    /// No load issues in one cycle with a branch that executes late.
+    pub branch_blocks_load: bool,
+}
+
+impl InOrder {
+    /// Whether the parameters make sense together.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), String> {
+        let in_range = |name: &str, value: u32, low: u32, high: u32| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(format!("{name} = {value}: must be {low} to {high}"))
+            }
+        };
+        let power = |name: &str, value: u32| {
+            if value.is_power_of_two() {
+                Ok(())
+            } else {
+                Err(format!("{name} = {value}: must be a power of two"))
+            }
+        };
+        in_range("width", self.width, 1, 8)?;
+        in_range("retire", self.retire, 0, 64)?;
+        let fetch = &self.fetch;
+        power("fetch.bytes", fetch.bytes)?;
+        in_range("fetch.bytes", fetch.bytes, 4, 64)?;
+        in_range("fetch.groups", fetch.groups, 1, 16)?;
+        in_range(
+            "fetch.visible_groups",
+            fetch.visible_groups,
+            1,
+            fetch.groups,
+        )?;
+        in_range("fetch.align_width", fetch.align_width, 1, 8)?;
+        in_range("fetch.queue", fetch.queue, self.width, 64)?;
+        for (name, value) in [
+            ("fetch.to_align", fetch.to_align),
+            ("fetch.align_to_issue", fetch.align_to_issue),
+            ("fetch.taken_bubble", fetch.taken_bubble),
+            ("branch.redirect", self.branch.redirect),
+            ("branch.redirect_late", self.branch.redirect_late),
+            ("branch.update", self.branch.update),
+        ] {
+            in_range(name, value, 0, 64)?;
+        }
+        in_range("branch.distance_bits", self.branch.distance_bits, 1, 64)?;
+        if let Some(cache) = &self.icache {
+            power("icache.line", cache.line)?;
+            in_range("icache.line", cache.line, fetch.bytes, 4096)?;
+            in_range("icache.ways", cache.ways, 1, 64)?;
+            let sets = cache.size / cache.line.max(1) / cache.ways.max(1);
+            in_range("icache sets", sets, 1, 1 << 20)?;
+            power("icache sets", sets)?;
+            in_range("icache.complete", cache.complete, cache.first, 1 << 16)?;
+            in_range("icache.writing", cache.writing, 0, cache.complete)?;
+        }
+        if let Some(Predictor::GroupGshare(p)) = &self.predictor {
+            in_range("predictor.target_ways", p.target_ways, 1, 2)?;
+            in_range("predictor.target_banks", p.target_banks, 1, fetch.bytes / 2)?;
+            power("predictor.target_banks", p.target_banks)?;
+            let lanes = fetch.bytes / 2;
+            let sets = p.targets / p.target_ways / p.target_banks;
+            power("predictor.targets in a bank's way", sets)?;
+            in_range("predictor.history", p.history, 2, 32)?;
+            in_range("predictor.returns", p.returns, 1, 64)?;
+            let rows = p.counters / lanes;
+            power("predictor.counters in a row of a group", rows)?;
+            if rows.ilog2() + 1 != p.history || rows.ilog2() < sets.ilog2() {
+                return Err(format!(
+                    "predictor.history = {}: must be one more than the {} bits of a counter's \
+                     row, which must be at least the {} bits of a target's set",
+                    p.history,
+                    rows.ilog2(),
+                    sets.ilog2()
+                ));
+            }
+        }
+        if let Some(buffer) = &self.store_buffer {
+            in_range("store_buffer.entries", buffer.entries, 1, 64)?;
+            in_range("store_buffer.reserve", buffer.reserve, 0, buffer.entries)?;
+            in_range("store_buffer.enter", buffer.enter, 1, 64)?;
+            in_range("store_buffer.drain", buffer.drain, buffer.enter, 64)?;
+            power("store_buffer.banks", buffer.banks)?;
+            power("store_buffer.bank_bytes", buffer.bank_bytes)?;
+        }
+        if let Some(divider) = &self.divider {
+            in_range("divider.full", divider.full, 1, 1 << 10)?;
+            in_range("divider.skip_bits", divider.skip_bits, 1, 32)?;
+            in_range("divider.small_bits", divider.small_bits, 0, 31)?;
+        }
+        in_range("number of units", self.units.len() as u32, 0, 16)?;
+        in_range("number of classes", self.classes.len() as u32, 1, 64)?;
+        for unit in &self.units {
+            in_range(&format!("count of unit {}", unit.name), unit.count, 1, 8)?;
+        }
+        for class in &self.classes {
+            if let Some(unit) = &class.unit
+                && !self.units.iter().any(|u| u.name == *unit)
+            {
+                return Err(format!("class {}: there is no unit {unit}", class.name));
+            }
+            if class.late && self.late.is_none() {
+                return Err(format!("class {}: late without [late]", class.name));
+            }
+            in_range(
+                &format!("interval of {}", class.name),
+                class.interval,
+                1,
+                4096,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Reads the file of a CPU; `place` is its name.
+    ///
+    /// # Errors
+    /// [`MachineError::BadFile`] names the unknown, missing or senseless parameter.
+    pub fn parse(place: &str, text: &str) -> Result<Self, MachineError> {
+        let bad = |line: usize, what: String| MachineError::BadFile {
+            place: place.to_owned(),
+            line,
+            what,
+        };
+        let core: Self = toml::from_str(text).map_err(|e| {
+            let before = e.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
+            bad(line, e.message().to_owned())
+        })?;
+        core.check().map_err(|what| bad(1, what))?;
+        Ok(core)
+    }
+}
+
+const BUILT_IN: &[&str] = &[include_str!("inorder/eh1.toml")];
+
+/// The built-in in-order CPU of a name, in any case of letters.
+///
+/// # Errors
+/// [`MachineError`] when the name is unknown or the model's data is broken.
+pub fn cpu(name: &str) -> Result<InOrder, MachineError> {
+    let wanted = name.to_ascii_lowercase();
+    for text in BUILT_IN {
+        let core = InOrder::parse("a built-in CPU", text)?;
+        if core.name == wanted || core.aliases.contains(&wanted) {
+            return Ok(core);
+        }
+    }
+    Err(MachineError::UnknownCpu(name.to_owned()))
+}

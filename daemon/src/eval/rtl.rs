@@ -1,0 +1,255 @@
+//! An in-order core held against recorded retirements of the real one's register-transfer level.
+//!
+//! A file has a line `cycle,pc,opcode,address` for each retired instruction, in program order:
+//! cycle in decimal, the rest in hexadecimal, the address only for loads and stores. Nothing of a
+//! file's cycles goes into the prediction.
+
+use std::io::Read;
+
+use anyhow::{Context, bail};
+use mcad_core::pipeline::inorder::code::Code;
+use mcad_core::pipeline::inorder::divider::{self, Operands};
+use mcad_core::pipeline::inorder::riscv::Riscv;
+use mcad_core::pipeline::inorder::slots::Slots;
+use mcad_core::pipeline::inorder::{Astray, Core, Executed, Stamps};
+use mcad_isa::machine::inorder::InOrder;
+use mcad_isa::riscv::evaluate::{Registers, Values};
+use mcad_isa::riscv::{self, Op};
+use rustc_hash::FxHashMap;
+
+/// A retired instruction of a file.
+#[derive(Clone, Copy, Debug, serde::Deserialize)]
+struct Line<'a> {
+    cycle: u64,
+    pc: &'a str,
+    opcode: &'a str,
+    address: Option<&'a str>,
+}
+
+/// An instruction with the model's stamps and the recorded cycle.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared {
+    /// Its address.
+    pub pc: u64,
+    /// Its bytes.
+    pub opcode: u32,
+    /// Cycle of retirement in the file.
+    pub measured: u64,
+    /// What the model has.
+    pub stamps: Stamps,
+}
+
+/// A file's comparison.
+#[derive(Debug)]
+pub struct Comparison {
+    /// All instructions.
+    pub instructions: Vec<Compared>,
+    /// Where the model's issue slots went.
+    pub slots: Slots,
+    /// Divisions whose operands could not be known.
+    pub unknown_divisions: u64,
+}
+
+impl Comparison {
+    /// Cycles from the first to the last retirement: measured, predicted.
+    #[must_use]
+    pub fn cycles(&self) -> (u64, u64) {
+        match (self.instructions.first(), self.instructions.last()) {
+            (Some(first), Some(last)) => (
+                last.measured - first.measured,
+                last.stamps.retired - first.stamps.retired,
+            ),
+            _ => (0, 0),
+        }
+    }
+
+    /// Instructions that retire within a cycle of the file's, when the model is aligned anew at
+    /// the first instruction and behind each misprediction of its own.
+    #[must_use]
+    pub fn within_a_cycle(&self) -> u64 {
+        let mut offset = None;
+        let mut within = 0;
+        for i in &self.instructions {
+            let by = i.measured as i64 - i.stamps.retired as i64;
+            let aligned = *offset.get_or_insert(by);
+            within += u64::from((by - aligned).abs() <= 1);
+            if i.stamps.mispredicted {
+                offset = None;
+            }
+        }
+        within
+    }
+}
+
+/// Reads a file and predicts it.
+///
+/// # Errors
+/// When the file is not of the form above, naming the line.
+pub fn compare(core: &InOrder, name: &str, reader: impl Read) -> anyhow::Result<Comparison> {
+    let riscv = Riscv::new(core).map_err(anyhow::Error::msg)?;
+    let mut code = Code::default();
+    let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    let mut insts: Vec<riscv::Inst> = Vec::new();
+    let mut values = Values::default();
+    let mut instructions: Vec<Compared> = Vec::new();
+    let mut stamps: Vec<Stamps> = Vec::new();
+    let mut unknown_divisions = 0;
+    let mut model = Core::new(core, |_: &Executed, s: &Stamps| stamps.push(*s));
+    let mut reader = csv::Reader::from_reader(reader);
+    let header = reader.headers().context("no header line")?.clone();
+    let mut record = csv::StringRecord::new();
+    while reader.read_record(&mut record)? {
+        let place = || format!("{name}, line {}", record.position().map_or(0, |p| p.line()));
+        let line: Line<'_> = record.deserialize(Some(&header)).with_context(place)?;
+        let hex = |text: &str| u32::from_str_radix(text, 16);
+        let pc = hex(line.pc).with_context(place)?;
+        let opcode = hex(line.opcode).with_context(place)?;
+        let address = line.address.map(hex).transpose().with_context(place)?;
+        if instructions.last().is_some_and(|l| l.measured > line.cycle) {
+            bail!(
+                "{}: cycle {} is before the one of the line above",
+                place(),
+                line.cycle
+            );
+        }
+        let instr = match known.get(&(pc, opcode)) {
+            Some(&known) => known,
+            None => {
+                let inst = riscv::decode(opcode)
+                    .with_context(|| format!("{}: {opcode:x} is not RV32IMC", place()))?;
+                let number = insts.len() as u32;
+                riscv.append(&mut code, &inst);
+                code.lies_at(u64::from(pc));
+                known.insert((pc, opcode), number);
+                insts.push(inst);
+                number
+            }
+        };
+        let Some(&inst) = insts.get(instr as usize) else {
+            continue;
+        };
+        let mut cycles = 0;
+        if let (Op::Divide { signed, remainder }, Some(p)) = (inst.op, &core.divider) {
+            let operands = (values.register(inst.rs1), values.register(inst.rs2));
+            cycles = if let (Some(dividend), Some(divisor)) = operands {
+                let operands = Operands {
+                    dividend,
+                    divisor,
+                    signed,
+                    remainder,
+                };
+                divider::cycles(p, &operands)
+            } else {
+                unknown_divisions += 1;
+                divider::typical(p, remainder)
+            };
+        }
+        let size = match inst.op {
+            Op::Load { size, .. } | Op::Store(size) => u32::from(size),
+            _ => 0,
+        };
+        let executed = Executed {
+            instr,
+            address: u64::from(pc),
+            access: address.map(|a| (u64::from(a), size)),
+            cycles,
+            tag: 0,
+        };
+        instructions.push(Compared {
+            pc: u64::from(pc),
+            opcode,
+            measured: line.cycle,
+            stamps: Stamps::default(),
+        });
+        let mut ahead = Ahead {
+            insts: &insts,
+            values: &values,
+            registers: values.registers(),
+        };
+        model.push_with(&code, executed, &mut ahead);
+        values.execute(&inst, pc, address);
+    }
+    model.flush(&code);
+    let slots = model.slots();
+    drop(model);
+    for (compared, stamps) in instructions.iter_mut().zip(stamps) {
+        compared.stamps = stamps;
+    }
+    Ok(Comparison {
+        instructions,
+        slots,
+        unknown_divisions,
+    })
+}
+
+/// What would be executed behind a mispredicted branch, from the values that are known there.
+struct Ahead<'a> {
+    insts: &'a [riscv::Inst],
+    values: &'a Values,
+    registers: Registers,
+}
+
+impl Astray for Ahead<'_> {
+    fn step(&mut self, instr: u32, address: u64) -> Option<u64> {
+        let inst = self.insts.get(instr as usize)?;
+        let next = self.registers.next(inst, address as u32);
+        self.registers.execute(inst, address as u32, self.values);
+        next.map(u64::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcad_isa::machine::inorder;
+
+    const TRACE: &str = "cycle,pc,opcode,address\n\
+        10,1000,00100293,\n\
+        11,1004,00728293,\n\
+        12,1008,0002a303,8\n\
+        12,100c,00130313,\n\
+        14,1010,0253c3b3,\n\
+        40,1014,8082,\n";
+
+    #[test]
+    fn a_file_is_predicted_from_its_instructions_and_not_from_its_cycles() {
+        let core = inorder::cpu("eh1").unwrap();
+        let first = compare(&core, "t", TRACE.as_bytes()).unwrap();
+        let later = TRACE
+            .replace("\n40,", "\n4000,")
+            .replace("\n14,", "\n1000,");
+        let second = compare(&core, "t", later.as_bytes()).unwrap();
+        assert_eq!(first.cycles().0, 30);
+        assert_eq!(second.cycles().0, 3990);
+        assert_eq!(first.cycles().1, second.cycles().1);
+        // t2 was never written: what is divided is not known.
+        assert_eq!(first.unknown_divisions, 1);
+        assert_eq!(first.slots.used, 6);
+        assert!(first.within_a_cycle() >= 4);
+    }
+
+    #[test]
+    fn broken_lines_are_named() {
+        let core = inorder::cpu("eh1").unwrap();
+        let error = |text: &str| {
+            let result = compare(&core, "t.csv", text.as_bytes());
+            format!("{:#}", result.expect_err(text))
+        };
+        for (wrong, place) in [
+            (
+                TRACE.replace("00728293", "0"),
+                "t.csv, line 3: 0 is not RV32IMC",
+            ),
+            (TRACE.replace("\n12,1008", "\nx,1008"), "t.csv, line 4"),
+            (
+                TRACE.replace("\n12,1008", "\n9,1008"),
+                "t.csv, line 4: cycle 9 is before",
+            ),
+            (TRACE.replace(",8\n", ",8g\n"), "t.csv, line 4"),
+        ] {
+            let error = error(&wrong);
+            assert!(error.contains(place), "{error}");
+        }
+        assert!(compare(&core, "empty", &b""[..]).is_ok_and(|c| c.instructions.is_empty()));
+    }
+}
