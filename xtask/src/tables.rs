@@ -5,7 +5,7 @@
 //! finds the codes of iced-x86 that a row applies to, `operands` binds XED's operand names,
 //! `figures` settles the numbers, `draft` puts a CPU's table together, `fill` borrows what it
 //! lacks (`evex` corrects what Golden Cove borrows, `redwood` what its own rows have of its
-//! successor), `analogy` and `estimate` add what nobody measured, `write` packs it. docs/TABLES.md has the rules.
+//! successor; `zen` adds what AMD's rows leave out), `analogy` and `estimate` add what nobody measured, `write` packs it. docs/TABLES.md has the rules.
 
 mod analogy;
 pub mod coverage;
@@ -28,6 +28,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 mod write;
+mod zen;
 
 use std::fs;
 use std::path::PathBuf;
@@ -80,17 +81,25 @@ pub fn run(args: &Args) -> Result<()> {
     let catalogue = Catalogue::new();
     let mut drafts = Vec::new();
     for cpu in &CPUS {
-        let rows = source::read(&args.from, cpu.source)?;
+        let mut rows = source::read(&args.from, cpu.source)?;
+        if cpu.layout.is_zen() {
+            zen::rename(&mut rows);
+        }
         let mut draft = Draft::new(cpu, &rows, &catalogue, &lists);
         if cpu.layout == cpus::Layout::GoldenCove {
             redwood::to_golden_cove(&mut draft.forms);
         }
+        zen::complete(cpu, &mut draft.forms);
         drafts.push(draft);
     }
     fill::borrow(&mut drafts);
     for draft in &mut drafts {
         analogy::offer(draft, &catalogue);
         estimate::offer(draft, &catalogue);
+        if draft.cpu.name == cpus::MEASURED {
+            let file = format!("measured/{}.csv.xz", draft.cpu.name);
+            zen::overlay(draft, &folder().join(file))?;
+        }
     }
     let mut text = String::new();
     let mut stale = Vec::new();

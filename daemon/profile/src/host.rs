@@ -83,8 +83,26 @@ fn core(vendor: &str, family: u32, model: u32, stepping: u32) -> Option<&'static
             let known = CORES.iter().find(|(_, models)| models.contains(&model));
             known.map(|(core, _)| *core)
         }
+        ("AuthenticAMD", ..) => zen(family, model).filter(|core| has_model(core)),
         _ => None,
     }
+}
+
+/// The core of AMD's families 17h, 19h and 1Ah (their processor programming references; Linux,
+/// `arch/x86/kernel/cpu/amd.c`). Zen and Zen+, of 17h too, are none of these.
+fn zen(family: u32, model: u32) -> Option<&'static str> {
+    match (family, model) {
+        (0x17, 0x30..=0x4f | 0x60..=0x7f | 0x90..=0x91 | 0xa0..=0xaf) => Some("zen2"),
+        (0x19, 0x00..=0x0f | 0x20..=0x5f) => Some("zen3"),
+        (0x19, 0x10..=0x1f | 0x60..=0x7f | 0xa0..=0xaf) => Some("zen4"),
+        (0x1a, 0x00..=0x4f | 0x60..=0x7f) => Some("zen5"),
+        _ => None,
+    }
+}
+
+/// Whether there is a built-in model of a core.
+fn has_model(core: &str) -> bool {
+    mcad_isa::machine::cpus().iter().any(|cpu| cpu.name == core)
 }
 
 /// The characters in registers, without what is not printable.
@@ -101,7 +119,7 @@ mod tests {
 
     #[test]
     fn cpus_are_told_by_family_and_model() {
-        // Kaby Lake, Skylake-SP, Cascade Lake, Emerald Rapids, Zen 4.
+        // Kaby Lake, Skylake-SP, Cascade Lake, Emerald Rapids, an old one.
         for (eax, expected) in [
             (0x000806ea, (6, 0x8e, Some("skl"))),
             (0x00050654, (6, 0x55, Some("skx"))),
@@ -113,9 +131,12 @@ mod tests {
             let core = core("GenuineIntel", family, model, stepping);
             assert_eq!((family, model, core), expected, "{eax:x}");
         }
-        let (family, model, stepping) = identity(0x00a1_0f11);
+        let (family, model, _) = identity(0x00a1_0f11);
         assert_eq!((family, model), (0x19, 0x11));
-        assert_eq!(core("AuthenticAMD", family, model, stepping), None);
+        assert_eq!(zen(family, model), Some("zen4"));
+        let (family, model, stepping) = identity(0x00b0_0f21);
+        assert_eq!(core("AuthenticAMD", family, model, stepping), Some("zen5"));
+        assert_eq!(core("AuthenticAMD", 0x15, 2, 0), None);
     }
 
     #[test]

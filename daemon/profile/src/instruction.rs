@@ -12,6 +12,7 @@ mod latency;
 mod link;
 mod shape;
 mod throughput;
+mod units;
 
 use std::collections::HashMap;
 
@@ -25,6 +26,7 @@ use latency::Chain;
 pub use latency::Pair;
 use link::{Helper, helpers};
 use shape::{BASE, INDEX, Shape};
+use units::{REFERENCES, Reference};
 
 /// Instructions in the body of a generated loop, about.
 const BODY: usize = 48;
@@ -60,6 +62,9 @@ pub struct FormFigures {
     pub latencies: Vec<Latency>,
     /// Cycles from one independent instance to the next, or why that is not known.
     pub throughput: Result<Figure, String>,
+    /// What it takes from each of the reference instructions, for vector forms whose throughput is
+    /// known: 0 to 1 ([`Bench::conflict`]'s measure).
+    pub conflicts: Vec<(&'static str, f64)>,
 }
 
 /// Forms of a table that can be measured one by one.
@@ -132,6 +137,8 @@ impl<'t> Subject<'_, 't> {
 pub struct Bench {
     profiler: Profiler,
     helpers: HashMap<Helper, f64>,
+    /// Cycles of one reference instruction, by name and how many were in a row.
+    references: Vec<((&'static str, u32), f64)>,
 }
 
 impl Bench {
@@ -143,6 +150,7 @@ impl Bench {
         let mut bench = Self {
             profiler,
             helpers: HashMap::new(),
+            references: Vec::new(),
         };
         for helper in helpers() {
             let Some((bytes, latencies)) = helper.chain() else {
@@ -185,10 +193,58 @@ impl Bench {
                 result,
             });
         }
+        let throughput = self.throughput(subject)?;
+        let mut conflicts = Vec::new();
+        if let Ok(figure) = &throughput
+            && units::applies(subject.shape)
+        {
+            for reference in REFERENCES {
+                if let Some(conflict) = self.beside(subject, figure.cycles, reference)? {
+                    conflicts.push((reference.name, conflict));
+                }
+            }
+        }
         Ok(FormFigures {
             latencies,
-            throughput: self.throughput(subject)?,
+            throughput,
+            conflicts,
         })
+    }
+
+    /// What a form with a known throughput takes from a reference.
+    fn beside(
+        &mut self,
+        subject: Subject<'_, '_>,
+        cycles: f64,
+        reference: Reference,
+    ) -> Result<Option<f64>, CellError> {
+        let Some((mut bytes, count)) = subject.throughput_code() else {
+            return Ok(None);
+        };
+        let Some(other) = reference.code(count) else {
+            return Ok(None);
+        };
+        let alone = match self
+            .references
+            .iter()
+            .find(|r| r.0 == (reference.name, count))
+        {
+            Some((_, cycles)) => *cycles,
+            None => {
+                let Ok(figure) = self.cycles(&other, FILL)? else {
+                    return Ok(None);
+                };
+                let cycles = figure.cycles / f64::from(count);
+                self.references.push(((reference.name, count), cycles));
+                cycles
+            }
+        };
+        bytes.extend(other);
+        let (least, most) = (cycles.min(alone), cycles.max(alone));
+        Ok(self
+            .cycles(&bytes, FILL)?
+            .ok()
+            .map(|figure| (figure.cycles / f64::from(count) - most) / least.max(1e-9)))
     }
 
     fn latency(&mut self, chain: &Chain) -> Result<Result<Figure, String>, CellError> {

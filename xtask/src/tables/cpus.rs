@@ -26,6 +26,21 @@ pub enum Layout {
     IceLake,
     /// Golden Cove: adds ALU B and loads A.
     GoldenCove,
+    /// Zen 2: ALUs 0 to 3, addresses 6 to 8, vectors A to D, store data G.
+    Zen2,
+    /// Zen 3: adds branches 4, stores and moves of vectors E, F, store data H.
+    Zen3,
+    /// Zen 4: as Zen 3; 512 bits in two halves.
+    Zen4,
+    /// Zen 5: ALUs 0 to 5, addresses 6 to 9.
+    Zen5,
+}
+
+impl Layout {
+    /// One of AMD's.
+    pub const fn is_zen(self) -> bool {
+        matches!(self, Self::Zen2 | Self::Zen3 | Self::Zen4 | Self::Zen5)
+    }
 }
 
 const fn cpu(
@@ -45,8 +60,8 @@ const fn cpu(
 }
 
 /// All CPUs with a table.
-pub const CPUS: [Cpu; 11] = {
-    use Layout::{GoldenCove, Haswell, IceLake, SandyBridge};
+pub const CPUS: [Cpu; 15] = {
+    use Layout::{GoldenCove, Haswell, IceLake, SandyBridge, Zen2, Zen3, Zen4, Zen5};
     [
         cpu(
             "snb",
@@ -107,11 +122,18 @@ pub const CPUS: [Cpu; 11] = {
             true,
             &["rkl", "tgl", "icl", "clx", "skl"],
         ),
+        cpu("zen2", "ZEN2", Zen2, false, &["zen3", "glc", "skl"]),
+        cpu("zen3", "ZEN3", Zen3, false, &["zen2", "glc", "skl"]),
+        cpu("zen4", "ZEN3", Zen4, true, &["zen2", "glc", "rkl", "clx"]),
+        cpu("zen5", "ZEN3", Zen5, true, &["zen2", "glc", "rkl", "clx"]),
     ]
 };
 
 /// Files of 2025, whose operand lists are used for all CPUs.
 pub const OPERAND_LISTS: [&str; 5] = ["MTL-P", "ARL-P", "ADL-E", "ZEN3", "ZEN2"];
+
+/// The CPU that `daemon/isa/data/measured/CPU.csv.xz` is of: its figures go before published ones.
+pub const MEASURED: &str = "zen5";
 
 /// Looks a CPU up.
 pub fn find(name: &str) -> Option<&'static Cpu> {

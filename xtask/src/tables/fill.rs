@@ -3,6 +3,8 @@
 //! A borrowed form is marked `approximated_from` and its port sets are translated between the
 //! layouts. It stands behind all of the CPU's own forms, so it is selected only when they are not.
 
+use std::collections::HashMap;
+
 use mcad_isa::machine::table::{Form, PortSet};
 
 use super::cpus::Layout;
@@ -10,6 +12,7 @@ use super::draft::{Candidate, Draft};
 use super::evex;
 use super::mapping::Target;
 use super::operands::needs_avx512;
+use super::zen::{self, Pipes};
 
 /// Lets every CPU borrow from its relatives.
 pub fn borrow(drafts: &mut [Draft]) {
@@ -30,6 +33,14 @@ pub fn borrow(drafts: &mut [Draft]) {
     let server = evex::by_name(named("clx"));
     for draft in drafts {
         complete_ports(draft, &own);
+        let family: HashMap<String, Form> = match draft.cpu.layout.is_zen() {
+            true => draft
+                .forms
+                .iter()
+                .map(|f| (f.name.to_string(), f.clone()))
+                .collect(),
+            false => HashMap::new(),
+        };
         for relative in draft.cpu.relatives {
             let Some((name, layout, candidates, forms)) = own.iter().find(|o| o.0 == *relative)
             else {
@@ -47,7 +58,11 @@ pub fn borrow(drafts: &mut [Draft]) {
                     fit: c.fit,
                 };
                 let mut form = forms[c.form].clone();
-                move_ports(&mut form, *layout, to);
+                if to.is_zen() {
+                    zen::adopt(&mut form, draft.cpu, &family);
+                } else {
+                    move_ports(&mut form, *layout, to);
+                }
                 if to == Layout::GoldenCove && needs_avx512(c.code) {
                     evex::correct(&mut form, &golden, &lender, &server);
                 }
@@ -134,25 +149,37 @@ pub fn translate(set: PortSet, from: Layout, to: Layout) -> PortSet {
     }
     // To the smallest common vocabulary: what the set is for.
     let whole = |list: &[u16]| set.0 == ports(list);
+    if from.is_zen() {
+        return set;
+    }
     let loads = match from {
-        SandyBridge | Haswell | IceLake => whole(&[2, 3]),
         GoldenCove => whole(&[2, 3, 10]),
+        _ => whole(&[2, 3]),
     };
     let store_address = match from {
-        SandyBridge => false,
         Haswell => whole(&[2, 3, 7]) || whole(&[7]),
         IceLake | GoldenCove => whole(&[7, 8]),
+        _ => false,
     };
     let store_data = match from {
-        SandyBridge | Haswell => whole(&[4]),
         IceLake | GoldenCove => whole(&[4, 9]),
+        _ => whole(&[4]),
     };
     let any_integer = match from {
-        SandyBridge => false,
         Haswell | IceLake => whole(&[0, 1, 5, 6]),
         GoldenCove => whole(&[0, 1, 5, 6, 11]),
+        _ => false,
     };
-    let new = if loads {
+    let new = if let Some(pipes) = Pipes::of(to) {
+        let integer = set.0 & ports(&[6, 11]) != 0;
+        return match (loads, store_address, store_data) {
+            (true, ..) => pipes.load,
+            (_, true, _) => pipes.store_address,
+            (.., true) => pipes.store_data,
+            _ if integer => pipes.alu,
+            _ => pipes.vector,
+        };
+    } else if loads {
         match to {
             GoldenCove => ports(&[2, 3, 10]),
             _ => ports(&[2, 3]),
@@ -161,18 +188,18 @@ pub fn translate(set: PortSet, from: Layout, to: Layout) -> PortSet {
         match to {
             SandyBridge => ports(&[2, 3]),
             Haswell => ports(&[2, 3, 7]),
-            IceLake | GoldenCove => ports(&[7, 8]),
+            _ => ports(&[7, 8]),
         }
     } else if store_data {
         match to {
             SandyBridge | Haswell => ports(&[4]),
-            IceLake | GoldenCove => ports(&[4, 9]),
+            _ => ports(&[4, 9]),
         }
     } else if any_integer {
         match to {
             SandyBridge => ports(&[0, 1, 5]),
             Haswell | IceLake => ports(&[0, 1, 5, 6]),
-            GoldenCove => ports(&[0, 1, 5, 6, 11]),
+            _ => ports(&[0, 1, 5, 6, 11]),
         }
     } else {
         clamp(set.0, to)
@@ -193,7 +220,7 @@ fn clamp(set: u32, to: Layout) -> u32 {
         ],
         Layout::Haswell => &[(8, &[7]), (9, &[4]), (10, &[2, 3]), (11, &[1])],
         Layout::IceLake => &[(10, &[2, 3]), (11, &[1])],
-        Layout::GoldenCove => &[],
+        _ => &[],
     };
     moves.iter().fold(set, |set, (port, others)| {
         if set & 1 << port == 0 {

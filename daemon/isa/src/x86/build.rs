@@ -344,14 +344,11 @@ impl<'m> Builder<'m> {
         }
         let step = step(instruction, &encoding).filter(|_| fused & flag::FUSED_NEXT == 0);
         set(step.is_some(), flag::ADD_IMMEDIATE);
-        set(
-            form.is_some_and(|f| renamed_load(f, core.execute.table_load_latency)) && !o.indexed,
-            flag::RENAMED_LOAD,
-        );
-        set(
-            form.is_some_and(renamed_store) && !o.indexed,
-            flag::RENAMED_STORE,
-        );
+        let any = core.execute.memory_renaming_general && !o.vector;
+        let told = form.is_some_and(|f| renamed_load(f, core.execute.table_load_latency));
+        set((told || any) && !o.indexed, flag::RENAMED_LOAD);
+        let told = form.is_some_and(renamed_store);
+        set((told || any) && !o.indexed, flag::RENAMED_STORE);
 
         let mut wide = o.in_regs.clone();
         wide.extend_from_slice(&o.addresses);

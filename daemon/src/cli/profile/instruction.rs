@@ -213,6 +213,13 @@ fn write_rows(
         Err(why) => return row(["none", "", "", "", ""], Err(why)),
     };
     row(["throughput", "", "", "", ""], figures.throughput.as_ref())?;
+    for (reference, conflict) in &figures.conflicts {
+        let figure = Figure {
+            cycles: *conflict,
+            spread: 0.0,
+        };
+        row(["conflict", "", reference, "", ""], Ok(&figure))?;
+    }
     for latency in &figures.latencies {
         let pair = latency.pair;
         let (from, to) = (operand_text(pair.from), operand_text(pair.to));

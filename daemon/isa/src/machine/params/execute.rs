@@ -58,6 +58,10 @@ pub struct Execute {
     /// source: it has no latency of its own.
     #[serde(default)]
     pub memory_renaming: bool,
+    /// All loads to and stores from general-purpose registers can, whatever the table's latencies
+    /// through memory are.
+    #[serde(default)]
+    pub memory_renaming_general: bool,
     /// The loads of instructions that update memory can be renamed too.
     #[serde(default)]
     pub memory_renaming_updates: bool,

@@ -43,8 +43,9 @@ macro_rules! embedded {
     };
 }
 
-static TABLES: [Embedded; 11] = embedded![
-    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc",
+static TABLES: [Embedded; 15] = embedded![
+    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc", "zen2", "zen3",
+    "zen4", "zen5",
 ];
 
 fn names() -> String {

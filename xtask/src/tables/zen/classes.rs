@@ -1,0 +1,88 @@
+//! Integer instructions by the pipes that they need.
+
+use mcad_isa::machine::table::PortSet;
+
+use super::Pipes;
+use crate::tables::cpus::Layout;
+
+/// An instruction's mnemonic: its name up to the encoding or operands.
+fn mnemonic(name: &str) -> &str {
+    name.split([' ', '_']).next().unwrap_or("")
+}
+
+/// The pipes of an instruction's integer µops.
+pub fn pipes_of(name: &str, pipes: &Pipes) -> PortSet {
+    let mnemonic = mnemonic(name);
+    let is = |list: &[&str]| list.contains(&mnemonic);
+    if is(&["IMUL", "MUL", "MULX", "CRC32"]) {
+        pipes.multiply
+    } else if is(&["DIV", "IDIV"]) {
+        pipes.divide
+    } else if is(&[
+        "SHL", "SHR", "SAR", "ROL", "ROR", "RCL", "RCR", "SHLX", "SHRX", "SARX", "RORX", "SHLD",
+        "SHRD", "BT", "BTS", "BTR", "BTC", "BSF", "BSR", "TZCNT", "BEXTR", "BZHI", "PDEP", "PEXT",
+        "BLSR", "BLSI", "BLSMSK", "CDQ", "CQO", "CWD", "CBW", "CWDE", "CDQE",
+    ]) {
+        pipes.shift
+    } else if mnemonic.starts_with('J') || is(&["CALL", "RET", "LOOP", "LOOPE", "LOOPNE", "XBEGIN"])
+    {
+        pipes.branch
+    } else if mnemonic.starts_with("CMOV") || mnemonic.starts_with("SET") {
+        pipes.conditional
+    } else if ["MOVD", "MOVQ", "VMOVD", "VMOVQ"].contains(&mnemonic)
+        || [
+            "CVTSI2",
+            "CVTPI2",
+            "VCVTSI2",
+            "VCVTUSI2",
+            "PINSR",
+            "VPINSR",
+            "VPBROADCAST",
+            "KMOV",
+        ]
+        .iter()
+        .any(|start| mnemonic.starts_with(start))
+    {
+        pipes.to_vector
+    } else {
+        pipes.alu
+    }
+}
+
+/// Whether nothing is executed.
+pub fn is_free(name: &str) -> bool {
+    ["NOP", "ENDBR64", "ENDBR32", "RESERVEDNOP"].contains(&mnemonic(name))
+}
+
+/// Moves between registers, which rename may do.
+pub fn is_register_move(name: &str) -> bool {
+    let mnemonic = mnemonic(name);
+    mnemonic.starts_with("MOV") || mnemonic.starts_with("VMOV") || mnemonic == "XCHG"
+}
+
+/// All condition codes.
+const ANY: u16 = 0xffff;
+
+/// Conditional jumps that fuse with an instruction: `cmp` and `test` on all of the family; from Zen 3
+/// on also other operations of one cycle with registers or immediates (AMD's guides; measured on
+/// Zen 5).
+pub fn fusible(name: &str, layout: Layout) -> u16 {
+    let (head, operands) = name.split_once(" (").unwrap_or((name, ""));
+    let mnemonic = mnemonic(head);
+    let immediate = operands.contains(", I") || operands.contains(", 0)");
+    let memory = operands.contains('M');
+    let writes_memory = operands.starts_with('M');
+    let locked = name.contains("LOCK");
+    if locked || memory && immediate {
+        return 0;
+    }
+    match mnemonic {
+        "CMP" | "TEST" => ANY,
+        "ADD" | "SUB" | "AND" | "OR" | "XOR" | "INC" | "DEC"
+            if layout != Layout::Zen2 && !writes_memory =>
+        {
+            ANY
+        }
+        _ => 0,
+    }
+}

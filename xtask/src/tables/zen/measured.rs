@@ -1,0 +1,269 @@
+//! Figures that `mcad profile instruction -o FILE.csv` measured, laid over a draft: latencies as they
+//! are; throughputs as pipes where another number of them explains the figure, else as themselves.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use liblzma::read::XzDecoder;
+use mcad_isa::machine::table::{Form, Latency, LatencyKind, OperandName, Perf, PortSet};
+
+use super::Pipes;
+use super::memory::Shape;
+use crate::tables::draft::Draft;
+
+/// What was measured of the forms of one name.
+#[derive(Debug, Default)]
+struct Figures {
+    throughput: Option<f64>,
+    latencies: Vec<(OperandName, OperandName, LatencyKind, f64)>,
+    /// What it takes from instructions that keep two vector units busy each: their places in
+    /// [`REFERENCES`], 0 to 1.
+    conflicts: [Option<f64>; 3],
+}
+
+/// The profiler's references, and the vector units that they keep busy on Zen.
+const REFERENCES: [(&str, u32); 3] = [("multiply", 0b0011), ("add", 0b1100), ("shuffle", 0b0110)];
+
+/// Reads a file of measurements.
+fn read(path: &Path) -> Result<HashMap<String, Figures>> {
+    let place = || path.display().to_string();
+    let file = std::fs::File::open(path).with_context(place)?;
+    let mut text = String::new();
+    XzDecoder::new(file)
+        .read_to_string(&mut text)
+        .with_context(place)?;
+    let mut all: HashMap<String, Figures> = HashMap::new();
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    for record in reader.records() {
+        let record = record.with_context(place)?;
+        let field = |n: usize| record.get(n).unwrap_or("");
+        let Ok(cycles) = field(6).parse::<f64>() else {
+            continue;
+        };
+        let figures = all.entry(field(0).to_owned()).or_default();
+        if field(2) == "throughput" {
+            let least = figures.throughput.map_or(cycles, |known| known.min(cycles));
+            figures.throughput = Some(least);
+        } else if field(2) == "conflict" {
+            let place = REFERENCES.iter().position(|r| r.0 == field(4));
+            if let Some(known) = place.and_then(|n| figures.conflicts.get_mut(n)) {
+                *known = Some(cycles);
+            }
+        } else if let (Some(from), Some(to), Some(kind)) =
+            (operand(field(3)), operand(field(4)), kind(field(5)))
+        {
+            figures.latencies.push((from, to, kind, cycles));
+        }
+    }
+    Ok(all)
+}
+
+fn operand(text: &str) -> Option<OperandName> {
+    let number = |prefix: &str| text.strip_prefix(prefix)?.parse().ok();
+    number("REG")
+        .map(OperandName::Reg)
+        .or_else(|| number("MEM").map(OperandName::Mem))
+        .or_else(|| (text == "AGEN").then_some(OperandName::Agen))
+}
+
+fn kind(text: &str) -> Option<LatencyKind> {
+    Some(match text {
+        "reg" => LatencyKind::Reg,
+        "addr" => LatencyKind::Addr,
+        "index" => LatencyKind::Index,
+        "mem" => LatencyKind::Mem,
+        _ => return None,
+    })
+}
+
+/// Lays the measurements of a file over a draft.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn overlay(draft: &mut Draft, path: &Path) -> Result<()> {
+    let Some(pipes) = Pipes::of(draft.cpu.layout) else {
+        return Ok(());
+    };
+    let measured = read(path)?;
+    for form in &mut draft.forms {
+        let Some(figures) = measured.get(&*form.name) else {
+            continue;
+        };
+        let before = form.perf.clone();
+        take(form, figures, &pipes);
+        if form.perf.ports != before.ports {
+            draft.report.disagreements.push(format!(
+                "{}: {} cycles are not those of {}",
+                form.name,
+                figures.throughput.unwrap_or(0.0),
+                names(&before)
+            ));
+        }
+        form.approximated_from = None;
+    }
+    Ok(())
+}
+
+fn names(perf: &Perf) -> String {
+    let of = |(set, n): &(PortSet, u16)| format!("{n}×{:x}", set.0);
+    perf.ports.iter().map(of).collect::<Vec<_>>().join("+")
+}
+
+fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
+    let shape = Shape::of(form);
+    let operands = form.operands.clone();
+    for &(from, to, kind, cycles) in &figures.latencies {
+        let cycles = cycles.round().clamp(0.0, 10_000.0) as u16;
+        let named = |name| operands.iter().any(|o| o.name == name);
+        let known = form.perf.latencies.iter_mut();
+        let mut same = known.filter(|l| (l.from, l.to, l.kind) == (from, to, kind));
+        match same.next() {
+            Some(latency) => latency.cycles = cycles,
+            None if named(from) && named(to) => form.perf.latencies.push(Latency {
+                from,
+                to,
+                kind,
+                cycles,
+            }),
+            None => {}
+        }
+    }
+    shorten_updates(&mut form.perf);
+    let Some(throughput) = figures.throughput else {
+        return;
+    };
+    let perf = &mut form.perf;
+    if !units(perf, &figures.conflicts, shape, pipes) {
+        refit(perf, throughput, shape, pipes);
+    }
+    let bound = bound(perf);
+    perf.tp = (throughput >= LEAST_SPACING && throughput > bound * (1.0 + FIT))
+        .then(|| throughput.round().min(60_000.0) as u16);
+}
+
+/// Latency of a load of the general-purpose registers.
+const LOAD: u16 = 4;
+
+/// From data in memory to data in memory an update takes its load and what it computes. What was
+/// measured has the way through the store buffer in it, which the core's parameters have, too, and
+/// which it does not take where it renames memory.
+fn shorten_updates(perf: &mut Perf) {
+    let computing = |to: OperandName| matches!(to, OperandName::Reg(_));
+    let registers = perf
+        .latencies
+        .iter()
+        .filter(|l| l.kind == LatencyKind::Reg && computing(l.to));
+    let slowest = registers.map(|l| l.cycles).max().unwrap_or(1).max(1);
+    for latency in &mut perf.latencies {
+        if latency.kind == LatencyKind::Mem && matches!(latency.to, OperandName::Mem(_)) {
+            latency.cycles = latency.cycles.min(LOAD + slowest);
+        }
+    }
+}
+
+/// A throughput that the pipes do not explain is kept from here on: it is counted in whole cycles.
+const LEAST_SPACING: f64 = 1.6;
+/// By how much figures may differ from what pipes allow.
+const FIT: f64 = 0.1;
+/// Macro-ops that the core dispatches in a cycle.
+const WIDTH: f64 = 8.0;
+
+/// Least cycles between two executions.
+fn bound(perf: &Perf) -> f64 {
+    let load = |union: u32| {
+        let uops = perf.ports.iter().filter(|(set, _)| set.0 & !union == 0);
+        let uops: u32 = uops.map(|(_, n)| u32::from(*n)).sum();
+        f64::from(uops) / f64::from(union.count_ones().max(1))
+    };
+    let own = perf
+        .ports
+        .iter()
+        .map(|(set, _)| load(set.0))
+        .fold(0.0, f64::max);
+    own.max(f64::from(perf.retire_slots) / WIDTH)
+}
+
+/// A conflict from which on two instructions need the same units.
+const SAME: f64 = 0.75;
+
+/// Gives the only computing µop the units that its conflicts show, if they show any.
+fn units(perf: &mut Perf, conflicts: &[Option<f64>; 3], shape: Shape, pipes: &Pipes) -> bool {
+    let same = REFERENCES.iter().zip(conflicts);
+    let mut same = same.filter(|(_, conflict)| conflict.is_some_and(|c| c >= SAME));
+    let Some(((_, units), _)) = same.next() else {
+        return false;
+    };
+    let Some(set) = computing(perf, shape, pipes) else {
+        return false;
+    };
+    *set = PortSet(units << pipes.vector.0.trailing_zeros());
+    true
+}
+
+/// The set of the only computing µop, if it is one of vectors.
+fn computing<'p>(perf: &'p mut Perf, shape: Shape, pipes: &Pipes) -> Option<&'p mut PortSet> {
+    let memory = pipes.load.0 | pipes.store_address.0;
+    let data = if shape.stores > 0 {
+        pipes.store_data.0
+    } else {
+        0
+    };
+    let mut sets = perf.ports.iter_mut();
+    let mut sets = sets
+        .by_ref()
+        .filter(|(set, _)| set.0 & (memory | data) == 0);
+    match (sets.next(), sets.next()) {
+        (Some((set, 1)), None) if set.0 & pipes.vector.0 != 0 => Some(set),
+        _ => None,
+    }
+}
+
+/// Changes the set of the only computing µop to one of the size that the throughput shows.
+fn refit(perf: &mut Perf, throughput: f64, shape: Shape, pipes: &Pipes) {
+    let Some(set) = computing(perf, shape, pipes) else {
+        return;
+    };
+    // Where loads or stores take as long, a wider set would not show.
+    let others = if shape.stores > 0 {
+        1.0 / f64::from(pipes.store_data.0.count_ones())
+    } else if shape.loads > 0 {
+        let load = if shape.vector {
+            pipes.vector_load
+        } else {
+            pipes.load
+        };
+        1.0 / f64::from(load.0.count_ones())
+    } else {
+        0.0
+    };
+    let old = 1.0 / f64::from(set.0.count_ones().max(1));
+    let explained = old.max(others);
+    if throughput > LEAST_SPACING {
+        return;
+    }
+    let two = match set.0.count_ones() {
+        2 => *set,
+        _ => PortSet(pipes.vector.0 & pipes.vector.0 >> 2),
+    };
+    let choices = [pipes.vector, two, first(two)];
+    let off = |cycles: f64| (throughput / cycles).ln().abs();
+    let cycles = |set: PortSet| (1.0 / f64::from(set.0.count_ones().max(1))).max(others);
+    let best = choices
+        .into_iter()
+        .min_by(|a, b| off(cycles(*a)).total_cmp(&off(cycles(*b))));
+    if let Some(best) = best
+        && off(explained) > REFIT
+        && off(cycles(best)) < off(explained)
+    {
+        *set = best;
+    }
+}
+
+/// How far a throughput is off before the published pipes are given up: a factor of 1.35.
+const REFIT: f64 = 0.3;
+
+fn first(set: PortSet) -> PortSet {
+    PortSet(1 << set.0.trailing_zeros().min(15))
+}
