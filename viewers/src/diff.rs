@@ -213,7 +213,7 @@ impl Delta {
 /// Issue slots of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SlotDelta {
-    /// `retiring`, `frontend`, `backend_memory`, `backend_core` or `other`.
+    /// `retiring`, `bad_speculation`, `frontend`, `backend_memory`, `backend_core` or `other`.
     pub kind: &'static str,
     /// Slots.
     pub slots: Delta,

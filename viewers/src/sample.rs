@@ -18,6 +18,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
         topdown: TopDown {
             slots: cycles * 4,
             retiring: cycles * 2,
+            bad_speculation: 0,
             frontend: cycles / 2,
             backend_memory: cycles / 2,
             backend_core: cycles / 2,

@@ -58,6 +58,8 @@ pub enum Paint {
     Warning,
     /// Issue slots that did work.
     Retiring,
+    /// Slots lost to wrong predictions.
+    BadSpeculation,
     /// Slots lost in the front end.
     Frontend,
     /// Slots lost to memory.
@@ -75,6 +77,7 @@ impl Paint {
             Self::Dim | Self::Other => "2",
             Self::Warning => "33",
             Self::Retiring => "32",
+            Self::BadSpeculation => "36",
             Self::Frontend => "35",
             Self::Memory => "31",
             Self::Core => "33",

@@ -28,6 +28,7 @@ use backend::Backend;
 use backend::memory::lines::SharedLines;
 use frontend::FrontEnd;
 use frontend::fetch;
+use frontend::predict::stream::Counts;
 use inst::Inst;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
@@ -54,6 +55,23 @@ impl<O: Observer> Pipeline<O> {
             back: Backend::new(model),
             observer,
         }
+    }
+
+    /// The same for a whole program: branches are predicted and code is fetched as the model has
+    /// it.
+    #[must_use]
+    pub fn of_program(model: &Arc<CpuModel>, observer: O) -> Self {
+        let mut pipeline = Self::new(model, false, observer);
+        if let Some(branch) = &model.core.branch {
+            pipeline.front.run_ahead(branch);
+        }
+        pipeline
+    }
+
+    /// What became of its branches.
+    #[must_use]
+    pub fn branches(&self) -> Option<&Counts> {
+        self.front.queue.prediction.as_ref().map(|p| &p.counts)
     }
 
     /// Brings the core to rest again, with a new observer.

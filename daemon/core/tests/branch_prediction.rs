@@ -11,6 +11,9 @@ fn parameters() -> Branch {
     Branch {
         redirect: 20,
         decode_redirect: 8,
+        starts_per_cycle: 1,
+        ahead: 32,
+        ideal: false,
         unknown_not_taken: false,
         return_stack: 16,
         returns_fall_back: false,

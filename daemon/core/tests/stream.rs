@@ -175,7 +175,7 @@ proptest! {
             let t = cpu.topdown;
             prop_assert_eq!(
                 t.slots,
-                t.retiring + t.frontend + t.backend_memory + t.backend_core + t.other
+                t.retiring + t.bad_speculation + t.frontend + t.backend_memory + t.backend_core + t.other
             );
             prop_assert_eq!(t.retiring, cpu.uops);
             for port in &cpu.ports {

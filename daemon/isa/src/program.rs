@@ -121,6 +121,23 @@ pub struct Output {
     pub latency: u16,
 }
 
+/// What kind of branch an instruction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BranchKind {
+    /// Taken or not, to a target in its code.
+    Conditional,
+    /// A jump to a target in its code.
+    Jump,
+    /// A call of a target in its code.
+    Call,
+    /// A jump to a target from a register or memory.
+    IndirectJump,
+    /// A call of such a target.
+    IndirectCall,
+    /// A return.
+    Return,
+}
+
 /// One instruction of the static program.
 #[derive(Clone, Debug)]
 pub struct Instr {
@@ -169,6 +186,10 @@ pub struct Instr {
     pub fused: u16,
     /// What [`flag::ADD_IMMEDIATE`] adds.
     pub step: i64,
+    /// What kind of branch it is, if it is one.
+    pub branch: Option<BranchKind>,
+    /// From its address to that of the target in its code; 0: it has none.
+    pub displacement: i32,
     /// µops, when they are delivered at once and nothing but inputs, ports and memory holds them
     /// up: such an instruction takes a short way through the back end. Else 0.
     pub plain: u8,

@@ -44,14 +44,16 @@ pub struct CpuReport {
     pub parameters: serde_json::Value,
 }
 
-/// Where issue slots went (Yasin, ISPASS 2014, without bad speculation, which is not modelled).
-/// The five counts add up to `slots` = issue width × cycles.
+/// Where issue slots went (Yasin, ISPASS 2014). The six counts add up to `slots` = issue width × cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopDown {
     /// All slots.
     pub slots: u64,
     /// Slots that issued a µop.
     pub retiring: u64,
+    /// Empty from a wrongly predicted branch to the first µop of the right path.
+    #[serde(default)]
+    pub bad_speculation: u64,
     /// Empty because the front end delivered no µop.
     pub frontend: u64,
     /// Empty because a load or store held up a full buffer.

@@ -228,6 +228,11 @@ fn slots(before: &TopDown, after: &TopDown) -> Vec<SlotDelta> {
     };
     [
         ("retiring", before.retiring, after.retiring),
+        (
+            "bad_speculation",
+            before.bad_speculation,
+            after.bad_speculation,
+        ),
         ("frontend", before.frontend, after.frontend),
         (
             "backend_memory",

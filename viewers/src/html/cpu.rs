@@ -82,9 +82,10 @@ pub(super) fn section(
 }
 
 /// Kinds of issue slots: class, name, slots.
-fn kinds(t: &TopDown) -> [(&'static str, &'static str, u64); 5] {
+fn kinds(t: &TopDown) -> [(&'static str, &'static str, u64); 6] {
     [
         ("ret", "retiring", t.retiring),
+        ("spec", "bad speculation", t.bad_speculation),
         ("fe", "front end", t.frontend),
         ("mem", "memory", t.backend_memory),
         ("core", "ports and dependencies", t.backend_core),

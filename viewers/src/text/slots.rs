@@ -10,17 +10,19 @@ use crate::layout::{Align, Table, percent};
 use crate::style::Paint;
 
 /// The categories in the order drawn: name, paint, glyph where there is no colour.
-const CATEGORIES: [(&str, Paint, char); 5] = [
+const CATEGORIES: [(&str, Paint, char); 6] = [
     ("retiring", Paint::Retiring, '█'),
+    ("bad speculation", Paint::BadSpeculation, '▚'),
     ("front end", Paint::Frontend, '▓'),
     ("memory", Paint::Memory, '▒'),
     ("core", Paint::Core, '░'),
     ("other", Paint::Other, '·'),
 ];
 
-const fn counts(topdown: &TopDown) -> [u64; 5] {
+const fn counts(topdown: &TopDown) -> [u64; 6] {
     [
         topdown.retiring,
+        topdown.bad_speculation,
         topdown.frontend,
         topdown.backend_memory,
         topdown.backend_core,
@@ -56,13 +58,13 @@ pub(super) fn topdown(report: &Report, style: Style, out: &mut dyn Write) -> io:
 }
 
 /// Splits `width` cells in proportion; the sum is `width` (largest remainders get the rest).
-fn cells(counts: &[u64; 5], width: usize) -> [usize; 5] {
+fn cells(counts: &[u64; 6], width: usize) -> [usize; 6] {
     let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
-    let mut cells = [0; 5];
+    let mut cells = [0; 6];
     if total == 0 {
         return cells;
     }
-    let mut remainders = [(0_u128, 0_usize); 5];
+    let mut remainders = [(0_u128, 0_usize); 6];
     for (i, &count) in counts.iter().enumerate() {
         let scaled = u128::from(count) * width as u128;
         cells[i] = usize::try_from(scaled / total).unwrap_or(width);
@@ -115,16 +117,16 @@ mod tests {
     #[test]
     fn bars_fill_their_width_exactly() {
         for counts in [
-            [1, 1, 1, 0, 0],
-            [0, 0, 0, 0, 7],
-            [3, 5, 11, 13, 17],
-            [u64::MAX; 5],
+            [1, 1, 1, 0, 0, 0],
+            [0, 0, 0, 0, 0, 7],
+            [3, 5, 11, 13, 17, 19],
+            [u64::MAX; 6],
         ] {
             for width in [10, 33, 80] {
                 assert_eq!(cells(&counts, width).iter().sum::<usize>(), width);
             }
         }
-        assert_eq!(cells(&[0; 5], 40), [0; 5]);
-        assert_eq!(cells(&[1, 0, 0, 3, 0], 40), [10, 0, 0, 30, 0]);
+        assert_eq!(cells(&[0; 6], 40), [0; 6]);
+        assert_eq!(cells(&[1, 0, 0, 3, 0, 0], 40), [10, 0, 0, 30, 0, 0]);
     }
 }

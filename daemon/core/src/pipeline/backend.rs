@@ -110,6 +110,18 @@ impl Backend {
         }
     }
 
+    /// Cycles that the instruction at `address`, fetched in cycle `at`, comes later than from the
+    /// first-level cache.
+    pub fn fetch(&mut self, _address: u64, _at: u64) -> u64 {
+        0
+    }
+
+    /// The issue cycle.
+    #[inline]
+    pub fn issue(&mut self) -> &mut Issue {
+        &mut self.issue
+    }
+
     /// The queue that µops are delivered to.
     #[inline]
     pub fn queue(&mut self) -> &mut DecodeQueue {

@@ -4,6 +4,7 @@
 //! loop stream detector) and decides which one works in a cycle. They take from the [`FetchQueue`]
 //! and deliver to a [`Target`]; they know nothing of the front end.
 
+pub mod ahead;
 pub mod decode;
 pub mod fetch;
 pub mod loop_stream;
@@ -17,16 +18,20 @@ pub mod uop_cache;
 use std::sync::Arc;
 
 use super::backend::Backend;
+use super::backend::topdown::Stall;
 use super::inst::Source;
 use super::observer::{Delivery, Observer};
 use super::state::{Fingerprint, Moment, Part, State, parts};
+use ahead::{Ahead, Wait};
 use decode::Decoders;
 use fetch::{FetchQueue, LOOKAHEAD};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::Frontend;
+use mcad_isa::machine::params::branch::Branch;
 use mcad_isa::program::{Program, flag};
 use microcode::Microcode;
 use predecode::Predecoder;
+use predict::stream::Starts;
 use stack_engine::StackEngine;
 use target::Target;
 use uop_cache::UopCacheDelivery;
@@ -42,10 +47,14 @@ pub struct FrontEnd {
     uop_cache: UopCacheDelivery,
     microcode: Microcode,
     stack: StackEngine,
+    /// Fetch of a whole program, which is never brought to rest.
+    ahead: Option<Box<Ahead>>,
+    /// Cycle in which the µop that was delivered last is executed.
+    executed: u64,
 }
 
 parts! {
-    FrontEnd { clock, queue, predecoder, decoders, uop_cache, microcode, stack } fixed { p }
+    FrontEnd { clock, queue, predecoder, decoders, uop_cache, microcode, stack } fixed { p, ahead, executed }
 }
 
 /// The cycle that the front end is in.
@@ -76,7 +85,15 @@ impl FrontEnd {
             uop_cache: UopCacheDelivery::default(),
             microcode: Microcode::default(),
             stack: StackEngine::default(),
+            ahead: None,
+            executed: 0,
         }
+    }
+
+    /// Fetches behind a branch predictor from now on.
+    pub fn run_ahead(&mut self, p: &Branch) {
+        self.queue.prediction = Some(Box::new(Starts::new(p)));
+        self.ahead = Some(Box::new(Ahead::new(p)));
     }
 
     /// The cycle that it is in.
@@ -160,6 +177,11 @@ impl FrontEnd {
             clock = back.queue().down_to(room).unwrap_or(clock);
             back.queue().len_at(clock);
         }
+        if let Some(ahead) = &mut self.ahead
+            && !self.microcode.is_busy()
+        {
+            clock = fetch(ahead, &mut self.queue, clock, self.executed, back);
+        }
         let mut target = Target {
             p: &self.p,
             clock,
@@ -169,7 +191,7 @@ impl FrontEnd {
             back,
             observer,
             last,
-            resteered: None,
+            executed: self.executed,
         };
         let t = &mut target;
         if t.p.ideal {
@@ -191,18 +213,29 @@ impl FrontEnd {
                 None => {}
             }
         }
-        let (clock, resteered) = (target.clock, target.resteered);
+        let (clock, executed) = (target.clock, target.executed);
+        self.executed = executed;
         self.clock.0 = clock + 1;
-        if let Some(executed) = resteered {
-            self.resteer(executed);
-        }
     }
+}
 
-    /// A branch sent fetch the wrong way and was executed in cycle `executed`: what comes after it
-    /// is fetched from then on.
-    fn resteer(&mut self, executed: u64) {
-        self.clock.0 = self.clock.0.max(executed + 1);
+/// Finds the cycle, from `clock` on, in which the next instruction has been fetched, and tells the
+/// queue how far the sources may go in it.
+fn fetch(
+    ahead: &mut Ahead,
+    queue: &mut FetchQueue,
+    mut clock: u64,
+    executed: u64,
+    back: &mut Backend,
+) -> u64 {
+    while let Some((cycle, why)) = queue.fetch(ahead, clock, executed, back) {
+        if why == Wait::RightPath {
+            back.issue().late_for(Stall::BadSpeculation);
+        }
+        clock = cycle;
+        back.queue().len_at(clock);
     }
+    clock
 }
 
 /// Delivers instructions until the queue is full.
@@ -210,7 +243,7 @@ fn ideal_cycle<O: Observer>(t: &mut Target<'_, O>, room: usize) {
     let mut left = t.p.idq;
     t.queue.entries.clear();
     t.queue.lines.clear();
-    while left > 0 && !t.is_over() && t.back.queue().len_at(t.clock) <= room {
+    while left > 0 && t.back.queue().len_at(t.clock) <= room {
         let Some(source) = next_source(t) else {
             return;
         };
@@ -223,7 +256,7 @@ fn ideal_cycle<O: Observer>(t: &mut Target<'_, O>, room: usize) {
             t.queue.pop();
             continue;
         }
-        if number >= t.queue.released() {
+        if number >= t.queue.fetchable() {
             return;
         }
         for n in 0..instr.laminated_len {

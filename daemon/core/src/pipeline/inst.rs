@@ -38,18 +38,6 @@ pub struct Inst {
     pub predecoded: u64,
     /// Last instruction of a group that the loop stream detector replays at once.
     pub stream_end: bool,
-    /// When the front end learns where control goes after it; set by the front end.
-    pub steer: Steer,
-}
-
-/// When the front end learns where control goes after an instruction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Steer {
-    /// In time.
-    #[default]
-    Foreseen,
-    /// When it has been executed: what was fetched after it is wrong.
-    Executed,
 }
 
 /// How an instruction lies in the predecoder's blocks.
@@ -119,7 +107,6 @@ impl Inst {
             layout: Layout::default(),
             predecoded: 0,
             stream_end: false,
-            steer: Steer::Foreseen,
         }
     }
 

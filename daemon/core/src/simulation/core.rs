@@ -215,9 +215,8 @@ impl<W: Watch> Core<W> {
         let model = &self.model;
         let instructions = self.program.instrs.len();
         let thread = self.threads.entry(stream).or_insert_with(|| Thread {
-            pipeline: Pipeline::new(
+            pipeline: Pipeline::of_program(
                 model,
-                false,
                 Attribution {
                     last: 0,
                     cycles: Vec::new(),
@@ -355,6 +354,7 @@ impl<W: Watch> Core<W> {
         let t = pipeline.topdown();
         self.topdown.slots += t.slots;
         self.topdown.retiring += t.retiring;
+        self.topdown.bad_speculation += t.bad_speculation;
         self.topdown.frontend += t.frontend;
         self.topdown.backend_memory += t.backend_memory;
         self.topdown.backend_core += t.backend_core;

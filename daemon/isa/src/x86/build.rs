@@ -12,7 +12,7 @@ use super::encoding::{Encoding, encoding};
 use super::generic::generic;
 use super::operands::{Operands, abcd_mask, operands, variant};
 use super::uops::{group, split};
-use crate::program::{Chase, Instr, NO_REG, Program, flag};
+use crate::program::{BranchKind, Chase, Instr, NO_REG, Program, flag};
 use crate::regs::RegId;
 
 use crate::machine::CpuModel;
@@ -409,6 +409,8 @@ impl<'m> Builder<'m> {
             zeroed: zeroed..program.zeroed.len() as u32,
             fused: 0,
             step: step.unwrap_or(0),
+            branch: branch_kind(instruction),
+            displacement: displacement(instruction),
             plain: 0,
         };
         program.push(instr, &laminated, &loads);
@@ -419,6 +421,26 @@ impl<'m> Builder<'m> {
             immediate: encoding.immediate,
             fused_previous: fused & flag::FUSED_PREVIOUS != 0,
         }
+    }
+}
+
+fn branch_kind(instruction: &Instruction) -> Option<BranchKind> {
+    match instruction.flow_control() {
+        FlowControl::ConditionalBranch => Some(BranchKind::Conditional),
+        FlowControl::UnconditionalBranch => Some(BranchKind::Jump),
+        FlowControl::Call if instruction.is_call_near() => Some(BranchKind::Call),
+        FlowControl::IndirectBranch => Some(BranchKind::IndirectJump),
+        FlowControl::IndirectCall => Some(BranchKind::IndirectCall),
+        FlowControl::Return => Some(BranchKind::Return),
+        _ => None,
+    }
+}
+
+/// From a branch's address to that of the target in its code.
+fn displacement(instruction: &Instruction) -> i32 {
+    match instruction.near_branch_target() {
+        0 => 0,
+        target => target.wrapping_sub(instruction.ip()) as i32,
     }
 }
 

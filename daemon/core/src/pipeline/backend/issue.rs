@@ -15,6 +15,8 @@ pub struct Issue {
     closed: bool,
     /// Nothing may issue before.
     blocked_until: u64,
+    /// What is to blame when the next µop is not delivered in time.
+    late_for: Stall,
 }
 
 /// What a new issue cycle makes move on, and what it asks for room.
@@ -39,6 +41,7 @@ impl Issue {
             slots: 0,
             closed: true,
             blocked_until: 0,
+            late_for: Stall::FrontEnd,
         }
     }
 
@@ -65,6 +68,11 @@ impl Issue {
     /// No more µops may issue in it.
     pub fn close(&mut self) {
         self.closed = true;
+    }
+
+    /// When the next µop is not delivered in time, that is to blame for it.
+    pub fn late_for(&mut self, why: Stall) {
+        self.late_for = why;
     }
 
     /// Nothing may issue for so many cycles.
@@ -103,8 +111,9 @@ impl Issue {
         r.registers.end_cycle(target - gate);
         // Slots left over in the old cycle go with the reason that closed it.
         let whole = |cycles: u64| cycles * u64::from(width);
+        let late_for = std::mem::replace(&mut self.late_for, Stall::FrontEnd);
         let late = if delivered + 1 >= target {
-            Stall::FrontEnd
+            late_for
         } else {
             Stall::Other
         };
@@ -146,6 +155,8 @@ impl Part for Issue {
             slots,
             closed,
             blocked_until,
+            // It says only how lost slots are called.
+            late_for: _,
         } = self;
         h.add(u64::from(*slots) << 1 | u64::from(*closed));
         h.add_future(*blocked_until, at.issue);

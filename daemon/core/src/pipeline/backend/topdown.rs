@@ -7,6 +7,8 @@ use mcad_report::TopDown;
 /// Why the next µop could not issue in the slot after its predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stall {
+    /// Not delivered in time, since fetch went the wrong way.
+    BadSpeculation,
     /// Not delivered in time.
     FrontEnd,
     /// Re-order buffer or schedulers full behind a load or store.
@@ -28,6 +30,7 @@ impl SlotCount {
     #[inline]
     pub fn lose(&mut self, slots: u64, why: Stall) {
         match why {
+            Stall::BadSpeculation => self.slots.bad_speculation += slots,
             Stall::FrontEnd => self.slots.frontend += slots,
             Stall::Memory => self.slots.backend_memory += slots,
             Stall::Core => self.slots.backend_core += slots,
@@ -41,7 +44,12 @@ impl SlotCount {
     pub fn at(&self, cycles: u64, width: u64, issued: u64) -> TopDown {
         let mut t = self.slots;
         t.retiring = issued;
-        let counted = t.retiring + t.frontend + t.backend_memory + t.backend_core + t.other;
+        let counted = t.retiring
+            + t.bad_speculation
+            + t.frontend
+            + t.backend_memory
+            + t.backend_core
+            + t.other;
         t.slots = (cycles * width).max(counted);
         t.other += t.slots - counted;
         t

@@ -106,7 +106,7 @@ impl Decoders {
                 remaining - 1
             };
             decoded += 1;
-            if remaining == 0 || instr.is(flag::BRANCH | flag::FUSED_NEXT) || t.is_over() {
+            if remaining == 0 || instr.is(flag::BRANCH | flag::FUSED_NEXT) {
                 break;
             }
         }

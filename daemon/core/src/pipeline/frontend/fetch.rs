@@ -9,9 +9,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::ahead::{Ahead, Now, Wait};
 use super::loop_stream::{Detector, Step};
+use super::predict::stream::{Start, Starts};
 use super::uop_cache::{Entry, Packed, Packer, UopCache};
 use crate::pipeline::access::Access;
+use crate::pipeline::backend::Backend;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::Window;
@@ -44,6 +47,10 @@ pub struct FetchQueue {
     cached: bool,
     /// First instruction of the loop stream refill that is being gathered.
     stream_from: u64,
+    /// Branch prediction of a whole program.
+    pub prediction: Option<Box<Starts>>,
+    /// First instruction that has not been fetched.
+    limit: u64,
     /// Entries of µop-cache lines on their way to the front end.
     pub entries: VecDeque<Entry>,
     /// Number of entries of each line.
@@ -71,6 +78,8 @@ impl FetchQueue {
             detector: Detector::new(&model.core.frontend, !warm),
             cached: true,
             stream_from: 0,
+            prediction: None,
+            limit: u64::MAX,
             entries: VecDeque::new(),
             lines: VecDeque::new(),
         }
@@ -88,6 +97,40 @@ impl FetchQueue {
     #[must_use]
     pub fn released(&self) -> u64 {
         self.open
+    }
+
+    /// One past the last instruction that may be delivered: it is released, and fetched.
+    #[inline]
+    #[must_use]
+    pub fn fetchable(&self) -> u64 {
+        self.open.min(self.limit)
+    }
+
+    /// Says how far fetch has got in cycle `clock`; if that is not to the next instruction, when
+    /// it will be there and what it waits for. `executed` is when the last instruction that was
+    /// delivered is.
+    pub fn fetch(
+        &mut self,
+        ahead: &mut Ahead,
+        clock: u64,
+        executed: u64,
+        back: &mut Backend,
+    ) -> Option<(u64, Wait)> {
+        let insts = &self.insts;
+        let starts = self.prediction.as_mut()?;
+        let now = Now {
+            head: insts.head(),
+            clock,
+            executed,
+        };
+        let late = |start: &Start, at: u64| match insts.get(start.number) {
+            Some(inst) if inst.source == Source::Decoders => back.fetch(start.address, at),
+            // What is kept as µops is not fetched.
+            _ => 0,
+        };
+        let (limit, wait) = ahead.limit(&mut starts.queue, &now, late);
+        self.limit = limit;
+        wait
     }
 
     /// Released instructions that wait.
@@ -162,7 +205,12 @@ impl FetchQueue {
     /// Takes the next executed instruction.
     #[inline]
     pub fn push(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
-        if self.detector.is_replaying() {
+        let replaying = self.detector.is_replaying();
+        if let Some(starts) = &mut self.prediction {
+            let number = self.insts.end() + self.detector.held();
+            starts.arrive(program, &inst, number, replaying);
+        }
+        if replaying {
             self.replay(program, inst, accesses);
         } else {
             self.pass(program, inst, accesses);
@@ -399,6 +447,9 @@ impl Part for FetchQueue {
             detector,
             cached,
             stream_from,
+            // Of a whole program, which is never brought to rest.
+            prediction: _,
+            limit: _,
             entries,
             lines,
         } = self;
@@ -434,6 +485,8 @@ impl Part for FetchQueue {
             cached: _,
             stream_from: _,
             entries,
+            prediction: _,
+            limit: _,
             lines,
         } = self;
         match (entries.front(), lines.front()) {

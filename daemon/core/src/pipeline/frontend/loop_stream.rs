@@ -84,6 +84,13 @@ impl Detector {
         self.on = self.there && wanted;
     }
 
+    /// Instructions that are held back.
+    #[inline]
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.held.len() as u64
+    }
+
     /// Whether a loop is being replayed.
     #[inline]
     #[must_use]
@@ -214,7 +221,7 @@ impl Part for Detector {
 /// Delivers one refill.
 pub fn cycle<O: Observer>(t: &mut Target<'_, O>) {
     while let Some(inst) = t.queue.front().copied() {
-        if inst.source != Source::LoopStream || t.queue.head() >= t.queue.released() {
+        if inst.source != Source::LoopStream || t.queue.head() >= t.queue.fetchable() {
             break;
         }
         let Some(instr) = t.program.instrs.get(inst.instr as usize) else {
@@ -228,7 +235,7 @@ pub fn cycle<O: Observer>(t: &mut Target<'_, O>) {
                 t.deliver(number, n, Delivery::Of(Source::LoopStream));
             }
         }
-        if inst.stream_end || t.is_over() {
+        if inst.stream_end {
             break;
         }
     }

@@ -112,7 +112,7 @@ impl Predecoder {
         let shift = p.predecode_block_bytes.trailing_zeros();
         let mut window = None;
         let mut prefixes = 0;
-        while self.block_end < queue.released()
+        while self.block_end < queue.fetchable()
             && let Some(inst) = queue.get(self.block_end)
             && inst.source == Source::Decoders
             && *window.get_or_insert(inst.address >> shift) == inst.address >> shift

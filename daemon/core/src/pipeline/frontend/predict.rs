@@ -13,6 +13,7 @@ pub mod history;
 pub mod indirect;
 pub mod loops;
 pub mod returns;
+pub mod stream;
 pub mod tage;
 
 use btb::Btb;
@@ -21,25 +22,9 @@ use history::{Path, footprint, geometric};
 use indirect::IndirectTargets;
 use loops::Loops;
 use mcad_isa::machine::params::branch;
+pub use mcad_isa::program::BranchKind as Kind;
 use returns::ReturnStack;
 use tage::Tage;
-
-/// What a branch is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Taken or not, to a target in its code.
-    Conditional,
-    /// A jump to a target in its code.
-    Jump,
-    /// A call of a target in its code.
-    Call,
-    /// A jump to a register's or memory's target.
-    IndirectJump,
-    /// A call of such a target.
-    IndirectCall,
-    /// A return.
-    Return,
-}
 
 /// An executed branch.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use super::fetch::FetchQueue;
 use super::stack_engine::StackEngine;
 use crate::pipeline::backend::{Backend, Delivered};
-use crate::pipeline::inst::{Source, Steer};
+use crate::pipeline::inst::Source;
 use crate::pipeline::observer::{Delivery, Observer};
 use mcad_isa::machine::params::Frontend;
 use mcad_isa::program::{Program, flag};
@@ -26,18 +26,11 @@ pub struct Target<'a, O> {
     pub observer: &'a mut O,
     /// Nothing follows what is in the queue.
     pub last: bool,
-    /// The instruction that was delivered last sent fetch the wrong way; it was executed then.
-    pub resteered: Option<u64>,
+    /// Cycle in which the µop that was delivered last is executed.
+    pub executed: u64,
 }
 
 impl<O: Observer> Target<'_, O> {
-    /// Whether nothing more can be delivered in this cycle, since what would be was not fetched.
-    #[inline]
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.resteered.is_some()
-    }
-
     /// Number of the instruction after `number`, second halves of fused pairs left out.
     #[must_use]
     pub fn next_number(&self, number: u64) -> u64 {
@@ -75,7 +68,7 @@ impl<O: Observer> Target<'_, O> {
             from,
         };
         let accesses = self.queue.front_accesses();
-        let done = (self.back).laminated(
+        self.executed = (self.back).laminated(
             self.program,
             inst,
             instr,
@@ -84,9 +77,6 @@ impl<O: Observer> Target<'_, O> {
             self.observer,
         );
         if laminated + 1 >= instr.laminated_len {
-            if inst.steer == Steer::Executed {
-                self.resteered = Some(done);
-            }
             self.queue.pop();
         }
     }

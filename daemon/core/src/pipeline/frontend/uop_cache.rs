@@ -167,7 +167,7 @@ fn pack(
         let Some(instr) = program.instrs.get(inst.instr as usize) else {
             continue;
         };
-        let end = inst.address.wrapping_add(u64::from(instr.len));
+        let end = inst.address + u64::from(instr.len);
         if p.jcc_erratum && number + 1 == to {
             let pair_end = if instr.is(flag::FUSED_NEXT) {
                 // The pair's jump may lie in the next block, which may not be known yet: its
@@ -409,7 +409,7 @@ impl UopCacheDelivery {
             let Some(&entry) = t.queue.entries.front() else {
                 return;
             };
-            if entry.extra && remaining < 2 {
+            if entry.number >= t.queue.fetchable() || (entry.extra && remaining < 2) {
                 return;
             }
             let width_of = if t.p.uop_cache_delivers_unlaminated {
@@ -449,7 +449,8 @@ impl UopCacheDelivery {
             if let Some(n) = t.queue.lines.front_mut() {
                 *n = left_in_line;
             }
-            if (t.p.uop_cache_taken_ends_cycle && entry.taken || t.is_over())
+            if t.p.uop_cache_taken_ends_cycle
+                && entry.taken
                 && t.queue
                     .entries
                     .front()

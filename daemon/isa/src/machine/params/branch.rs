@@ -28,6 +28,14 @@ pub struct Branch {
     /// optimisation guides); else the decoders ask the direction predictor.
     #[serde(default)]
     pub unknown_not_taken: bool,
+    /// Lines and targets that are predicted in a cycle.
+    #[serde(default = "one")]
+    pub starts_per_cycle: u32,
+    /// Lines that the predictor may be ahead of delivery.
+    pub ahead: u32,
+    /// Directions and targets are always right (ablation).
+    #[serde(default)]
+    pub ideal: bool,
     /// Entries of the return stack.
     pub return_stack: u32,
     /// A return with an empty return stack is predicted as an indirect branch.
@@ -39,6 +47,10 @@ pub struct Branch {
     pub indirect: Indirect,
     /// Branch target buffers, nearest first.
     pub btb: Vec<Btb>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// Direction of conditional branches: bimodal base, tagged tables of geometric history lengths,
@@ -101,6 +113,8 @@ impl Branch {
     pub fn check(&self) -> Result<(), String> {
         let (d, i) = (&self.direction, &self.indirect);
         let bounds = [
+            ("starts_per_cycle", self.starts_per_cycle, 1, 8),
+            ("ahead", self.ahead, 1, 255),
             ("return_stack", self.return_stack, 1, 1024),
             ("direction.tables", d.tables, 1, MAX_TABLES),
             ("direction.tag_bits", d.tag_bits, 4, 12),

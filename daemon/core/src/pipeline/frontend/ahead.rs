@@ -1,0 +1,161 @@
+//! Fetch behind a branch predictor that runs ahead of it.
+//!
+//! The predictor goes from start to start (lines and targets of branches, [`super::predict::stream::Starts`]), each in a
+//! cycle or a share of one, longer by the bubbles of the branch target buffer that had the branch.
+//! It is stopped by its queue: a line is predicted when one a queue's length before it has been
+//! fetched. Lines that miss the first-level cache are asked for when they are predicted, so that a
+//! predictor far ahead hides misses. A wrong branch's successor is fetched when the branch has been
+//! executed and the front end refilled, the target of one that no buffer had when it has been
+//! decoded; the queue is empty then.
+//!
+//! All stamps are of delivery: what lies between prediction and delivery in a pipeline that is
+//! full counts only after a redirect, whose cost has it.
+
+use std::collections::VecDeque;
+
+use super::predict::Steer;
+use super::predict::stream::{LINE_SHIFT, Start, Way};
+use mcad_isa::machine::params::branch::{Branch, MAX_BTB_LEVELS};
+
+/// Most lines that a predictor may be ahead.
+const RING: usize = 256;
+
+/// What fetch waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The predictor or a line.
+    Fetch,
+    /// The right path after a wrong prediction.
+    RightPath,
+}
+
+/// Where the front end is.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// Number of the next instruction to be delivered.
+    pub head: u64,
+    /// The cycle.
+    pub clock: u64,
+    /// Cycle in which the last µop that was delivered is executed.
+    pub executed: u64,
+}
+
+impl Now {
+    /// Everything before the start has been delivered.
+    #[inline]
+    fn reached(&self, start: &Start) -> bool {
+        start.number <= self.head
+    }
+}
+
+/// Fetch of a thread.
+pub struct Ahead {
+    redirect: u64,
+    decode_redirect: u64,
+    /// Starts that are predicted in a cycle.
+    per_cycle: u64,
+    bubbles: [u64; MAX_BTB_LEVELS],
+    lines: usize,
+    /// When the last start was predicted, in shares of a cycle.
+    at: u64,
+    /// When the last start could be delivered.
+    stamp: u64,
+    /// Whether `stamp` is the next start's.
+    known: bool,
+    /// Cycles in which the last starts were fetched.
+    fetched: [u64; RING],
+    count: usize,
+    line: u64,
+}
+
+impl Ahead {
+    /// At rest.
+    #[must_use]
+    pub fn new(p: &Branch) -> Self {
+        let mut bubbles = [0; MAX_BTB_LEVELS];
+        for (slot, level) in bubbles.iter_mut().zip(&p.btb) {
+            *slot = level.bubbles;
+        }
+        Self {
+            redirect: p.redirect,
+            decode_redirect: p.decode_redirect,
+            per_cycle: u64::from(p.starts_per_cycle),
+            bubbles,
+            lines: (p.ahead as usize).clamp(1, RING),
+            at: 0,
+            stamp: 0,
+            known: false,
+            fetched: [0; RING],
+            count: 0,
+            line: u64::MAX,
+        }
+    }
+
+    /// Finds out when `start` can be delivered; `false`: that cannot be known yet.
+    fn know(&mut self, start: &Start, now: &Now, late: impl FnOnce(&Start, u64) -> u64) -> bool {
+        let per_cycle = self.per_cycle;
+        let restart = match start.way {
+            Way::Branch(steer) if steer.is_wrong() => Some(now.executed + self.redirect),
+            // Its branch was delivered in the cycle before.
+            Way::Branch(Steer::Decoded) => Some(now.clock.saturating_sub(1) + self.decode_redirect),
+            _ => None,
+        };
+        if let Some(cycle) = restart {
+            if !now.reached(start) {
+                return false;
+            }
+            self.at = self.at.max(cycle * per_cycle);
+        } else {
+            let bubbles = match start.way {
+                Way::Branch(Steer::Taken(level)) => {
+                    self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
+                }
+                _ => 0,
+            };
+            let oldest = self.count.wrapping_sub(self.lines) % RING;
+            let room = self.fetched.get(oldest).copied().unwrap_or(0);
+            self.at = (self.at + 1 + bubbles * per_cycle).max(room * per_cycle);
+        }
+        let mut at = self.at / per_cycle;
+        let line = start.address >> LINE_SHIFT;
+        if line != self.line {
+            self.line = line;
+            at += late(start, at);
+        }
+        self.stamp = self.stamp.max(at);
+        true
+    }
+
+    /// First instruction that cannot be delivered now; and, if that is the next one, when it can
+    /// and what it waits for. `late` says how much later than from the first-level cache a start
+    /// comes that is asked for in a cycle.
+    #[inline]
+    pub fn limit(
+        &mut self,
+        starts: &mut VecDeque<Start>,
+        now: &Now,
+        mut late: impl FnMut(&Start, u64) -> u64,
+    ) -> (u64, Option<(u64, Wait)>) {
+        while let Some(&start) = starts.front() {
+            self.known = self.known || self.know(&start, now, &mut late);
+            if !self.known {
+                return (start.number, None);
+            }
+            if self.stamp > now.clock {
+                let wrong = matches!(start.way, Way::Branch(steer) if steer.is_wrong());
+                let why = if wrong { Wait::RightPath } else { Wait::Fetch };
+                return (
+                    start.number,
+                    now.reached(&start).then_some((self.stamp, why)),
+                );
+            }
+            self.known = false;
+            if let Some(slot) = self.fetched.get_mut(self.count % RING) {
+                *slot = now.clock;
+            }
+            self.count = self.count.wrapping_add(1);
+            starts.pop_front();
+        }
+        (u64::MAX, None)
+    }
+}

@@ -1,0 +1,195 @@
+//! Branch prediction on the stream of executed instructions: where fetch starts anew, and what
+//! led there.
+//!
+//! Where a branch goes is known when the next instruction arrives. From then on [`Starts`] has an
+//! entry for it: fetch goes from line to line, and each line, target of a branch, and right path
+//! after a wrong one is a start. Between two starts nothing holds up fetch.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+use super::{Executed, Kind, Predictor, Steer};
+use crate::pipeline::inst::Inst;
+use mcad_isa::machine::params::branch;
+use mcad_isa::program::Program;
+
+/// log2 of the bytes that are fetched at once from the first-level cache's point of view.
+pub const LINE_SHIFT: u32 = 6;
+
+/// How fetch comes to an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// It is the first in its line, after the one before.
+    Line,
+    /// A branch goes there.
+    Branch(Steer),
+}
+
+/// An instruction where fetch starts anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Number of the instruction.
+    pub number: u64,
+    /// Its address.
+    pub address: u64,
+    /// How fetch comes there.
+    pub way: Way,
+}
+
+/// What became of a branch's predictions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BranchCounts {
+    /// Predicted the wrong way.
+    pub wrong_direction: u64,
+    /// Predicted to a wrong target.
+    pub wrong_target: u64,
+    /// Found only by the decoders.
+    pub decoded: u64,
+}
+
+/// Sums over a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Branches executed.
+    pub branches: u64,
+    /// Of them, taken.
+    pub taken: u64,
+    /// Wrongly predicted directions of conditional branches.
+    pub wrong_direction: u64,
+    /// Wrongly predicted targets of indirect jumps and calls.
+    pub wrong_indirect: u64,
+    /// Wrongly predicted targets of returns.
+    pub wrong_return: u64,
+    /// Taken branches by the level of branch target buffer that had them.
+    pub btb: [u64; branch::MAX_BTB_LEVELS],
+    /// Taken branches that none had.
+    pub decoded: u64,
+    /// Branches with wrong predictions, by static instruction.
+    pub by_instruction: FxHashMap<u32, BranchCounts>,
+}
+
+struct Pending {
+    instr: u32,
+    pc: u64,
+    next: u64,
+    target: u64,
+    kind: Kind,
+}
+
+/// Predictors at work on a thread.
+pub struct Starts {
+    predictor: Predictor,
+    ideal: bool,
+    pending: Option<Pending>,
+    line: u64,
+    /// Those that fetch has not come to.
+    pub queue: VecDeque<Start>,
+    /// What happened so far.
+    pub counts: Counts,
+}
+
+impl Starts {
+    /// Before the first instruction.
+    #[must_use]
+    pub fn new(p: &branch::Branch) -> Self {
+        Self {
+            predictor: Predictor::new(p),
+            ideal: p.ideal,
+            pending: None,
+            line: u64::MAX,
+            queue: VecDeque::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The next executed instruction will have this number; `replayed`: it comes from the loop
+    /// stream detector, and needs no fetch unless that was wrong.
+    #[inline]
+    pub fn arrive(&mut self, program: &Program, inst: &Inst, number: u64, replayed: bool) {
+        let line = inst.address >> LINE_SHIFT;
+        let other_line = line != self.line;
+        self.line = line;
+        let mut way = other_line.then_some(Way::Line);
+        if let Some(branch) = self.pending.take() {
+            let steer = self.resolve(&branch, inst.address);
+            if steer != Steer::Straight {
+                way = Some(Way::Branch(steer));
+            }
+        }
+        if let Some(way) = way {
+            let free = matches!(way, Way::Line | Way::Branch(Steer::Taken(_)));
+            if !(replayed && free) {
+                self.queue.push_back(Start {
+                    number,
+                    address: inst.address,
+                    way,
+                });
+            }
+        }
+        let Some(instr) = program.instrs.get(inst.instr as usize) else {
+            return;
+        };
+        if let Some(kind) = instr.branch {
+            self.pending = Some(Pending {
+                instr: inst.instr,
+                pc: inst.address,
+                next: inst.address.wrapping_add(u64::from(instr.len)),
+                target: inst.address.wrapping_add(instr.displacement as i64 as u64),
+                kind,
+            });
+        }
+    }
+
+    fn resolve(&mut self, b: &Pending, went: u64) -> Steer {
+        let conditional = b.kind == Kind::Conditional;
+        let taken = !conditional || went != b.next;
+        let steer = self.predictor.branch(&Executed {
+            pc: b.pc,
+            next: b.next,
+            target: if conditional { b.target } else { went },
+            taken,
+            kind: b.kind,
+        });
+        self.counts.branches += 1;
+        self.counts.taken += u64::from(taken);
+        match steer {
+            Steer::Straight => return steer,
+            Steer::Taken(level) => {
+                if let Some(count) = self.counts.btb.get_mut(usize::from(level)) {
+                    *count += 1;
+                }
+                return steer;
+            }
+            _ => {}
+        }
+        if self.ideal && steer.is_wrong() {
+            // The perfect predictor still needs a place in the buffers, which now have it.
+            return if taken {
+                Steer::Taken(0)
+            } else {
+                Steer::Straight
+            };
+        }
+        let own = self.counts.by_instruction.entry(b.instr).or_default();
+        match (steer, b.kind) {
+            (Steer::WrongDirection, _) => {
+                own.wrong_direction += 1;
+                self.counts.wrong_direction += 1;
+            }
+            (Steer::WrongTarget, Kind::Return) => {
+                own.wrong_target += 1;
+                self.counts.wrong_return += 1;
+            }
+            (Steer::WrongTarget, _) => {
+                own.wrong_target += 1;
+                self.counts.wrong_indirect += 1;
+            }
+            _ => {
+                own.decoded += 1;
+                self.counts.decoded += 1;
+            }
+        }
+        steer
+    }
+}
