@@ -21,9 +21,11 @@ use serde::{Deserialize, Serialize};
 use super::hierarchy::{Caches, Dram, Prefetch, Tlbs};
 use check::{Bounds, Checked, Wrong};
 
-pub use execute::{Execute, MAX_LOAD_HOLD, MIN_BANK_BYTES};
+pub use execute::{Execute, MIN_BANK_BYTES};
 pub use frontend::Frontend;
-pub use ports::{MAX_PORTS, PortChoice, PortLayout, PortSet, Role, Scheduler};
+pub use ports::{
+    MAX_HOLD, MAX_PORTS, MAX_SCHEDULERS, PortChoice, PortLayout, PortSet, Role, Scheduler,
+};
 pub use rename::{Rename, Slots, Unlimited};
 pub use retire::Retire;
 
@@ -110,8 +112,8 @@ mod tests {
         let wrong: [(&str, Change); 7] = [
             ("execute.bank_bytes", |c| c.execute.bank_bytes = 2),
             ("execute.bank_bytes", |c| c.execute.bank_bytes = 24),
-            ("execute.load_scheduler_hold", |c| {
-                c.execute.load_scheduler_hold = MAX_LOAD_HOLD + 1;
+            ("ports.schedulers", |c| {
+                c.ports.schedulers[0].hold = MAX_HOLD + 1;
             }),
             ("rename.add_overflow_slots", |c| {
                 c.rename.add_overflow_slots = c.rename.issue_width + 1;

@@ -187,11 +187,17 @@ impl Ports {
     }
 
     /// First cycle in which a µop on `port` may start for what its scheduler holds.
-    #[inline]
+    #[inline(always)]
     fn first_scheduled(&mut self, port: u8) -> u64 {
-        if !self.queues.has(port) {
-            return 0;
+        if self.queues.has(port) {
+            self.leave_queue(port)
+        } else {
+            0
         }
+    }
+
+    #[inline(never)]
+    fn leave_queue(&mut self, port: u8) -> u64 {
         let slots = &self.slots;
         let starting = |at: u64| slots[(at & MASK) as usize].ports;
         self.queues.enter(port, self.cycle + HORIZON, starting)

@@ -1,7 +1,7 @@
 //! The schedulers: how many µops wait in them, and when a µop is ready.
 
 use crate::pipeline::state::{Fingerprint, Moment, Part};
-use mcad_isa::machine::params::{Core, MAX_LOAD_HOLD, PortSet};
+use mcad_isa::machine::params::{Core, MAX_HOLD, MAX_PORTS, MAX_SCHEDULERS};
 
 /// A µop is ready this long after its issue, or one cycle late if its last input comes in the two
 /// cycles in which it enters the scheduler.
@@ -18,60 +18,58 @@ pub fn ready_cycle(issued: u64, delay: u64, inputs: u64) -> u64 {
     }
 }
 
-const RING: usize = MAX_LOAD_HOLD as usize + 1;
+const RING: usize = MAX_HOLD as usize + 1;
 
-/// One of several schedulers, with the queue before it.
+/// A scheduler that some ports have for themselves.
 struct Own {
     ports: u32,
-    size: u32,
-    taken: u32,
+    /// Cycles that a µop keeps its entry after it has started.
+    hold: u64,
+    /// µops that started in each of the last cycles, where they are kept.
+    started: Box<[u8]>,
 }
 
-/// Occupancy of the schedulers: one for all ports, perhaps one for loads, and those that some
-/// ports have for themselves.
+/// Occupancy of the schedulers: the common one, and those that some ports have for themselves.
 ///
-/// µops enter at issue and leave when they start, loads some cycles later where the core keeps
-/// them until their result is certain.
+/// µops enter at issue and leave when they start, or some cycles later where the core keeps them
+/// until their result is certain. What waits in the queue before a scheduler counts as in it.
 pub struct Schedulers {
-    size: u32,
-    load_size: u32,
-    /// Ports whose µops have a scheduler of their own.
-    load_ports: PortSet,
-    hold: u64,
+    /// Number of the scheduler of each port; 0 is the common one.
+    of: [u8; MAX_PORTS],
+    /// µops that each has room for.
+    sizes: [u32; MAX_SCHEDULERS],
+    taken: [u32; MAX_SCHEDULERS],
     own: Vec<Own>,
-    /// Ports of all of these.
-    own_ports: u32,
-    taken: u32,
-    loads: u32,
-    /// Loads that started in each of the last cycles.
-    started: [u8; RING],
 }
 
 impl Schedulers {
     /// Empty ones.
     #[must_use]
     pub fn new(core: &Core) -> Self {
-        let p = &core.execute;
+        let own = || core.ports.schedulers.iter().take(MAX_SCHEDULERS - 1);
+        let mut of = [0; MAX_PORTS];
+        let mut sizes = [u32::MAX; MAX_SCHEDULERS];
+        sizes[0] = core.execute.scheduler;
+        for (n, scheduler) in own().enumerate() {
+            sizes[n + 1] = scheduler.entries + scheduler.queue;
+            for port in scheduler.ports.iter() {
+                of[usize::from(port) % MAX_PORTS] = n as u8 + 1;
+            }
+        }
         Self {
-            size: p.scheduler,
-            load_size: p.load_scheduler,
-            load_ports: if p.load_scheduler > 0 {
-                core.ports.load
-            } else {
-                PortSet::NONE
-            },
-            hold: u64::from(p.load_scheduler_hold.min(MAX_LOAD_HOLD)),
-            own: (core.ports.schedulers.iter())
+            of,
+            sizes,
+            taken: [0; MAX_SCHEDULERS],
+            own: own()
                 .map(|scheduler| Own {
                     ports: scheduler.ports.0,
-                    size: scheduler.entries + scheduler.queue,
-                    taken: 0,
+                    hold: u64::from(scheduler.hold.min(MAX_HOLD)),
+                    started: match scheduler.hold {
+                        0 => Box::default(),
+                        _ => [0; RING].into(),
+                    },
                 })
                 .collect(),
-            own_ports: (core.ports.schedulers.iter()).fold(0, |all, s| all | s.ports.0),
-            taken: 0,
-            loads: 0,
-            started: [0; RING],
         }
     }
 
@@ -79,113 +77,84 @@ impl Schedulers {
     #[inline]
     #[must_use]
     pub fn taken(&self) -> u32 {
-        let own: u32 = self.own.iter().map(|own| own.taken).sum();
-        self.taken + self.loads + own
+        self.taken.iter().sum()
     }
 
     /// Whether none may issue, since `width` µops could find no room.
     #[inline]
     #[must_use]
     pub fn full(&self, width: u32) -> bool {
-        self.taken + width > self.size
-            || !self.load_ports.is_empty() && self.loads + width > self.load_size
-            || self.own.iter().any(|own| own.taken + width > own.size)
+        let own = self.taken.iter().zip(&self.sizes).take(self.own.len() + 1);
+        own.fold(false, |full, (taken, size)| full | (taken + width > *size))
     }
 
     /// A µop of `port` issues.
     #[inline]
     pub fn enter(&mut self, port: u8) {
-        if let Some(own) = self.own_of(port) {
-            own.taken += 1;
-            return;
-        }
-        match self.load_ports.0 & (1 << port) {
-            0 => self.taken += 1,
-            _ => self.loads += 1,
-        }
+        *self.taken_of(port) += 1;
     }
 
     /// One of those that start on `port` leaves at once.
     pub fn leave(&mut self, port: u8) {
-        if let Some(own) = self.own_of(port) {
-            own.taken -= 1;
-            return;
-        }
-        match self.load_ports.0 & (1 << port) {
-            0 => self.taken -= 1,
-            _ => self.loads -= 1,
-        }
+        *self.taken_of(port) -= 1;
     }
 
     #[inline]
-    fn own_of(&mut self, port: u8) -> Option<&mut Own> {
-        let port = 1 << port;
-        if self.own_ports & port == 0 {
-            return None;
-        }
-        self.own.iter_mut().find(|own| own.ports & port != 0)
+    fn taken_of(&mut self, port: u8) -> &mut u32 {
+        let scheduler = self.of[usize::from(port) % MAX_PORTS];
+        &mut self.taken[usize::from(scheduler) % MAX_SCHEDULERS]
     }
 
     /// Those that start in `cycle` leave, or begin to be kept: `started` µops on `ports`.
     #[inline]
     pub fn step(&mut self, cycle: u64, ports: u32, started: u16) {
-        let mut started = started;
-        let mut ports = ports;
-        if self.own_ports != 0 {
-            for own in &mut self.own {
-                let leaving = (ports & own.ports).count_ones();
-                own.taken -= leaving;
-                started -= leaving as u16;
+        let [common, others @ ..] = &mut self.taken;
+        let mut started = u32::from(started);
+        for (own, taken) in self.own.iter_mut().zip(others) {
+            let mut leaving = (ports & own.ports).count_ones();
+            started -= leaving;
+            if let Some(kept) = own.started.get_mut(place(cycle)) {
+                *kept = leaving as u8;
+                leaving = own.kept_since(cycle.wrapping_sub(own.hold));
             }
-            ports &= !self.own_ports;
+            *taken -= leaving;
         }
-        if self.load_ports.is_empty() {
-            self.taken -= u32::from(started);
-            return;
-        }
-        let loads = (ports & self.load_ports.0).count_ones();
-        self.taken -= u32::from(started) - loads;
-        self.started[place(cycle)] = loads as u8;
-        self.loads -= u32::from(self.started[place(cycle.wrapping_sub(self.hold))]);
+        *common -= started;
+    }
+}
+
+impl Own {
+    /// µops that started in `cycle` and are kept.
+    fn kept_since(&self, cycle: u64) -> u32 {
+        self.started.get(place(cycle)).copied().unwrap_or(0).into()
     }
 }
 
 impl Part for Schedulers {
     fn reset(&mut self, _: &Moment) {
         let Self {
-            size: _,
-            load_size: _,
-            load_ports: _,
-            hold: _,
-            own,
-            own_ports: _,
+            of: _,
+            sizes: _,
             taken,
-            loads,
-            started,
+            own,
         } = self;
-        (*taken, *loads, *started) = (0, 0, [0; RING]);
+        *taken = [0; MAX_SCHEDULERS];
         for own in own {
-            own.taken = 0;
+            own.started.fill(0);
         }
     }
 
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
-            size: _,
-            load_size: _,
-            load_ports,
-            hold,
-            own,
-            own_ports: _,
+            of: _,
+            sizes: _,
             taken,
-            loads,
-            started,
+            own,
         } = self;
-        h.add_distances(own.iter().map(|own| u64::from(own.taken)));
-        h.add(u64::from(*taken) | u64::from(*loads) << 32);
-        if !load_ports.is_empty() {
-            for n in 1..=*hold {
-                h.add(u64::from(started[place(at.issue.wrapping_sub(n))]));
+        h.add_distances(taken.iter().take(own.len() + 1).map(|n| u64::from(*n)));
+        for own in own {
+            for n in 1..=own.hold {
+                h.add(u64::from(own.kept_since(at.issue.wrapping_sub(n))));
             }
         }
     }
@@ -199,17 +168,25 @@ fn place(cycle: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcad_isa::machine::params::{PortSet, Scheduler};
 
-    fn schedulers(load_scheduler: u32, hold: u32) -> Option<Schedulers> {
+    /// One of 16 entries, and one for loads.
+    fn schedulers(for_loads: Option<Scheduler>) -> Option<Schedulers> {
         let mut core = mcad_isa::machine::cpu("glc").ok()?.core.clone();
-        let p = &mut core.execute;
-        (p.scheduler, p.load_scheduler, p.load_scheduler_hold) = (16, load_scheduler, hold);
+        core.execute.scheduler = 16;
+        core.ports.schedulers = for_loads.into_iter().collect();
         Some(Schedulers::new(&core))
     }
 
     #[test]
     fn loads_keep_their_entries_after_they_have_started() -> Result<(), &'static str> {
-        let mut schedulers = schedulers(16, 5).ok_or("no such CPU")?;
+        let for_loads = Scheduler {
+            ports: PortSet(0b1100),
+            entries: 16,
+            queue: 0,
+            hold: 5,
+        };
+        let mut schedulers = schedulers(Some(for_loads)).ok_or("no such CPU")?;
         for _ in 0..11 {
             schedulers.enter(2);
         }
@@ -231,7 +208,7 @@ mod tests {
 
     #[test]
     fn without_a_scheduler_of_their_own_loads_wait_with_the_others() -> Result<(), &'static str> {
-        let mut schedulers = schedulers(0, 5).ok_or("no such CPU")?;
+        let mut schedulers = schedulers(None).ok_or("no such CPU")?;
         for port in [2, 2, 3, 0] {
             schedulers.enter(port);
         }

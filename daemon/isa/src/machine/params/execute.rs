@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::check::{Bounds, Checked};
 use super::yes;
 
-/// Longest time, in cycles, that a load may keep its scheduler entry after it has started.
-pub const MAX_LOAD_HOLD: u32 = 63;
-
 /// Smallest bank of the first-level cache, in bytes.
 pub const MIN_BANK_BYTES: u32 = 4;
 
@@ -15,14 +12,8 @@ pub const MIN_BANK_BYTES: u32 = 4;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Execute {
-    /// Entries of the scheduler, unfused.
+    /// Entries of the scheduler, unfused, for the ports that have none of their own.
     pub scheduler: u32,
-    /// Entries of the scheduler that loads have for themselves; 0: they wait with the others.
-    #[serde(default)]
-    pub load_scheduler: u32,
-    /// Cycles that a load keeps its entry in that after it has started.
-    #[serde(default)]
-    pub load_scheduler_hold: u32,
     /// Least cycles from issue to dispatch.
     pub issue_to_dispatch: u64,
     /// Loads whose base comes straight from a load take a cycle less.
@@ -113,11 +104,6 @@ impl Execute {
     pub(super) fn check(&self) -> Checked {
         let b = Bounds("execute");
         b.within("scheduler", self.scheduler, 16, 1024)?;
-        if self.load_scheduler > 0 {
-            b.within("load_scheduler", self.load_scheduler, 16, 1024)?;
-        }
-        let hold = self.load_scheduler_hold;
-        b.within("load_scheduler_hold", hold, 0, MAX_LOAD_HOLD)?;
         let latency = self.load_latency;
         b.holds("load_latency", (1..=1000).contains(&latency), || {
             format!("{latency} is not in 1..=1000")

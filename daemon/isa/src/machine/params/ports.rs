@@ -10,6 +10,12 @@ use super::check::{Bounds, Checked};
 /// Most ports that a core may have.
 pub const MAX_PORTS: usize = 32;
 
+/// Most schedulers that a core may have, with the common one.
+pub const MAX_SCHEDULERS: usize = 8;
+
+/// Longest time, in cycles, that a µop may keep its scheduler entry after it has started.
+pub const MAX_HOLD: u32 = 63;
+
 /// A set of execution ports; bit n is the n-th of [`PortLayout::names`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PortSet(pub u32);
@@ -153,6 +159,9 @@ pub struct Scheduler {
     pub entries: u32,
     /// µops that wait in front of it in program order, until it has room.
     pub queue: u32,
+    /// Cycles that a µop keeps its entry after it has started, as loads may until their result is
+    /// certain.
+    pub hold: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -162,6 +171,8 @@ struct SchedulerText {
     entries: u32,
     #[serde(default)]
     queue: u32,
+    #[serde(default)]
+    hold: u32,
 }
 
 /// The section as it is written.
@@ -218,6 +229,7 @@ impl TryFrom<Text> for PortLayout {
                         ports: set("schedulers", &scheduler.ports)?,
                         entries: scheduler.entries,
                         queue: scheduler.queue,
+                        hold: scheduler.hold,
                     })
                 })
                 .collect::<Result<_, _>>()?,
@@ -248,6 +260,7 @@ impl From<PortLayout> for Text {
                     ports: text(scheduler.ports),
                     entries: scheduler.entries,
                     queue: scheduler.queue,
+                    hold: scheduler.hold,
                 })
                 .collect(),
             names: layout.names.join(" "),
@@ -329,6 +342,10 @@ impl PortLayout {
             b.holds(key, !set.is_empty(), || "no port does this".into())?;
             b.holds(key, all.contains(set), || "a port is not there".into())?;
         }
+        let most = self.schedulers.len() < MAX_SCHEDULERS;
+        b.holds("schedulers", most, || {
+            format!("there may be {} of them", MAX_SCHEDULERS - 1)
+        })?;
         let mut before = PortSet::NONE;
         for s in &self.schedulers {
             b.holds("schedulers", !s.ports.meets(before), || {
@@ -337,6 +354,7 @@ impl PortLayout {
             before = before.with(s.ports);
             b.within("schedulers", s.entries, 16, 1024)?;
             b.within("schedulers", s.queue, 0, 1024)?;
+            b.within("schedulers", s.hold, 0, MAX_HOLD)?;
         }
         Ok(())
     }

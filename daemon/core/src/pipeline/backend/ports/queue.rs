@@ -55,6 +55,9 @@ impl Queues {
     /// µops start on `starting` in `cycle`, which is over.
     #[inline]
     pub fn end_cycle(&mut self, cycle: u64, starting: u32) {
+        if self.ports == 0 {
+            return;
+        }
         for queue in self.queues.iter_mut().filter(|queue| queue.at <= cycle) {
             queue.left += u64::from((starting & queue.ports).count_ones());
             queue.at = cycle + 1;
