@@ -13,6 +13,7 @@ pub mod recorder;
 pub mod regions;
 pub mod remote;
 pub mod report_text;
+pub mod say;
 pub mod server;
 pub mod session;
 pub mod source;

@@ -42,7 +42,10 @@ impl Sink for TraceSink {
             && let Self::Waiting { out, name } = std::mem::replace(self, Self::Over)
         {
             let writer = TraceWriter::new(BufWriter::new(out), name, info);
-            *self = Self::Open(Box::new(writer.map_err(|error| error.to_string())?));
+            let mut writer = writer.map_err(|error| error.to_string())?;
+            // One that is killed early leaves a trace without records, and no empty file.
+            writer.flush().map_err(|error| error.to_string())?;
+            *self = Self::Open(Box::new(writer));
             return Ok(());
         }
         match self {

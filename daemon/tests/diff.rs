@@ -99,6 +99,35 @@ fn equal_reports_are_no_difference_and_no_regression() {
 }
 
 #[test]
+fn what_crashed_or_stopped_early_is_no_improvement() {
+    let files = Files::new();
+    let changed = |name: &str, change: &dyn Fn(&mut Value)| {
+        let text = std::fs::read_to_string(files.path("a.json")).unwrap();
+        let mut report: Value = serde_json::from_str(&text).unwrap();
+        change(&mut report);
+        files.put(name, &report);
+    };
+    changed("crash.json", &|r| r["program"]["end"] = "signal 11".into());
+    changed("other.json", &|r| r["program"]["end"] = "exited 3".into());
+    changed("cut.json", &|r| {
+        r["program"]["complete"] = false.into();
+        r["trace"]["lost_records"] = 7.into();
+    });
+    for (name, says) in [
+        ("crash.json", "signal 11"),
+        ("other.json", "exited 3"),
+        ("cut.json", "7 or more records are missing"),
+    ] {
+        let output = files.diff(&["a.json", name, "--fail-above", "5%"]);
+        refused(&output, &[says, name]);
+        assert_eq!(files.diff(&["a.json", name]).status.code(), Some(0));
+    }
+    // Two that end alike can be compared.
+    let output = files.diff(&["other.json", "other.json", "--fail-above", "5%"]);
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn regressions_decide_the_exit_status() {
     let files = Files::new();
     let status = |args: &[&str]| files.diff(args).status.code();

@@ -384,6 +384,28 @@ fn a_missing_chunk_is_noticed() {
 }
 
 #[test]
+fn copies_of_chunks_and_chunks_out_of_order_are_not_counted_twice() {
+    let words = support::words(6_000);
+    let (file, chunks, _) = damaged_base(&words);
+    let part =
+        |from: usize, to: usize| &file[chunks[from].offset as usize..chunks[to].offset as usize];
+    let begin = &file[..chunks[0].offset as usize];
+    let rest = &file[chunks[5].offset as usize..];
+    let twice = [begin, part(0, 4), part(3, 5), rest].concat();
+    let got = read(&twice);
+    let left_out = format!("chunk 5 (bytes {} to", chunks[4].offset);
+    assert!(got.iter().any(|e| e.contains(&left_out)), "{got:?}");
+    assert!(count_words(&got) <= words.len());
+
+    let swapped = [begin, part(0, 3), part(4, 5), part(3, 4), rest].concat();
+    let got = read(&swapped);
+    assert!(got.iter().any(|e| e.contains("is left out")), "{got:?}");
+    let have = count_words(&got) as u64;
+    assert!(have + u64::from(chunks[3].words) <= words.len() as u64);
+    assert!(lost(&got) >= u64::from(chunks[3].words));
+}
+
+#[test]
 fn foreign_newer_and_damaged_headers_are_told_apart() {
     let message = |bytes: &[u8]| TraceReader::new(bytes, "f").err().unwrap().to_string();
     assert!(message(b"").starts_with("f is no mcad trace: it begins with []"));

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -88,6 +89,54 @@ fn options_without_end_take_neither_memory_nor_a_session() {
     let peak = peak_mib(daemon.process.pid());
     assert!(peak < 300, "{peak} MiB");
     drop(daemon.finish());
+}
+
+#[test]
+fn silent_and_slow_clients_keep_nobody_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(directory.path(), &[]);
+    let socket = directory.path().join("mcad.sock");
+    let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut hello = Vec::new();
+    encode(&Message::Hello(Hello::new(Role::Control, None)), &mut hello);
+    let held: Vec<UnixStream> = (0..200)
+        .map(|n| {
+            let mut stream = daemon.connect();
+            if n % 2 == 0 {
+                // One that was closed for a newer one takes nothing.
+                let _ = stream.write_all(&hello);
+            }
+            stream
+        })
+        .collect();
+    mcad_run(["-q", "--daemon", &daemon.address(), "--", "true"])
+        .run()
+        .expect(0);
+    assert!(daemon.status().contains("1 finished"));
+    drop(held);
+    let log = daemon.finish().stderr;
+    assert!(log.contains("too many connections"), "{log}");
+    assert!(log.len() < 20_000, "{} bytes of log", log.len());
+}
+
+#[test]
+fn reports_that_are_kept_replace_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let reports = directory.path().join("reports");
+    std::fs::create_dir(&reports).unwrap();
+    let precious = directory.path().join("precious");
+    std::fs::write(&precious, "precious").unwrap();
+    std::os::unix::fs::symlink(&precious, reports.join("session-1.json")).unwrap();
+    for _ in 0..2 {
+        let daemon = Daemon::start(directory.path(), &["--reports", reports.to_str().unwrap()]);
+        mcad_run(["-q", "--daemon", &daemon.address(), "--", "true"])
+            .run()
+            .expect(0);
+        drop(daemon.finish());
+    }
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+    assert_eq!(std::fs::read_dir(&reports).unwrap().count(), 3);
 }
 
 const NOP: &[u8] = &[0x90];

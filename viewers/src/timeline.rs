@@ -11,6 +11,9 @@
 //!   and its six cycles. Cycles are written as zigzag differences to the cycle before.
 //! - `4` end: JSON of [`End`]; once, last. A file without it is cut off.
 //!
+//! The stream has zstd's checksum, so that a flipped bit is an error at the end of reading at the
+//! latest.
+//!
 //! Numbers of codes need not be dense. Reading and exporting need the memory of what is in flight, not of the file.
 
 pub mod chrome;

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +13,6 @@ use std::sync::{Arc, OnceLock};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-use crate::qemu;
 use crate::ring::RingError;
 use crate::ring::memory::Memory;
 
@@ -76,7 +76,7 @@ impl Accepted {
         let process = match self.process.get() {
             Some(process) => process,
             None => {
-                let found = open(header.producer_pid.load(Ordering::Relaxed))?;
+                let found = open(header.producer_pid.load(Ordering::Relaxed), &self.path)?;
                 self.process.get_or_init(|| found)
             }
         };
@@ -100,18 +100,16 @@ impl Accepted {
         regular.then(|| header.exit_status.load(Ordering::Relaxed) as i32)
     }
 
-    /// The emulator's version and command line, as far as the system tells.
+    /// The emulator's command line, as far as the system tells. Its version stays unknown: the
+    /// ring says which process it is, anybody who can write there may have put another one, and
+    /// asking a program for its version is running it.
     #[must_use]
     pub fn describe(&self) -> (String, Vec<String>) {
+        let version = "of unknown version".to_owned();
         let Some(Process::Known(pid, _)) = self.process.get() else {
-            return ("of unknown version".into(), Vec::new());
+            return (version, Vec::new());
         };
-        let arch = self.memory.header().arch();
         let directory = PathBuf::from(format!("/proc/{}", pid.as_raw_pid()));
-        let version = std::fs::read_link(directory.join("exe"))
-            .map_err(|error| error.to_string())
-            .and_then(|exe| qemu::check(&exe, arch))
-            .map_or_else(|_| "of unknown version".into(), |qemu| qemu.version);
         let command = std::fs::read(directory.join("cmdline")).unwrap_or_default();
         let words = command.split(|&byte| byte == 0);
         let mut command: Vec<String> = words
@@ -129,13 +127,46 @@ impl Accepted {
     }
 }
 
-fn open(pid: u32) -> io::Result<Process> {
+/// Whether a process has the ring's file mapped: the pid is what somebody wrote into the ring, and
+/// another process is neither to be watched nor to be killed.
+fn maps(pid: Pid, ring: &Path) -> bool {
+    let Ok(about) = std::fs::metadata(ring) else {
+        return false;
+    };
+    let device = about.dev();
+    let own = format!(
+        " {:02x}:{:02x} {} ",
+        rustix::fs::major(device),
+        rustix::fs::minor(device),
+        about.ino()
+    );
+    std::fs::read_to_string(format!("/proc/{}/maps", pid.as_raw_pid()))
+        .is_ok_and(|maps| maps.lines().any(|line| line.contains(&own)))
+}
+
+fn open(pid: u32, ring: &Path) -> io::Result<Process> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let Some(pid) = pid else {
         return Err(io::Error::other("the ring names no process"));
     };
     match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(fd) => Ok(Process::Known(pid, fd)),
+        // Looked at behind the open: the descriptor and the pid are of the same process as long as
+        // it lives, and one that has ended maps nothing.
+        Ok(fd) if maps(pid, ring) => Ok(Process::Known(pid, fd)),
+        Ok(fd) => {
+            let mut polled = [PollFd::new(&fd, PollFlags::IN)];
+            let now = Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            if rustix::event::poll(&mut polled, Some(&now))? > 0 {
+                return Ok(Process::Gone);
+            }
+            Err(io::Error::other(format!(
+                "the ring names process {}, which does not have it mapped",
+                pid.as_raw_pid()
+            )))
+        }
         Err(rustix::io::Errno::SRCH) => Ok(Process::Gone),
         Err(error) => Err(error.into()),
     }

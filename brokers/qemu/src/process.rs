@@ -7,7 +7,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -106,40 +106,68 @@ impl Start<'_> {
             command.env_remove(name).arg("-E").arg(assignment);
         }
         command.args(self.arguments(raw));
-        // SAFETY: the closure makes one async-signal-safe system call on a descriptor that stays
-        // open until spawn returned.
+        let reader = rustix::process::getpid();
+        // SAFETY: the closure makes async-signal-safe system calls, one of them on a descriptor
+        // that stays open until spawn returned.
         unsafe {
             command.pre_exec(move || {
                 let ring = BorrowedFd::borrow_raw(raw);
                 rustix::io::fcntl_setfd(ring.as_fd(), FdFlags::empty())?;
+                // Nobody is left to read when the reader is killed.
+                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                // It may have been before the call.
+                if rustix::process::getppid() != Some(reader) {
+                    return Err(io::Error::other("the reader has ended"));
+                }
                 Ok(())
             });
         }
-        let child = command.spawn()?;
-        let pid = Pid::from_child(&child);
-        let shared = Arc::new(Shared {
-            pid,
-            ended: AtomicBool::new(false),
-            reaped: Mutex::new(false),
-        });
-        let watched = Arc::clone(&shared);
-        let watcher = std::thread::Builder::new()
+        // For the system a child's parent is the thread that started it, and the death signal
+        // comes with that one's end: so the thread that waits for it starts it, too.
+        let (tell, told) = mpsc::channel();
+        std::thread::Builder::new()
             .name("mcad-qemu-wait".into())
-            .spawn(move || {
-                let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-                while let Err(rustix::io::Errno::INTR) =
-                    rustix::process::waitid(WaitId::Pid(watched.pid), options)
-                {}
-                watched.ended.store(true, Ordering::Release);
-                reader::wake(&memory);
-            });
-        let emulator = Emulator {
+            .spawn(move || start_and_wait(command, &memory, &tell))?;
+        let started = told.recv().map_err(io::Error::other)?;
+        let (child, shared) = started?;
+        // The closure of the command, which borrows it, is gone.
+        drop(inherited);
+        Ok(Emulator {
             child,
             shared,
             _ring: ring,
-        };
-        watcher.map(|_| emulator)
+        })
     }
+}
+
+/// Starts the emulator, tells of it, and wakes the ring's reader when it has ended.
+fn start_and_wait(
+    mut command: Command,
+    memory: &Memory,
+    tell: &mpsc::Sender<io::Result<(Child, Arc<Shared>)>>,
+) {
+    let child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            // The one who asked waits for this answer.
+            let _ = tell.send(Err(error));
+            return;
+        }
+    };
+    let shared = Arc::new(Shared {
+        pid: Pid::from_child(&child),
+        ended: AtomicBool::new(false),
+        reaped: Mutex::new(false),
+    });
+    if tell.send(Ok((child, Arc::clone(&shared)))).is_err() {
+        return;
+    }
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(rustix::io::Errno::INTR) =
+        rustix::process::waitid(WaitId::Pid(shared.pid), options)
+    {}
+    shared.ended.store(true, Ordering::Release);
+    reader::wake(memory);
 }
 
 /// Variables of the dynamic loader: meant for the program, not for the emulator, which would load

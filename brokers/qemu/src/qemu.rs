@@ -142,7 +142,15 @@ mod tests {
     fn fake(script: &str) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name(Arch::X86_64));
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        // Another process writes it: a descriptor open for writing here would be inherited by
+        // whatever other tests fork at that moment, and the file could not be executed as long
+        // as they have it.
+        let written = Command::new("sh")
+            .args(["-c", "printf '#!/bin/sh\\n%s\\n' \"$1\" > \"$0\""])
+            .arg(&path)
+            .arg(script)
+            .status();
+        assert!(written.unwrap().success());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         (dir, path)
     }

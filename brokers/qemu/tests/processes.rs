@@ -232,13 +232,15 @@ fn reader_to_be_killed() {
         while session.stalls() == 0 {
             std::thread::sleep(Duration::from_millis(5));
         }
-        std::fs::write(directory.join("full"), "").unwrap();
+        let emulator = session.emulator_id().to_string();
+        std::fs::write(directory.join("full.new"), emulator).unwrap();
+        std::fs::rename(directory.join("full.new"), directory.join("full")).unwrap();
         std::thread::sleep(Duration::from_secs(60));
     }
 }
 
 #[test]
-fn the_program_outlives_its_reader() {
+fn no_emulator_outlives_its_reader() {
     let programs = Programs::new();
     let done = programs.dir.path().join("done");
     let source = format!(
@@ -254,8 +256,19 @@ fn the_program_outlives_its_reader() {
         .unwrap();
     let full = appears(&programs.dir.path().join("full"), 60);
     let waited = !done.exists();
+    let emulator = std::fs::read_to_string(programs.dir.path().join("full")).unwrap();
+    let runs = || {
+        let link = format!("/proc/{emulator}/cwd");
+        std::fs::read_link(link).is_ok()
+    };
+    assert!(runs());
     reader.kill().unwrap();
     reader.wait().unwrap();
     assert!(full && waited, "the ring filled up and the program waited");
-    assert!(appears(&done, 60), "it hangs without its reader");
+    let gone = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !runs()
+    });
+    assert!(gone, "the emulator lives on");
+    assert!(!done.exists(), "and went on");
 }

@@ -254,7 +254,7 @@ impl Simulation {
             Event::Records { stream, words } => return self.records(*stream, words),
             Event::StreamEnd(stream) => self.end_thread(*stream),
             Event::Lost { count, reason } => {
-                self.stats.lost_records += count;
+                self.stats.lost_records = self.stats.lost_records.saturating_add(*count);
                 if self.stats.lost_reasons.len() < 16 {
                     self.stats.lost_reasons.push(format!("{count}: {reason}"));
                 }
@@ -367,11 +367,13 @@ impl Simulation {
         self.stats.memory_accesses += counts.accesses;
         self.stats.partial_blocks += counts.partial;
         if counts.misplaced > 0 {
-            self.stats.lost_records += counts.misplaced;
-            self.stats.lost_reasons.push(format!(
-                "{}: accesses of no instruction of their block",
-                counts.misplaced
-            ));
+            self.stats.lost_records = self.stats.lost_records.saturating_add(counts.misplaced);
+            if self.stats.lost_reasons.len() < 16 {
+                self.stats.lost_reasons.push(format!(
+                    "{}: accesses of no instruction of their block",
+                    counts.misplaced
+                ));
+            }
         }
     }
 

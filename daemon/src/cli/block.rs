@@ -322,7 +322,7 @@ fn run_batch(
     let counts = batch::run(model, options, input, io::stdout(), jobs, &name)?;
     if args.stats {
         let seconds = started.elapsed().as_secs_f64();
-        eprintln!(
+        crate::say!(
             "{} blocks in {seconds:.2} s on {jobs} threads: {:.0} a second; {} without a figure",
             counts.lines,
             counts.lines as f64 / seconds.max(1e-9),

@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut token = args.token.get()?;
     if token.is_none() && matches!(args.listen, Address::Tcp { .. }) {
         let new = generate()?;
-        eprintln!("mcad: token for clients (MCAD_TOKEN): {new}");
+        crate::say!("mcad: token for clients (MCAD_TOKEN): {new}");
         token = Some(new);
     }
     if let Some(directory) = &args.reports {
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .build()
         .context("cannot start the daemon's threads")?;
     runtime.block_on(server::run(config, |address| {
-        eprintln!("mcad: listening on {address}");
+        crate::say!("mcad: listening on {address}");
     }))?;
     // Threads of sessions that were cut off do not hold up the end.
     runtime.shutdown_background();

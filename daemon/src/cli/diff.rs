@@ -1,8 +1,7 @@
 //! `mcad diff`: compares JSON reports, or runs commands and compares what they take.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -13,8 +12,9 @@ use mcad_viewers::diff::{self, Diff, Regression, Version};
 use mcad_viewers::escape::escape;
 
 use super::analysis::AnalysisArgs;
+use super::destination::{self, Destination};
 use super::exit::{NEGATIVE, exit_code};
-use super::output::style_of;
+use super::output::{incomplete, style_of};
 use super::report_file;
 use super::run::{self, EmulatorArgs};
 
@@ -27,7 +27,9 @@ use super::run::{self, EmulatorArgs};
                   versions are also compared each with the one before. The deltas of all \
                   functions add up to the total's. Commands keep their stdin, stdout and stderr: \
                   use -o when they write to stdout.\n\n\
-                  Exit status 0: no regression, 1: a regression above --fail-above, 2: error."
+                  Exit status 0: no regression, 1: a regression above --fail-above, 2: error, \
+                  also when --fail-above is to judge a run that crashed, stopped early or ended \
+                  otherwise than the first."
 )]
 pub(super) struct Args {
     #[command(flatten)]
@@ -85,6 +87,11 @@ impl FromStr for Percent {
 
 /// Compares.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let files = args.output.iter().chain(&args.svg).map(PathBuf::as_path);
+    destination::all_different(files)?;
+    let output = args.output.as_deref().unwrap_or(Path::new("-"));
+    let output = Destination::open(output)?;
+    let svg = args.svg.as_deref().map(Destination::open).transpose()?;
     let versions = if args.commands.is_empty() {
         if args.analysis.given() || args.emulator.given() {
             bail!(
@@ -101,15 +108,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Percent(percent)) => diff.regressions(percent / 100.0, &args.watch, &versions)?,
         None => Vec::new(),
     };
-    write(args, &diff, &versions)?;
-    if let Some(path) = &args.svg {
-        to_file(path, &|out| diff::svg::write(&diff, out))?;
+    write(args, &diff, &versions, output)?;
+    if let Some(svg) = svg {
+        svg.write(|out| diff::svg::write(&diff, out))?;
+    }
+    if args.fail_above.is_some() {
+        comparable(&versions)?;
     }
     for Regression { cpu, what, cycles } in &regressions {
         let change = cycles
             .relative
             .map_or_else(|| "new".to_owned(), |r| format!("{:+.2} %", r * 100.0));
-        eprintln!(
+        crate::say!(
             "mcad: regression on {}: {}: {} → {} cycles ({change})",
             escape(cpu),
             escape(what),
@@ -124,7 +134,45 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn write(args: &Args, diff: &Diff, versions: &[Version]) -> anyhow::Result<()> {
+/// Refuses to judge runs of which one crashed, stopped early or did something else: less work is
+/// no improvement.
+fn comparable(versions: &[Version]) -> anyhow::Result<()> {
+    for Version { label, report } in versions {
+        let label = escape(label);
+        let end = escape(&report.program.end);
+        if !report.program.complete {
+            let what = incomplete(report);
+            bail!("--fail-above cannot judge '{label}': {}", escape(&what));
+        }
+        if report.program.end.starts_with("signal ") {
+            bail!("--fail-above cannot judge '{label}': the program was ended by {end}");
+        }
+        if report.trace.instructions == 0 {
+            bail!("--fail-above cannot judge '{label}': nothing was executed");
+        }
+    }
+    let [first, .., last] = versions else {
+        return Ok(());
+    };
+    let (before, after) = (&first.report.program.end, &last.report.program.end);
+    if before != after {
+        bail!(
+            "--fail-above cannot judge '{}': it {}, '{}' {}",
+            escape(&last.label),
+            escape(after),
+            escape(&first.label),
+            escape(before)
+        );
+    }
+    Ok(())
+}
+
+fn write(
+    args: &Args,
+    diff: &Diff,
+    versions: &[Version],
+    output: Destination,
+) -> anyhow::Result<()> {
     let to = |style: Style, out: &mut dyn Write| {
         if args.json {
             diff::json::write(diff, out)
@@ -136,26 +184,11 @@ fn write(args: &Args, diff: &Diff, versions: &[Version]) -> anyhow::Result<()> {
             diff::text::write(diff, style, out)
         }
     };
-    match &args.output {
-        Some(path) => to_file(path, &|out| to(Style::plain(), out)),
-        None => {
-            let style = style_of(&io::stdout());
-            let mut stdout = BufWriter::new(io::stdout().lock());
-            to(style, &mut stdout)
-                .and_then(|()| stdout.flush())
-                .context("cannot write to stdout")
-        }
-    }
-}
-
-fn to_file(path: &Path, write: &dyn Fn(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-    File::create(path)
-        .and_then(|file| {
-            let mut file = BufWriter::new(file);
-            write(&mut file)?;
-            file.flush()
-        })
-        .with_context(|| format!("cannot write {}", path.display()))
+    let style = match output.is_stdout() {
+        true => style_of(&io::stdout()),
+        false => Style::plain(),
+    };
+    output.write(|out| to(style, out))
 }
 
 fn from_files(paths: &[PathBuf]) -> anyhow::Result<Vec<Version>> {
@@ -193,7 +226,7 @@ fn from_commands(args: &Args) -> anyhow::Result<Vec<Version>> {
         let report = run::report_of(command, &args.emulator, &args.analysis, args.quiet)
             .with_context(|| format!("'{label}' could not be analysed"))?;
         if report.program.end != "exited 0" {
-            eprintln!("mcad: '{}' {}", escape(&label), escape(&report.program.end));
+            crate::say!("mcad: '{}' {}", escape(&label), escape(&report.program.end));
         }
         versions.push(Version { label, report });
     }

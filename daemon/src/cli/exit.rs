@@ -1,6 +1,7 @@
 //! Exit statuses.
 //!
-//! `mcad` ends with 0, 1 (the result is negative or incomplete) or 2 (error). `mcad-run` ends with
+//! `mcad` ends with 0, 1 (the result is negative or incomplete) or 2 (error), or as if by
+//! SIGPIPE when the reader of its output has gone. `mcad-run` ends with
 //! the child's status, 128 plus the signal's number when a signal ended it, and like `env` and
 //! `timeout` with 125 for failures of its own, 126 for a program that cannot be executed, 127 for
 //! one that is not found.
@@ -13,6 +14,8 @@ use mcad_proto::event::EndReason;
 pub const NEGATIVE: u8 = 1;
 /// `mcad`: could not be done.
 pub const ERROR: u8 = 2;
+/// `mcad`: nobody reads its output any more; what shells give for a program that SIGPIPE ended.
+pub const BROKEN_PIPE: u8 = 141;
 /// `mcad-run`: it failed itself.
 pub const OWN_FAILURE: u8 = 125;
 /// `mcad-run`: the program cannot be executed.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::analysis::Analysis;
-use super::output::OutputArgs;
+use super::output::Outputs;
 use super::progress::Progress;
 use super::signals;
 use crate::recorder::Recorder;
@@ -76,7 +76,7 @@ pub(super) fn watched(quiet: bool) -> (Arc<State>, Progress) {
 
 /// Tells what an outcome has to tell and writes its report; `false` when something that was asked
 /// for is missing.
-pub(super) fn settle(outcome: &Outcome, output: &OutputArgs) -> bool {
+pub(super) fn settle(outcome: &Outcome, output: Outputs) -> bool {
     let mut whole = tell(outcome);
     if let Some(report) = &outcome.report {
         let timeline = outcome.timeline.as_ref().and_then(|t| t.as_ref().ok());
@@ -93,20 +93,20 @@ pub(super) fn settle(outcome: &Outcome, output: &OutputArgs) -> bool {
 pub(super) fn tell(outcome: &Outcome) -> bool {
     let mut whole = true;
     if let Some(Err(error)) = &outcome.recording {
-        eprintln!("mcad: {error}");
+        crate::say!("mcad: {error}");
         whole = false;
     }
     if let Some(Err(error)) = &outcome.timeline {
-        eprintln!("mcad: timeline: {error}");
+        crate::say!("mcad: timeline: {error}");
         whole = false;
     }
     if let Some(failure) = &outcome.failure {
-        eprintln!("mcad: {failure}");
+        crate::say!("mcad: {failure}");
         whole = false;
     }
     if outcome.report.is_none() {
         for notice in &outcome.notices {
-            eprintln!("mcad: {}", mcad_viewers::escape::escape(notice));
+            crate::say!("mcad: {}", mcad_viewers::escape::escape(notice));
         }
     }
     whole
@@ -120,7 +120,12 @@ pub(super) fn status(outcome: &Outcome, whole: bool) -> ExitCode {
     if !whole {
         return exit_code(ERROR);
     }
+    let damaged = outcome
+        .report
+        .as_ref()
+        .is_some_and(|report| !report.program.complete);
     match &outcome.end {
+        _ if damaged => exit_code(NEGATIVE),
         EndReason::Truncated(_) | EndReason::ProducerDied(_) => exit_code(NEGATIVE),
         EndReason::Exited(_)
         | EndReason::Signaled(_)

@@ -8,6 +8,7 @@ mod block;
 mod completions;
 mod cpus;
 mod daemon;
+mod destination;
 mod diff;
 mod doctor;
 pub mod eval;
@@ -36,7 +37,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use exit::{ERROR, exit_code};
+use exit::{BROKEN_PIPE, ERROR, exit_code};
 
 /// Predicts how many cycles programs take on CPUs that are not at hand.
 #[derive(Debug, Parser)]
@@ -81,6 +82,15 @@ enum Command {
     Man(man::Args),
 }
 
+/// A file that may not grow any more (`ulimit -f`) is an error of its write, and no signal that
+/// ends the process. Programs that are started do not inherit this, as they would an ignored one.
+fn take_file_limits() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let handler = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler does nothing.
+    unsafe { libc::signal(libc::SIGXFSZ, handler) };
+}
+
 /// `mcad` as clap knows it, for completions and man pages.
 fn mcad_command() -> clap::Command {
     Mcad::command()
@@ -98,6 +108,7 @@ fn mcad_run_command() -> clap::Command {
 /// Runs `mcad`.
 #[must_use]
 pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    take_file_limits();
     let command = match Mcad::try_parse_from(args) {
         Ok(mcad) => mcad.command,
         Err(error) => return usage(&error, ERROR),
@@ -128,6 +139,9 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Man(args) => man::run(&args),
     };
     result.unwrap_or_else(|error| {
+        if nobody_reads(&error) {
+            return exit_code(BROKEN_PIPE);
+        }
         tell(&error);
         exit_code(ERROR)
     })
@@ -136,6 +150,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 /// Runs `mcad-run`.
 #[must_use]
 pub fn mcad_run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    take_file_limits();
     init_logging("warn");
     let matches = mcad_run_command().try_get_matches_from(args);
     match matches.and_then(|matches| run::Args::from_arg_matches(&matches)) {
@@ -151,12 +166,21 @@ fn usage(error: &clap::Error, status: u8) -> ExitCode {
     exit_code(if error.use_stderr() { status } else { 0 })
 }
 
+/// Whether the reader of an output has gone, such as `head` that has what it wants: no error, and
+/// nothing to tell.
+fn nobody_reads(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
 /// Prints an error with its causes; what peers and files put into it does not reach the terminal
 /// as it is.
 fn tell(error: &anyhow::Error) {
     let text = format!("{error:#}");
     let lines: Vec<_> = text.lines().map(mcad_viewers::escape::escape).collect();
-    eprintln!("mcad: {}", lines.join("\n"));
+    crate::say!("mcad: {}", lines.join("\n"));
 }
 
 /// Logs go to stderr; `MCAD_LOG` filters them.
@@ -169,6 +193,8 @@ fn init_logging(default: &str) {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_target(false)
+        // Its complaint about a stderr that takes nothing would go there, too, and panic.
+        .log_internal_errors(false)
         .try_init();
 }
 

@@ -8,7 +8,9 @@ use anyhow::Context;
 use mcad_report::Report;
 use mcad_viewers::html::{Excerpt, Html};
 use mcad_viewers::timeline::read::Reader;
-use mcad_viewers::{Style, View, json::Json, text::Text};
+use mcad_viewers::{Style, View, escape::escape, json::Json, text::Text};
+
+use super::destination::{self, Destination};
 
 /// Output options, as parsed.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -16,7 +18,7 @@ pub(super) struct OutputArgs {
     /// Write the JSON report to FILE; - is stdout
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a page for the browser to FILE, with a timeline around the hottest block, for which
+    /// Write a page for the browser to FILE (- is stdout, as for every output), with a timeline around the hottest block, for which
     /// the first CPU model runs twice, or of the --window that is recorded
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -37,59 +39,85 @@ impl OutputArgs {
         self.html.is_some()
     }
 
-    /// Writes the report to all places asked for; `timeline` is the page's.
+    /// Opens all places before a long run starts; `others` are the run's other outputs.
     ///
     /// # Errors
-    /// When a place cannot be written, or `--strict` is violated (after writing everything).
-    pub(super) fn write(&self, report: &Report, timeline: Option<&File>) -> anyhow::Result<()> {
-        if let Some(path) = &self.output {
-            write_file(path, &Text, report)?;
-        } else if !self.quiet {
-            let mut stderr = BufWriter::new(io::stderr().lock());
-            Text.write(report, style_of(&io::stderr()), &mut stderr)?;
-            stderr
-                .flush()
-                .context("cannot write the summary to stderr")?;
-        }
-        match &self.json {
-            Some(path) if path.as_os_str() == "-" => {
-                let mut stdout = BufWriter::new(io::stdout().lock());
-                Json.write(report, Style::plain(), &mut stdout)?;
-                stdout
-                    .flush()
-                    .context("cannot write the JSON report to stdout")?;
+    /// Names the place that cannot be written, or that is to take two outputs.
+    pub(super) fn open<'a>(
+        &'a self,
+        others: impl IntoIterator<Item = &'a Path>,
+    ) -> anyhow::Result<Outputs> {
+        let own = self.json.iter().chain(&self.html).chain(&self.output);
+        destination::all_different(own.map(PathBuf::as_path).chain(others))?;
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Destination::open).transpose();
+        Ok(Outputs {
+            text: open(&self.output)?,
+            json: open(&self.json)?,
+            html: open(&self.html)?,
+            quiet: self.quiet,
+            strict: self.strict,
+        })
+    }
+}
+
+/// The places of a report, opened.
+#[derive(Debug, Default)]
+pub(super) struct Outputs {
+    text: Option<Destination>,
+    json: Option<Destination>,
+    html: Option<Destination>,
+    quiet: bool,
+    strict: bool,
+}
+
+impl Outputs {
+    /// Writes the report to all places asked for; `timeline` is the page's. One that fails is told
+    /// and keeps nothing from the others.
+    ///
+    /// # Errors
+    /// When a place could not be written, or `--strict` is violated.
+    pub(super) fn write(self, report: &Report, timeline: Option<&File>) -> anyhow::Result<()> {
+        let mut result = Ok(());
+        let mut done = |written: anyhow::Result<()>| {
+            if let Err(error) = written
+                && !super::nobody_reads(&error)
+                && let Err(before) = std::mem::replace(&mut result, Err(error))
+            {
+                super::tell(&before);
             }
-            Some(path) => write_file(path, &Json, report)?,
+        };
+        match self.text {
+            Some(place) => {
+                let style = match place.is_stdout() {
+                    true => style_of(&io::stdout()),
+                    false => Style::plain(),
+                };
+                done(place.write(|out| Text.write(report, style, out)));
+            }
+            None if !self.quiet => {
+                let mut stderr = BufWriter::new(io::stderr().lock());
+                // Nobody asked for it to be kept, so one that nobody can read is no failure.
+                let _ = Text.write(report, style_of(&io::stderr()), &mut stderr);
+                let _ = stderr.flush();
+            }
+            None if !report.program.complete && !self.strict => {
+                crate::say!("mcad: {}", escape(&incomplete(report)));
+            }
             None => {}
         }
-        if let Some(path) = &self.html {
-            let page = page(report, timeline)?;
-            write_file(path, &page, report)?;
+        if let Some(place) = self.json {
+            done(place.write(|out| Json.write(report, Style::plain(), out)));
+        }
+        if let Some(place) = self.html {
+            done(
+                page(report, timeline)
+                    .and_then(|page| place.write(|out| page.write(report, Style::plain(), out))),
+            );
         }
         if self.strict {
-            strict(report)?;
+            done(strict(report));
         }
-        Ok(())
-    }
-
-    /// Refuses places that cannot be written before a long run starts.
-    ///
-    /// # Errors
-    /// Names the place.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
-        for path in self.json.iter().chain(&self.html).chain(&self.output) {
-            if path.as_os_str() == "-" {
-                continue;
-            }
-            let parent = match path.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent,
-                _ => Path::new("."),
-            };
-            if path.is_dir() || !parent.is_dir() {
-                anyhow::bail!("cannot write {}: not a file in a directory", path.display());
-            }
-        }
-        Ok(())
+        result
     }
 }
 
@@ -108,6 +136,9 @@ pub(super) fn page(report: &Report, timeline: Option<&File>) -> anyhow::Result<H
 }
 
 fn strict(report: &Report) -> anyhow::Result<()> {
+    if !report.program.complete {
+        anyhow::bail!("--strict: {}", incomplete(report));
+    }
     let unknown = &report.unknown_instructions;
     if unknown.count > 0 {
         let worst = unknown.forms.first();
@@ -120,12 +151,17 @@ fn strict(report: &Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_file(path: &Path, view: &dyn View, report: &Report) -> anyhow::Result<()> {
-    let name = || format!("cannot write {}", path.display());
-    let mut file = BufWriter::new(File::create(path).with_context(name)?);
-    view.write(report, Style::plain(), &mut file)
-        .with_context(name)?;
-    file.flush().with_context(name)
+/// What is missing of a run or trace that is not complete, in a line.
+pub(super) fn incomplete(report: &Report) -> String {
+    let lost = report.trace.lost_records;
+    let why = match report.trace.lost_reasons.first() {
+        Some(reason) => reason.as_str(),
+        None => report.program.end.as_str(),
+    };
+    match lost {
+        0 => format!("the trace is not complete: {why}"),
+        _ => format!("{lost} or more records are missing: {why}"),
+    }
 }
 
 /// The layout for a stream: the terminal's, or plain.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::exit::{OWN_FAILURE, exit_code};
 use super::launch::Launch;
-use super::output::OutputArgs;
+use super::output::Outputs;
 use super::run::{TraceArgs, trace};
 
 /// Options of `mcad record`.
@@ -31,8 +31,8 @@ pub(super) fn run(args: &Args) -> ExitCode {
         source_name: "qemu".to_owned(),
         quiet: true,
     };
-    let output = OutputArgs::default();
-    match trace(&args.trace, launch, !args.no_memory, None, &output) {
+    let output = Outputs::default();
+    match trace(&args.trace, launch, !args.no_memory, None, output) {
         Ok(status) => exit_code(status),
         Err(error) => {
             super::tell(&error);

@@ -32,7 +32,7 @@ pub(super) struct Args {
 /// Analyses the trace.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut analysis = args.analysis.resolve()?;
-    args.output.check()?;
+    let output = args.output.open(args.timeline.path())?;
     let (mut source, source_name) = open(&args.trace)?;
     let timeline = args.timeline.open(&mut analysis, args.output.page())?;
     let launch = Launch {
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         quiet: args.output.quiet,
     };
     let outcome = launch.run(&mut source, None);
-    let whole = settle(&outcome, &args.output);
+    let whole = settle(&outcome, output);
     Ok(status(&outcome, whole))
 }
 

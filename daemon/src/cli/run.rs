@@ -14,7 +14,7 @@ use super::analysis::AnalysisArgs;
 use super::exit::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE, exit_code, of_child};
 use super::launch::{Launch, open_recorder, settle, watched};
 use super::measure::{self, Measure};
-use super::output::OutputArgs;
+use super::output::{OutputArgs, Outputs};
 use super::timeline::TimelineArgs;
 use super::token::TokenArgs;
 use crate::install;
@@ -137,7 +137,8 @@ pub(super) fn run(args: &Args) -> ExitCode {
 }
 
 fn traced(args: &Args) -> anyhow::Result<u8> {
-    args.output.check()?;
+    let others = args.record.as_deref().into_iter();
+    let output = args.output.open(others.chain(args.timeline.path()))?;
     let measure = match args.measure {
         Some(runs) => Some(Measure::new(runs, &args.trace.command, args.output.quiet)?),
         None => None,
@@ -148,7 +149,7 @@ fn traced(args: &Args) -> anyhow::Result<u8> {
                 "a timeline is recorded where the analysis runs: --timeline needs it here, without --daemon"
             );
         }
-        return forwarded(args, address, measure.as_ref());
+        return forwarded(args, address, measure.as_ref(), output);
     }
     let mut analysis = args.analysis.resolve()?;
     let timeline = args.timeline.open(&mut analysis, args.output.page())?;
@@ -163,7 +164,7 @@ fn traced(args: &Args) -> anyhow::Result<u8> {
         },
         args.analysis.memory(),
         measure.as_ref(),
-        &args.output,
+        output,
     )
 }
 
@@ -173,7 +174,7 @@ pub(super) fn trace(
     launch: Launch<'_>,
     memory: bool,
     measure: Option<&Measure>,
-    output: &OutputArgs,
+    output: Outputs,
 ) -> anyhow::Result<u8> {
     if let Err((status, error)) = program.check_program() {
         super::tell(&error);
@@ -197,7 +198,7 @@ fn add_measured(measure: Option<&Measure>, end: &EndReason, report: &mut Report)
     };
     if of_child(end) != 0 {
         // Its status says so, too.
-        eprintln!("mcad: the program did not succeed, so it is not measured");
+        crate::say!("mcad: the program did not succeed, so it is not measured");
         return true;
     }
     match measure.run() {
@@ -255,7 +256,12 @@ fn ending(end: &EndReason, whole: bool) -> anyhow::Result<u8> {
 }
 
 /// The program runs here, the analysis elsewhere.
-fn forwarded(args: &Args, address: &Address, measure: Option<&Measure>) -> anyhow::Result<u8> {
+fn forwarded(
+    args: &Args,
+    address: &Address,
+    measure: Option<&Measure>,
+    output: Outputs,
+) -> anyhow::Result<u8> {
     if let Err((status, error)) = args.trace.check_program() {
         super::tell(&error);
         return Ok(status);
@@ -273,13 +279,13 @@ fn forwarded(args: &Args, address: &Address, measure: Option<&Measure>) -> anyho
     drop(state);
     let mut whole = true;
     if let Some(Err(error)) = &forwarded.recording {
-        eprintln!("mcad: {error}");
+        crate::say!("mcad: {error}");
         whole = false;
     }
     let report = forwarded.report.map_err(anyhow::Error::from);
     let write = |mut report: Report| {
         whole &= add_measured(measure, &forwarded.end, &mut report);
-        args.output.write(&report, None)
+        output.write(&report, None)
     };
     if let Err(error) = report.and_then(write) {
         super::tell(&error);

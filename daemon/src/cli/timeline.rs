@@ -1,7 +1,7 @@
 //! The options that record a timeline, shared by the commands that analyse here.
 
 use std::fs::OpenOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use mcad_core::simulation::AnalysisKind;
@@ -44,6 +44,11 @@ impl TimelineArgs {
     /// Whether a timeline is asked for.
     pub(super) fn given(&self) -> bool {
         self.timeline.is_some()
+    }
+
+    /// Where it is to go.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.timeline.as_deref()
     }
 
     /// Opens the file. A region that the window names is looked for as if it was asked for. A

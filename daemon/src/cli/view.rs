@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,6 +17,7 @@ use mcad_viewers::{Style, View, views};
 use tempfile::NamedTempFile;
 
 use super::analysis::AnalysisArgs;
+use super::destination::Destination;
 use super::launch::{Launch, status, tell};
 use super::output::{page, style_of};
 use super::timeline::{for_page, temporary};
@@ -273,14 +274,14 @@ impl Left {
 
     fn tell(&self) {
         if !self.others.is_empty() {
-            eprintln!(
+            crate::say!(
                 "mcad: thread {} is shown; --thread N shows another of {}",
                 self.thread,
                 list(&self.others)
             );
         }
         if self.beyond > 0 {
-            eprintln!(
+            crate::say!(
                 "mcad: {} instructions beyond --max-cycles are not shown",
                 self.beyond
             );
@@ -304,15 +305,10 @@ fn to_output(
     args: &Args,
     write: &mut dyn FnMut(Style, &mut dyn Write) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    if let Some(path) = &args.output {
-        let name = || format!("cannot write {}", path.display());
-        let mut file = BufWriter::new(File::create(path).with_context(name)?);
-        write(Style::plain(), &mut file)?;
-        file.flush().with_context(name)
-    } else {
-        let style = style_of(&io::stdout());
-        let mut stdout = BufWriter::new(io::stdout().lock());
-        write(style, &mut stdout)?;
-        stdout.flush().context("cannot write to stdout")
-    }
+    let output = Destination::open(args.output.as_deref().unwrap_or(Path::new("-")))?;
+    let style = match output.is_stdout() {
+        true => style_of(&io::stdout()),
+        false => Style::plain(),
+    };
+    output.write(|out| write(style, out))
 }

@@ -1,4 +1,5 @@
-//! Conversations with control clients: status and shutdown.
+//! Conversations with control clients: status and shutdown. They have one time limit for all of
+//! it, which no request renews.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use mcad_proto::wire::{Accepted, FrameDecoder, Message, Problem, VERSION};
 use tokio::io::AsyncReadExt;
 
 use super::handshake::{MAX_FRAME, Wire, send};
-use super::{Ending, Shared, in_time};
+use super::{CONTROL_TIMES, Ending, Shared, in_time};
 
 /// Answers until the client closes or is silent for too long.
 pub(super) async fn converse(
@@ -14,7 +15,7 @@ pub(super) async fn converse(
     mut wire: impl Wire,
     mut decoder: FrameDecoder,
 ) -> Result<(), String> {
-    let limit = shared.config.handshake_timeout;
+    let limit = shared.config.handshake_timeout * CONTROL_TIMES;
     let accepted = Message::Accepted(Accepted {
         version: VERSION,
         session: 0,
@@ -26,14 +27,16 @@ pub(super) async fn converse(
     let io = |error: std::io::Error| error.to_string();
     let greeting = send(&mut wire, accepted);
     greeting.await.map_err(io)?;
-    loop {
-        let answered = in_time(limit, one(shared, &mut wire, &mut decoder)).await;
-        match answered {
-            Some(Ok(true)) => {}
-            Some(Ok(false)) => return Ok(()),
-            Some(Err(reason)) => return Err(reason),
-            None => return Err(format!("no request within {} s", limit.as_secs())),
-        }
+    let all = async {
+        while one(shared, &mut wire, &mut decoder).await? {}
+        Ok(())
+    };
+    match in_time(limit, all).await {
+        Some(ended) => ended,
+        None => Err(format!(
+            "the conversation was over after {} s",
+            limit.as_secs()
+        )),
     }
 }
 

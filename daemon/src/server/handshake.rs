@@ -44,7 +44,10 @@ pub(super) async fn greet(shared: Arc<Shared>, stream: Stream, peer: String) {
         },
     };
     if let Err(reason) = result {
-        tracing::warn!(%peer, "connection ended: {}", mcad_viewers::escape::escape(&reason));
+        shared.complaints.tell(|since| {
+            let reason = mcad_viewers::escape::escape(&reason);
+            tracing::warn!(%peer, since, "connection ended: {reason}");
+        });
     }
 }
 

@@ -3,10 +3,11 @@
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
 use tokio::net::{TcpListener, UnixListener};
 
 use super::Config;
@@ -92,9 +93,12 @@ impl Listener {
             // Left behind by a daemon that was killed.
             fs::remove_file(path).map_err(failed)?;
         }
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        // Connecting needs the right to write to the socket file: the owner alone.
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        // Connecting needs the right to write to the socket file: the owner alone, from the
+        // first moment on.
+        let before = rustix::process::umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
+        let listener = UnixListener::bind(path);
+        rustix::process::umask(before);
+        let listener = listener.map_err(failed)?;
         Ok(Self {
             address: Address::Unix(path.to_owned()),
             socket: Socket::Unix(listener, path.to_owned()),

@@ -1,6 +1,8 @@
 //! One client's session, on threads of its own.
 
+use std::fs::File;
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,7 +54,7 @@ pub(super) fn start(session: Session, stream: Stream, decoder: FrameDecoder) {
 
 fn serve(mut session: Session, stream: Stream, decoder: FrameDecoder) {
     let (id, peer) = (session.place.id, session.peer.clone());
-    let command = session.info.command.join(" ");
+    let command: String = session.info.command.join(" ").chars().take(SHOWN).collect();
     tracing::info!(session = id, %peer, command, "started");
     match run(&mut session, stream, decoder) {
         Ok(summary) => tracing::info!(session = id, %peer, "{}", escape(&summary)),
@@ -109,9 +111,7 @@ fn run(session: &mut Session, stream: Stream, decoder: FrameDecoder) -> anyhow::
     };
     client.stream.close();
     if let (Some(directory), Some(report)) = (&config.reports, &outcome.report) {
-        let path = directory.join(format!("session-{}.json", session.place.id));
-        let text = serde_json::to_vec_pretty(report)?;
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        keep(directory, session.place.id, report)?;
     }
     if let Some(failure) = outcome.failure {
         return Err(failure.into());
@@ -125,6 +125,32 @@ fn run(session: &mut Session, stream: Stream, decoder: FrameDecoder) -> anyhow::
     delivered.with_context(|| format!("{summary}, but the client did not take its report"))?;
     Ok(summary)
 }
+
+/// Most reports of one session's number: each start of the daemon counts from 1.
+const MAX_KEPT: u32 = 100_000;
+
+/// Writes a report to a file that was not there before.
+fn keep(directory: &Path, id: u64, report: &Report) -> anyhow::Result<()> {
+    let text = serde_json::to_vec_pretty(report)?;
+    for time in 1..=MAX_KEPT {
+        let name = match time {
+            1 => format!("session-{id}.json"),
+            _ => format!("session-{id}.{time}.json"),
+        };
+        let path = directory.join(name);
+        let cannot = || format!("cannot write {}", path.display());
+        // Neither an earlier report nor what a link leads to is written over.
+        match File::create_new(&path) {
+            Ok(mut file) => return file.write_all(&text).with_context(cannot),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(cannot),
+        }
+    }
+    anyhow::bail!("{} is full of reports of session {id}", directory.display())
+}
+
+/// Most of a command line that the log has.
+const SHOWN: usize = 200;
 
 /// A client as a source of events.
 struct Client {

@@ -359,6 +359,22 @@ impl<R: Read> TraceReader<R> {
             Ok(())
         };
         self.seen += 1;
+        if have == header.file_bytes() && header.words > 0 && header.first_word < self.expected_word
+        {
+            // Its records came before: it is a copy, or was put behind what followed it.
+            let reason = format!(
+                "{}: chunk {} (bytes {offset} to {}) is left out: its records, from {} on, belong \
+                 before those already read",
+                self.name,
+                self.seen,
+                offset + header.file_bytes() as u64,
+                header.first_word
+            );
+            self.input.consume(header.file_bytes());
+            self.lost(1, reason);
+            self.mender.damage();
+            return Ok(());
+        }
         if self.gap.is_some() || header.first_word != self.expected_word {
             let count = header.first_word.saturating_sub(self.expected_word);
             let reason = self.gap_reason(self.gap.unwrap_or(offset), offset);

@@ -100,6 +100,14 @@ impl<W: Write> TraceWriter<W> {
         self
     }
 
+    /// Passes on what the output holds back; records since the last chunk stay here.
+    ///
+    /// # Errors
+    /// [`TraceError::Write`].
+    pub fn flush(&mut self) -> Result<(), TraceError> {
+        self.out.flush().map_err(|source| self.failed(source))
+    }
+
     /// Records an event. [`Event::Session`] is in the header already and changes nothing.
     ///
     /// # Errors

@@ -107,6 +107,12 @@ impl<R: Read> Reader<R> {
                     if end.records != self.records {
                         return Err(self.damaged("instructions are missing"));
                     }
+                    // The checksum is looked at where the packed stream ends.
+                    match self.input.fill_buf() {
+                        Ok([]) => {}
+                        Ok(_) => return Err(self.damaged("something follows its end")),
+                        Err(_) => return Err(self.damaged("its checksum does not fit")),
+                    }
                     self.end = Some(end);
                     return Ok(false);
                 }

@@ -296,6 +296,31 @@ fn the_terminal_shows_what_each_uop_waits_for() {
 }
 
 #[test]
+fn no_flipped_bit_is_shown_as_truth() {
+    let seeds: Vec<_> = (0..40u8).map(|n| (n % 3, n, n % 9, n / 7)).collect();
+    let bytes = file(&program(&seeds, 2));
+    let read = |bytes: &[u8]| -> Result<Vec<Instruction>, TimelineError> {
+        let mut reader = Reader::new(bytes)?;
+        let mut instruction = Instruction::default();
+        let mut records = Vec::new();
+        while reader.next(&mut instruction)? {
+            records.push(instruction.clone());
+        }
+        Ok(records)
+    };
+    let whole = read(&bytes).unwrap();
+    assert!(whole.len() >= 40);
+    for bit in 0..bytes.len() * 8 {
+        let mut bad = bytes.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(read) = read(&bad) {
+            // Such as the size of the window that zstd reserves.
+            assert!(read == whole, "bit {bit}");
+        }
+    }
+}
+
+#[test]
 fn other_files_are_told_apart() {
     assert!(matches!(
         Reader::new(&b"{}"[..]),

@@ -26,8 +26,10 @@ impl<W: Write> Writer<W> {
     pub fn new(mut out: W, header: &Header) -> io::Result<Self> {
         out.write_all(MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
+        let mut out = zstd::stream::write::Encoder::new(out, LEVEL)?;
+        out.include_checksum(true)?;
         let mut writer = Self {
-            out: zstd::stream::write::Encoder::new(out, LEVEL)?,
+            out,
             buffer: Vec::with_capacity(2 * BUFFER),
             last: 0,
             records: 0,

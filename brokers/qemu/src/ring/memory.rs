@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use memmap2::{MmapAsRawDesc, MmapOptions, MmapRaw};
-use rustix::fs::{FallocateFlags, MemfdFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 
 use super::RingError;
@@ -221,8 +221,15 @@ const fn total_bytes(count: usize) -> u64 {
 
 /// A zeroed file of `bytes` without a name, that other processes can map.
 fn anonymous_file(bytes: u64) -> io::Result<(OwnedFd, Option<String>)> {
-    let anonymous = rustix::fs::memfd_create("mcad-ring", MemfdFlags::CLOEXEC)
-        .and_then(|fd| rustix::fs::ftruncate(&fd, bytes).map(|()| fd));
+    // The guest can open the ring again by way of /proc. Were it able to shrink the file, the
+    // next look at the ring would be a SIGBUS here.
+    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let anonymous = rustix::fs::memfd_create("mcad-ring", flags).and_then(|fd| {
+        rustix::fs::ftruncate(&fd, bytes)?;
+        rustix::fs::fcntl_add_seals(&fd, seals)?;
+        Ok(fd)
+    });
     match anonymous {
         Ok(fd) => Ok((fd, None)),
         Err(error) => {
@@ -293,6 +300,16 @@ mod tests {
             assert!(words.iter().all(|word| word.load(Relaxed) == 0));
         }
         assert!(memory.words(count).is_none() && memory.desc(count).is_none());
+    }
+
+    #[test]
+    fn nobody_can_shrink_the_ring() {
+        let created = Memory::create(1, 0).unwrap();
+        let again = format!("/proc/self/fd/{}", created.fd.as_raw_fd());
+        let file = std::fs::OpenOptions::new().write(true).open(again).unwrap();
+        let error = file.set_len(0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(created.memory.header().magic.load(Relaxed), MAGIC);
     }
 
     #[test]

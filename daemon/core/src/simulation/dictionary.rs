@@ -175,7 +175,10 @@ impl Dictionary {
             ));
         }
         let (decoded, bad) = decode(def.bytes, def.address.0);
-        if bad.is_some() || decoded.len() != count {
+        // A guest may run into bytes that are no instruction and handle the fault, and the
+        // emulator may know an instruction that the decoder does not: what comes before counts.
+        let cut = bad.is_some();
+        if decoded.len() > count || (decoded.len() < count && !cut) {
             return Err(format!(
                 "block {} at {:#x}: its {} bytes are not {count} instructions",
                 def.id.0,
@@ -191,7 +194,7 @@ impl Dictionary {
             offset += d.bytes.len() as u16;
         }
         offsets.push(offset);
-        let last = decoded.last().map(|d| d.instruction);
+        let last = decoded.last().map(|d| d.instruction).filter(|_| !cut);
         let flow = last.map_or(FlowControl::Next, |i| i.flow_control());
         let block = Block {
             address: def.address,
@@ -203,13 +206,14 @@ impl Dictionary {
                 FlowControl::Return => Ending::Return,
                 _ => Ending::Plain,
             },
-            leaves_anywhere: !matches!(
-                flow,
-                FlowControl::Next
-                    | FlowControl::UnconditionalBranch
-                    | FlowControl::ConditionalBranch
-                    | FlowControl::Call
-            ),
+            leaves_anywhere: cut
+                || !matches!(
+                    flow,
+                    FlowControl::Next
+                        | FlowControl::UnconditionalBranch
+                        | FlowControl::ConditionalBranch
+                        | FlowControl::Call
+                ),
             starts_with_rep: decoded.first().is_some_and(|d| is_rep(&d.instruction)),
             ends_with_rep: last.is_some_and(|i| is_rep(&i)),
             accesses: decoded
@@ -222,7 +226,8 @@ impl Dictionary {
                 | FlowControl::Call => last.map(|i| GuestAddr(i.near_branch_target())),
                 _ => None,
             },
-            falls_through: matches!(flow, FlowControl::Next | FlowControl::ConditionalBranch)
+            falls_through: (!cut
+                && matches!(flow, FlowControl::Next | FlowControl::ConditionalBranch))
                 || last.is_some_and(|i| i.mnemonic() == iced_x86::Mnemonic::Syscall),
         };
         if place >= self.blocks.len() {

@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let cpu = match pin(args.pin.map(Cpu)) {
         Ok(cpu) => Some(cpu),
         Err(error) if args.pin.is_none() => {
-            eprintln!("mcad: {error}; measuring unpinned");
+            crate::say!("mcad: {error}; measuring unpinned");
             None
         }
         Err(error) => return Err(error.into()),

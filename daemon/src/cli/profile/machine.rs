@@ -61,7 +61,7 @@ impl MachineArgs {
             if self.pin.is_some() {
                 return Err(error.into());
             }
-            eprintln!("mcad: {error}; measuring unpinned");
+            crate::say!("mcad: {error}; measuring unpinned");
         }
         let profiler = Profiler::new(Settings {
             init,
@@ -73,7 +73,7 @@ impl MachineArgs {
             unfiltered,
         })?;
         if !profiler.filtered() {
-            eprintln!(
+            crate::say!(
                 "mcad: without a seccomp filter: only decoding keeps the code from the kernel"
             );
         }

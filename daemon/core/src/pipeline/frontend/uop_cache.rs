@@ -167,7 +167,7 @@ fn pack(
         let Some(instr) = program.instrs.get(inst.instr as usize) else {
             continue;
         };
-        let end = inst.address + u64::from(instr.len);
+        let end = inst.address.wrapping_add(u64::from(instr.len));
         if p.jcc_erratum && number + 1 == to {
             let pair_end = if instr.is(flag::FUSED_NEXT) {
                 // The pair's jump may lie in the next block, which may not be known yet: its

@@ -1,0 +1,233 @@
+//! Where an output goes: opened before a long run, and put in place when it is whole.
+//!
+//! A file is written beside its place under a name of its own and takes the place at the end, so a
+//! full disk or a crash leaves what was there before. What is no regular file (a pipe, a device, a
+//! descriptor's name) is written as it is; `-` is stdout.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use tempfile::NamedTempFile;
+
+/// Mode of a new file, before the umask.
+const MODE: u32 = 0o666;
+
+/// An opened output.
+#[derive(Debug)]
+pub(super) struct Destination {
+    /// As the user named it.
+    name: String,
+    to: To,
+}
+
+#[derive(Debug)]
+enum To {
+    Stdout,
+    /// Written in place.
+    Direct(File),
+    /// Moved to the path when it is whole.
+    Beside(NamedTempFile, PathBuf),
+}
+
+impl Destination {
+    /// Opens an output; what is there stays as it is until [`Destination::write`].
+    ///
+    /// # Errors
+    /// Names the output and what the system says.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+        if path.as_os_str() == "-" {
+            return Ok(Self {
+                name: "stdout".to_owned(),
+                to: To::Stdout,
+            });
+        }
+        let to = open(path).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self {
+            name: path.display().to_string(),
+            to,
+        })
+    }
+
+    /// Whether it is a terminal of which the layout may make use.
+    pub(super) const fn is_stdout(&self) -> bool {
+        matches!(self.to, To::Stdout)
+    }
+
+    /// Writes all of the output, once.
+    ///
+    /// # Errors
+    /// What went wrong, and that the old content is still there.
+    pub(super) fn write<E: Into<anyhow::Error>>(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> anyhow::Result<()> {
+        let cannot = format!("cannot write {}", self.name);
+        match self.to {
+            To::Stdout => into(&mut io::stdout().lock(), write).context(cannot),
+            To::Direct(mut file) => {
+                // What is no regular file has no length to cut.
+                let _ = file.set_len(0);
+                into(&mut file, write).context(cannot)
+            }
+            To::Beside(mut file, path) => {
+                let existed = path.exists();
+                into(file.as_file_mut(), write)
+                    .and_then(|()| Ok(file.persist(&path).map_err(|e| e.error)?))
+                    .map(drop)
+                    .with_context(|| match existed {
+                        true => format!("{cannot}, which is as it was before"),
+                        false => cannot,
+                    })
+            }
+        }
+    }
+}
+
+fn into<E: Into<anyhow::Error>>(
+    out: &mut dyn Write,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> anyhow::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    write(&mut out).map_err(Into::into)?;
+    Ok(out.flush()?)
+}
+
+fn open(path: &Path) -> io::Result<To> {
+    // A link stays one: what it leads to is replaced.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let before = match fs::metadata(&path) {
+        Ok(about) if !about.is_file() => {
+            return OpenOptions::new().write(true).open(&path).map(To::Direct);
+        }
+        Ok(about) => {
+            // Whether it may be written is its own permission, not its directory's.
+            OpenOptions::new().write(true).open(&path)?;
+            Some(about)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut options = tempfile::Builder::new();
+    options
+        .prefix(".mcad-")
+        .permissions(fs::Permissions::from_mode(MODE));
+    let beside = options.tempfile_in(directory);
+    match (beside, before) {
+        (Ok(file), Some(about)) => {
+            // Of someone else's file only the content is ours to change, and a name that is one
+            // of several stays one of them.
+            if about.nlink() > 1 || !is_own(&about, file.as_file()) {
+                return in_place(&path);
+            }
+            file.as_file().set_permissions(about.permissions())?;
+            Ok(To::Beside(file, path))
+        }
+        (Ok(file), None) => Ok(To::Beside(file, path)),
+        // No new name may be made here.
+        (Err(_), Some(_)) => in_place(&path),
+        (Err(error), None) => Err(error),
+    }
+}
+
+fn in_place(path: &Path) -> io::Result<To> {
+    let mut options = OpenOptions::new();
+    options.write(true).open(path).map(To::Direct)
+}
+
+fn is_own(about: &fs::Metadata, file: &File) -> bool {
+    file.metadata()
+        .is_ok_and(|own| own.uid() == about.uid() && own.gid() == about.gid())
+}
+
+/// Refuses outputs that would be written over each other.
+///
+/// # Errors
+/// Names the output that occurs twice.
+pub(super) fn all_different<'a>(paths: impl IntoIterator<Item = &'a Path>) -> anyhow::Result<()> {
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        let same = identity(path);
+        // Whatever is written to a device goes nowhere else.
+        let device = fs::metadata(path).is_ok_and(|about| !about.is_file());
+        if seen.contains(&same) && !device {
+            let name = match path.as_os_str() == "-" {
+                true => "stdout".to_owned(),
+                false => path.display().to_string(),
+            };
+            bail!("{name} is given for two outputs; give each a file of its own");
+        }
+        seen.push(same);
+    }
+    Ok(())
+}
+
+/// A name for what a path leads to.
+fn identity(path: &Path) -> PathBuf {
+    if path.as_os_str() == "-" {
+        return path.to_owned();
+    }
+    fs::canonicalize(path).unwrap_or_else(|_| {
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
+        let parent = fs::canonicalize(parent.unwrap_or(Path::new("."))).unwrap_or_default();
+        parent.join(path.file_name().unwrap_or_default())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_stays_until_the_new_is_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report");
+        let link = directory.path().join("link");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("report", &link).unwrap();
+        let failed = Destination::open(&link).unwrap().write(|out| {
+            out.write_all(b"half")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        let message = format!("{:#}", failed.unwrap_err());
+        assert!(message.contains("as it was before"), "{message}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        let whole = Destination::open(&link).unwrap();
+        whole.write(|out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert!(link.is_symlink());
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn devices_are_written_as_they_are_and_missing_directories_told() {
+        let full = Destination::open(Path::new("/dev/full")).unwrap();
+        let error = full.write(|out| out.write_all(b"x")).unwrap_err();
+        assert!(error.to_string().contains("/dev/full"), "{error}");
+        let error = Destination::open(Path::new("/no/such/place")).unwrap_err();
+        assert!(error.to_string().contains("/no/such/place"), "{error}");
+    }
+
+    #[test]
+    fn one_place_for_two_outputs_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let (a, b) = (directory.path().join("a"), directory.path().join("b"));
+        let around = directory.path().join(".").join("a");
+        assert!(all_different([a.as_path(), &b]).is_ok());
+        assert!(all_different([a.as_path(), &b, &around]).is_err());
+        let twice = |name: &'static str| all_different([Path::new(name), Path::new(name)]);
+        assert!(twice("-").is_err());
+        assert!(twice("/dev/null").is_ok());
+    }
+}
