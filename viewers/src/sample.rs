@@ -21,6 +21,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
             bad_speculation: 0,
             frontend: cycles / 2,
             backend_memory: cycles / 2,
+            memory_levels: mcad_report::MemorySlots::default(),
             backend_core: cycles / 2,
             other: cycles / 2,
         },

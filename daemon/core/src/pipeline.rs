@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use access::Access;
 use backend::Backend;
-use backend::memory::lines::SharedLines;
+use backend::memory::lines::{Lines, SharedLines};
 use frontend::FrontEnd;
 use frontend::fetch;
 use frontend::predict::stream::Counts;
@@ -61,7 +61,11 @@ impl<O: Observer> Pipeline<O> {
     /// it.
     #[must_use]
     pub fn of_program(model: &Arc<CpuModel>, observer: O) -> Self {
-        let mut pipeline = Self::new(model, false, observer);
+        let mut pipeline = Self {
+            front: FrontEnd::new(model, false),
+            back: Backend::of_program(model),
+            observer,
+        };
         if let Some(branch) = &model.core.branch {
             pipeline.front.run_ahead(branch);
         }
@@ -72,6 +76,11 @@ impl<O: Observer> Pipeline<O> {
     #[must_use]
     pub fn branches(&self) -> Option<&Counts> {
         self.front.queue.prediction.as_ref().map(|p| &p.counts)
+    }
+
+    /// The caches, where they are modelled.
+    pub fn lines(&mut self) -> &mut Lines {
+        self.back.memory().lines()
     }
 
     /// Brings the core to rest again, with a new observer.

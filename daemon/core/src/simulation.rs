@@ -239,11 +239,16 @@ impl Simulation {
                     }
                 }
             }
-            Event::Module(module) => self.modules.push(Module {
-                path: module.path.clone(),
-                start: format!("{:#x}", module.start.0),
-                end: format!("{:#x}", module.end.0),
-            }),
+            Event::Module(module) => {
+                for core in &mut self.cores {
+                    core.map_file(module.start.0..module.end.0);
+                }
+                self.modules.push(Module {
+                    path: module.path.clone(),
+                    start: format!("{:#x}", module.start.0),
+                    end: format!("{:#x}", module.end.0),
+                });
+            }
             Event::Region(region) => {
                 if self.regions.len() >= MAX_REGIONS {
                     return Err(self.broken(format!("more than {MAX_REGIONS} regions")));

@@ -42,7 +42,6 @@ fn core() -> Core {
         fill_buffers: 10,
         l2_fill_buffers: 16,
         store_buffer: 56,
-        store_ahead: 56,
     });
     core.dram = Some(Dram {
         latency: DRAM,
@@ -250,6 +249,7 @@ fn translation_comes_before_the_cache() {
         walk: 20,
         walkers: 1,
         directories: 16,
+        fault: 0,
     });
     let mut memory = memory(&core);
     // One line of each page, each in another set of the first level.

@@ -58,10 +58,42 @@ pub struct TopDown {
     pub frontend: u64,
     /// Empty because a load or store held up a full buffer.
     pub backend_memory: u64,
+    /// The same by what was waited for; they add up to `backend_memory`.
+    #[serde(default)]
+    pub memory_levels: MemorySlots,
     /// Empty because a dependency, a port or the divider held up a full buffer.
     pub backend_core: u64,
     /// Empty for other reasons: serialisation, issue-group rules, drain at the end.
     pub other: u64,
+}
+
+/// Issue slots that loads and stores left empty, by what these waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemorySlots {
+    /// The first-level cache, or an older store.
+    pub l1: u64,
+    /// A line from the second level.
+    pub l2: u64,
+    /// A line from the third level.
+    pub l3: u64,
+    /// A line from memory.
+    pub dram: u64,
+    /// The translation of an address.
+    pub translation: u64,
+    /// The line that a store goes to.
+    pub stores: u64,
+}
+
+impl MemorySlots {
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        self.l1 += other.l1;
+        self.l2 += other.l2;
+        self.l3 += other.l3;
+        self.dram += other.dram;
+        self.translation += other.translation;
+        self.stores += other.stores;
+    }
 }
 
 /// µops executed on one port.

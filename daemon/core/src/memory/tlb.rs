@@ -185,6 +185,7 @@ mod tests {
             walk: 20,
             walkers: 2,
             directories: 16,
+            fault: 0,
         })
     }
 

@@ -36,7 +36,7 @@ use registers::Registers;
 use retire::Retirement;
 use scheduler::ready_cycle;
 use spacing::Spacing;
-use topdown::SlotCount;
+use topdown::{Cause, SlotCount, Stall, Wait};
 use uop::{Executed, Given};
 
 /// A laminated µop as the front end delivers it.
@@ -95,6 +95,17 @@ impl Backend {
             slot_count: SlotCount::default(),
             ends: Retired::default(),
         }
+    }
+
+    /// An empty back end for a whole program: what is not modelled of single blocks is.
+    #[must_use]
+    pub fn of_program(model: &Arc<CpuModel>) -> Self {
+        let mut back = Self::new(model);
+        back.memory = Memory::of_program(&model.core);
+        if back.memory.lines().are_modelled() {
+            back.ports.wait_without_end();
+        }
+        back
     }
 
     /// What stamps count from while the front end is at `clock` and delivers instruction `next`.
@@ -162,9 +173,14 @@ impl Backend {
     fn place(&mut self, fused: u32, delivered: u64, at_least: u64) {
         let resources = Resources {
             ports: &mut self.ports,
-            retirement: &self.retirement,
+            retirement: &mut self.retirement,
             registers: &mut self.registers,
             slot_count: &mut self.slot_count,
+            held_by: if self.memory.stores_wait() {
+                Stall::Memory(Wait::Stores)
+            } else {
+                Stall::Other
+            },
         };
         self.issue.place(fused, delivered, at_least, resources);
     }
@@ -204,7 +220,7 @@ impl Backend {
         let ready = ready_cycle(issued, self.execute.issue_to_dispatch, input);
         let dispatched = self.ports.start(port, ready);
         let executed = dispatched + 2;
-        let (retired, _) = self.retirement.retire(executed, false);
+        let (retired, _) = self.retirement.retire(executed, Cause::CORE);
         let stamps = UopStamps {
             uop: name,
             delivered,
@@ -285,17 +301,17 @@ impl Backend {
             .uops
             .get(first..first + usize::from(i.instr.plain));
         debug_assert!(uops.is_some(), "an instruction's µops are in its program");
-        let (mut done, mut memory, mut last_done) = (0, false, 0);
+        let (mut done, mut cause, mut last_done) = (0, Cause::CORE, 0);
         let mut first_group = true;
         for uop in uops.unwrap_or(&[]) {
             let (executed, waited) = self.plain_uop(i, uop);
             if executed >= done {
-                (done, memory) = (executed, waited);
+                (done, cause) = (executed, self.cause(uop, waited));
             }
             if uop.ends_fused {
-                self.retire_fused(done, memory, first_group);
+                self.retire_fused(done, cause, first_group);
                 last_done = done;
-                (done, memory, first_group) = (0, false, false);
+                (done, cause, first_group) = (0, Cause::CORE, false);
             }
         }
         self.registers.set_to_zero(i.program, i.instr);
@@ -326,7 +342,7 @@ impl Backend {
         self.place(u32::from(laminated.fused), delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
 
-        let (mut done, mut memory, mut last_done) = (0, false, 0);
+        let (mut done, mut cause, mut last_done) = (0, Cause::CORE, 0);
         let mut first_group = first;
         let mut held: Vec<(u32, Executed)> = Vec::new();
         for (n, uop) in uops.iter().enumerate() {
@@ -336,21 +352,21 @@ impl Backend {
                 self.issue.block(u64::from(i.inst.extra_cycles));
             }
             if e.executed >= done {
-                (done, memory) = (e.executed, e.memory);
+                (done, cause) = (e.executed, e.cause);
             }
             if O::UOPS {
                 held.push((laminated.uops + n as u32, e));
             }
             if uop.ends_fused {
                 let issued = self.issue.cycle();
-                let retired = self.retire_fused(done, memory, first_group);
+                let retired = self.retire_fused(done, cause, first_group);
                 if O::UOPS {
                     for (uop, e) in held.drain(..) {
                         observer.uop(i.inst, e.stamps(uop, delivered, issued, retired));
                     }
                 }
                 last_done = done;
-                (done, memory, first_group) = (0, false, false);
+                (done, cause, first_group) = (0, Cause::CORE, false);
             }
         }
         if last {
@@ -362,8 +378,8 @@ impl Backend {
 
     /// A fused µop, done at `done`, retires and has taken an issue slot; returns the cycle.
     #[inline(always)]
-    fn retire_fused(&mut self, done: u64, memory: bool, first: bool) -> u64 {
-        let (retired, slot) = self.retirement.retire(done, memory);
+    fn retire_fused(&mut self, done: u64, cause: Cause, first: bool) -> u64 {
+        let (retired, slot) = self.retirement.retire(done, cause);
         if first {
             self.ends.first = retired;
         }

@@ -135,6 +135,7 @@ impl<W: Watch> Core<W> {
     /// A model that has seen nothing.
     #[must_use]
     pub fn new(model: Arc<CpuModel>) -> Self {
+        let shared = Box::new(SharedLines::of_program(&model.core));
         Self {
             model,
             program: Program::default(),
@@ -145,12 +146,19 @@ impl<W: Watch> Core<W> {
             threads: FxHashMap::default(),
             finished: Vec::new(),
             cycles: Vec::new(),
-            shared: Box::default(),
+            shared,
             stays: Vec::new(),
             topdown: TopDown::default(),
             uops: 0,
             port_uops: [0; MAX_PORTS],
             clamped: 0,
+        }
+    }
+
+    /// A file is mapped at these addresses.
+    pub fn map_file(&mut self, addresses: Range<u64>) {
+        if let Some(shared) = self.shared.get() {
+            shared.pages.map_file(addresses);
         }
     }
 
@@ -357,6 +365,7 @@ impl<W: Watch> Core<W> {
         self.topdown.bad_speculation += t.bad_speculation;
         self.topdown.frontend += t.frontend;
         self.topdown.backend_memory += t.backend_memory;
+        self.topdown.memory_levels.add(&t.memory_levels);
         self.topdown.backend_core += t.backend_core;
         self.topdown.other += t.other;
         if self.stays.len() < thread.tracker.stays.len() {

@@ -77,14 +77,6 @@ pub struct Caches {
     pub l2_fill_buffers: u32,
     /// Stores between issue and the cache, where `execute.store_buffer` does not say.
     pub store_buffer: u32,
-    /// Stores whose lines are asked for while older ones wait to be written; 1: each when its turn
-    /// has come.
-    #[serde(default = "ahead")]
-    pub store_ahead: u32,
-}
-
-fn ahead() -> u32 {
-    u32::MAX
 }
 
 /// Memory.
@@ -133,6 +125,10 @@ pub struct Tlbs {
     pub walkers: u32,
     /// Entries of the cache of page directories, each for 2 MiB.
     pub directories: u32,
+    /// Cycles from an access that faults until the first instruction issues again, without those
+    /// of the kernel.
+    #[serde(default)]
+    pub fault: u64,
 }
 
 fn page_kib() -> u32 {
@@ -225,8 +221,7 @@ impl Caches {
         }
         within("cache.fill_buffers", self.fill_buffers, 1, 256)?;
         within("cache.l2_fill_buffers", self.l2_fill_buffers, 1, 256)?;
-        within("cache.store_buffer", self.store_buffer, 1, 512)?;
-        within("cache.store_ahead", self.store_ahead, 1, u32::MAX)
+        within("cache.store_buffer", self.store_buffer, 1, 512)
     }
 
     /// Latency of the last cache before memory.

@@ -24,11 +24,13 @@ pub struct Resources<'a> {
     /// Ports and schedulers.
     pub ports: &'a mut Ports,
     /// The re-order buffer.
-    pub retirement: &'a Retirement,
+    pub retirement: &'a mut Retirement,
     /// Registers.
     pub registers: &'a mut Registers,
     /// Where lost slots are booked.
     pub slot_count: &'a mut SlotCount,
+    /// Why a µop may not issue before.
+    pub held_by: Stall,
 }
 
 impl Issue {
@@ -75,6 +77,11 @@ impl Issue {
         self.late_for = why;
     }
 
+    /// Nothing may issue before this cycle.
+    pub fn block_until(&mut self, cycle: u64) {
+        self.blocked_until = self.blocked_until.max(cycle);
+    }
+
     /// Nothing may issue for so many cycles.
     pub fn block(&mut self, cycles: u64) {
         self.blocked_until = self.cycle + cycles;
@@ -114,15 +121,14 @@ impl Issue {
         let late_for = std::mem::replace(&mut self.late_for, Stall::FrontEnd);
         let late = if delivered + 1 >= target {
             late_for
+        } else if at_least >= target {
+            r.held_by
         } else {
             Stall::Other
         };
         if gate > first {
             // Whatever the oldest µop waits for keeps those behind it in the schedulers, too.
-            let stall = match r.retirement.waits_for_memory(first) {
-                true => Stall::Memory,
-                false => Stall::Core,
-            };
+            let stall = r.retirement.oldest(first).stall();
             r.slot_count.lose(lost + whole(gate - first), stall);
             r.slot_count.lose(whole(target - gate), late);
         } else {

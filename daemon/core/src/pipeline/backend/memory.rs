@@ -15,8 +15,8 @@ use crate::pipeline::access::{Access, Line};
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::state::{Fingerprint, Moment, Part, parts};
 use fences::Fences;
-use lines::{Lines, Lookup, SharedLines};
-use mcad_isa::machine::params::Execute;
+use lines::{Late, Lines, Lookup, SharedLines};
+use mcad_isa::machine::params::{Core, Execute};
 use mcad_isa::program::{Instr, flag};
 use older_stores::{Forward, OlderStores};
 use store_buffer::StoreBuffer;
@@ -40,12 +40,22 @@ pub struct Memory {
     buffer: StoreBuffer,
     lines: Lines,
     renaming: Renaming,
-    shared: Box<SharedLines>,
+    /// When the lines of the last stores may be written, where lines are modelled, by number.
+    owned: Box<[u64]>,
+    /// What the last access waited for.
+    late: Late,
+    /// Until when nothing may issue, after the fault of the last access.
+    fault: Option<u64>,
+    fault_cycles: u64,
 }
 
 parts! {
-    Memory { fences, older, buffer, lines, renaming } fixed { p, shared }
+    Memory { fences, older, buffer, lines, renaming }
+    fixed { p, owned, late, fault, fault_cycles }
 }
+
+/// Stores whose lines are remembered, more than can be in flight.
+const OWNED: u64 = 1 << 10;
 
 impl Memory {
     /// No access yet.
@@ -55,17 +65,61 @@ impl Memory {
             p: p.clone(),
             fences: Fences::default(),
             older: OlderStores::new(),
-            buffer: StoreBuffer::new(p),
+            buffer: StoreBuffer::new(p.store_buffer),
             lines: Lines::default(),
             renaming: Renaming::default(),
-            shared: Box::default(),
+            owned: Box::default(),
+            late: Late::No,
+            fault: None,
+            fault_cycles: 0,
         }
+    }
+
+    /// No access yet of a program: lines may be anywhere, where the core's caches are modelled.
+    #[must_use]
+    pub fn of_program(core: &Core) -> Self {
+        let mut memory = Self::new(&core.execute);
+        memory.lines = Lines::of_program(core);
+        if let Some(caches) = core.cache.filter(|_| memory.lines.are_modelled()) {
+            if !memory.buffer.is_modelled() {
+                memory.buffer = StoreBuffer::new(caches.store_buffer);
+            }
+            memory.owned = vec![0; OWNED as usize].into();
+            memory.fault_cycles = core.tlb.map_or(0, |tlb| tlb.fault);
+        }
+        memory
+    }
+
+    /// The caches, where they are modelled.
+    #[inline]
+    pub fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
+    /// What the last access waited for.
+    #[inline]
+    #[must_use]
+    pub fn late(&self) -> Late {
+        self.late
+    }
+
+    /// Until when nothing may issue, if the last access faulted.
+    #[inline]
+    pub fn take_fault(&mut self) -> Option<u64> {
+        self.fault.take()
+    }
+
+    /// Whether a full store buffer waits for lines.
+    #[inline]
+    #[must_use]
+    pub fn stores_wait(&self) -> bool {
+        self.lines.are_modelled()
     }
 
     /// Exchanges what threads share: whoever simulates them lends it to the one that is at work.
     #[inline]
     pub fn lend(&mut self, shared: &mut Box<SharedLines>) {
-        std::mem::swap(&mut self.shared, shared);
+        self.lines.lend(shared);
     }
 
     /// Fences.
@@ -101,6 +155,7 @@ impl Memory {
         dispatched: u64,
         accesses: &[Access],
     ) -> Loaded {
+        self.late = Late::No;
         if inst.loads == 0 {
             return Loaded::Line(0);
         }
@@ -113,14 +168,14 @@ impl Memory {
             false => Forward::Cache,
         };
         match forward {
-            Forward::Cache => Loaded::Line(self.lines.load(
-                &mut self.shared,
-                &Lookup {
-                    access: *access,
-                    by: inst.address,
-                    at: dispatched,
-                },
-            )),
+            Forward::Cache => self.line(inst, access, dispatched),
+            // Long ago: in the cache, or no more.
+            Forward::From { store, .. }
+            | Forward::Blocked {
+                youngest: store, ..
+            } if self.lines.are_modelled() && !self.buffer.holds(store, dispatched) => {
+                self.line(inst, access, dispatched)
+            }
             Forward::From {
                 source: Some(source),
                 ..
@@ -130,19 +185,38 @@ impl Memory {
             {
                 Loaded::Register(source)
             }
-            Forward::From { ready, source } => {
+            Forward::From { ready, source, .. } => {
                 let miss = match source {
                     Some(_) if !instr.is(flag::RENAMED_LOAD) => self.p.memory_renaming_miss,
                     _ => 0,
                 };
                 Loaded::Store(ready + self.p.store_forward + miss)
             }
-            Forward::Blocked { ready, store } => {
+            Forward::Blocked { ready, store, .. } => {
                 let forwarded = ready + self.p.store_forward;
                 let written = self.buffer.written(store);
                 Loaded::Store(forwarded.max(written) + self.p.store_forward_blocked)
             }
         }
+    }
+
+    /// A load that no store serves.
+    #[inline]
+    fn line(&mut self, inst: &Inst, access: &Access, at: u64) -> Loaded {
+        if !self.lines.are_modelled() {
+            return Loaded::Line(0);
+        }
+        let answer = self.lines.load(&Lookup {
+            access: *access,
+            by: inst.address,
+            instr: inst.instr,
+            at,
+        });
+        self.late = Late::of(&answer);
+        if answer.fault {
+            self.fault = Some(at + answer.late + self.fault_cycles);
+        }
+        Loaded::Line(answer.late)
     }
 
     /// The address of store number `number` of an instruction is sent at `dispatched`; returns
@@ -162,6 +236,19 @@ impl Memory {
             })
             .flatten();
         self.older.address(access.copied(), at);
+        self.late = Late::No;
+        if let Some(access) = access.filter(|_| self.lines.are_modelled()) {
+            let answer = self.lines.store(&Lookup {
+                access: *access,
+                by: inst.address,
+                instr: inst.instr,
+                at,
+            });
+            self.owned[((self.older.count() + 1) % OWNED) as usize] = at + answer.late;
+            if answer.fault {
+                self.fault = Some(at + answer.late + self.fault_cycles);
+            }
+        }
         at
     }
 
@@ -196,7 +283,9 @@ impl Memory {
         for n in 0..usize::from(inst.stores) {
             if self.buffer.count() < stored {
                 let access = accesses.get(usize::from(inst.loads) + n);
-                self.buffer.retire(access, retired);
+                let number = self.buffer.count() + 1;
+                let owned = self.owned.get((number % OWNED) as usize);
+                (self.buffer).retire(access, retired, owned.copied().unwrap_or(0));
             }
         }
     }

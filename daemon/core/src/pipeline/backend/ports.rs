@@ -13,6 +13,9 @@ use choice::Chooser;
 use divider::Dividers;
 use queue::Queues;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::scheduler::Schedulers;
 use crate::pipeline::access::Line;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
@@ -72,6 +75,9 @@ pub struct Ports {
     pub executed: [u64; MAX_PORTS],
     /// Dispatches cut to the calendar's window.
     pub clamped: u64,
+    /// µops that start behind the calendar's window, where they are not cut: when, on which port,
+    /// and for which port they were counted.
+    far: Option<BinaryHeap<Reverse<(u64, u8, u8)>>>,
 }
 
 /// What the calendar must know of a µop.
@@ -118,7 +124,14 @@ impl Ports {
             queues: Queues::new(layout),
             executed: [0; MAX_PORTS],
             clamped: 0,
+            far: None,
         }
+    }
+
+    /// µops may start behind the calendar's window, as they do when they wait for memory one after
+    /// the other: there they do not get in each other's way.
+    pub fn wait_without_end(&mut self) {
+        self.far = Some(BinaryHeap::new());
     }
 
     /// What the schedulers hold of what has issued before the current cycle.
@@ -140,6 +153,9 @@ impl Ports {
             ports &= !(1 << self.dividers.first_port());
         }
         self.chooser.dispatched(ports);
+        if self.far.as_ref().is_some_and(|far| !far.is_empty()) {
+            self.start_far();
+        }
         self.chooser.begin_cycle();
         let starting = self.slots[(self.cycle & MASK) as usize];
         self.queues.end_cycle(self.cycle, starting.ports);
@@ -180,7 +196,7 @@ impl Ports {
         let ready = ready.max(self.first_scheduled(port));
         let at = self.first_free(port, ready.max(self.cycle + 1));
         if at >= self.cycle + HORIZON {
-            return self.clamp(port, port);
+            return self.behind_window(port, port, at.max(ready));
         }
         self.book(port, at);
         at
@@ -214,6 +230,36 @@ impl Ports {
         self.executed[port] += 1;
     }
 
+    /// A µop on `port`, counted for `counted`, cannot start before `at`, behind the window.
+    #[cold]
+    fn behind_window(&mut self, port: u8, counted: u8, at: u64) -> u64 {
+        match &mut self.far {
+            Some(far) => {
+                far.push(Reverse((at, port, counted)));
+                self.executed[usize::from(port) & PORT_MASK] += 1;
+                at
+            }
+            None => self.clamp(port, counted),
+        }
+    }
+
+    /// Those of the µops behind the window leave that start in the current cycle.
+    #[inline(never)]
+    fn start_far(&mut self) {
+        let Some(far) = &mut self.far else {
+            return;
+        };
+        while let Some(&Reverse((at, port, counted))) = far.peek() {
+            if at > self.cycle {
+                return;
+            }
+            far.pop();
+            self.queues.leave(port);
+            self.schedulers.leave(port);
+            self.chooser.release(counted);
+        }
+    }
+
     /// Books the end of the calendar for a µop on `port` that was counted for `counted`.
     #[cold]
     fn clamp(&mut self, port: u8, counted: u8) -> u64 {
@@ -245,7 +291,7 @@ impl Ports {
         loop {
             at = self.first_free(port, at);
             if at >= horizon {
-                at = self.clamp(port, r.port);
+                at = self.behind_window(port, r.port, at.max(r.ready));
                 break;
             }
             if let Some(later) = self.conflict(&r, divider, at) {
@@ -373,6 +419,8 @@ impl Part for Ports {
         self.queues.reset(at);
         self.executed = [0; MAX_PORTS];
         self.clamped = 0;
+        // Only programs wait that long, and they are never brought to rest.
+        self.far = None;
     }
 
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {

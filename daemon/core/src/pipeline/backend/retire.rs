@@ -1,6 +1,7 @@
 //! Re-order buffer and retirement: fused µops leave in program order, so many per cycle, at the
 //! earliest one cycle after all their µops have executed.
 
+use super::topdown::Cause;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::last;
 use mcad_isa::machine::params::Retire;
@@ -14,6 +15,8 @@ pub struct Retirement {
     count: u64,
     last: u64,
     in_cycle: u32,
+    /// The oldest µop that may not have retired when it was last asked for.
+    oldest: u64,
 }
 
 impl Retirement {
@@ -29,13 +32,14 @@ impl Retirement {
             count: 0,
             last: 0,
             in_cycle: 0,
+            oldest: 0,
         }
     }
 
-    /// Retires the next fused µop, which has executed at `executed`. `memory` says that a load or
-    /// store decided that. Returns the cycle and how many retired before it in that cycle.
+    /// Retires the next fused µop, which has executed at `executed`; `cause` is what decided that.
+    /// Returns the cycle and how many retired before it in that cycle.
     #[inline]
-    pub fn retire(&mut self, executed: u64, memory: bool) -> (u64, u32) {
+    pub fn retire(&mut self, executed: u64, cause: Cause) -> (u64, u32) {
         let mut cycle = executed + 1;
         if cycle <= self.last {
             cycle = self.last;
@@ -49,7 +53,7 @@ impl Retirement {
         let slot = self.in_cycle;
         self.in_cycle += 1;
         self.last = cycle;
-        self.ring[(self.count & self.mask) as usize] = cycle << 1 | u64::from(memory);
+        self.ring[(self.count & self.mask) as usize] = cycle << Cause::BITS | cause.bits();
         self.count += 1;
         (cycle, slot)
     }
@@ -61,19 +65,24 @@ impl Retirement {
     pub fn room_for(&self, width: u64) -> u64 {
         match (self.count + width).checked_sub(self.entries) {
             None | Some(0) => 0,
-            Some(must_be_gone) => (self.ring[((must_be_gone - 1) & self.mask) as usize] >> 1) + 1,
+            Some(must_be_gone) => {
+                (self.ring[((must_be_gone - 1) & self.mask) as usize] >> Cause::BITS) + 1
+            }
         }
     }
 
-    /// Whether the oldest µop that is not retired at `now` waits for a memory access of its own.
-    #[must_use]
-    pub fn waits_for_memory(&self, now: u64) -> bool {
-        let (older, younger) = self.waiting(now);
-        older
-            .iter()
-            .chain(younger)
-            .next()
-            .is_some_and(|s| s & 1 != 0)
+    /// What the oldest µop waits for that has not retired in `cycle`, which never falls.
+    pub fn oldest(&mut self, cycle: u64) -> Cause {
+        // What has left the ring has retired.
+        self.oldest = self.oldest.max(self.count.saturating_sub(self.mask));
+        while self.oldest < self.count {
+            let stamp = self.ring[(self.oldest & self.mask) as usize];
+            if stamp >> Cause::BITS > cycle {
+                return Cause::from_bits(stamp);
+            }
+            self.oldest += 1;
+        }
+        Cause::CORE
     }
 
     /// Cycle of the last retirement.
@@ -115,8 +124,9 @@ impl Part for Retirement {
             count,
             last,
             in_cycle,
+            oldest,
         } = self;
-        (*count, *last, *in_cycle) = (0, 0, 0);
+        (*count, *last, *in_cycle, *oldest) = (0, 0, 0, 0);
     }
 
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
@@ -128,18 +138,19 @@ impl Part for Retirement {
             count: _,
             last,
             in_cycle,
+            oldest: _,
         } = self;
         let now = at.issue;
         h.add_future(*last, now);
         h.add(if *last > now { u64::from(*in_cycle) } else { 0 });
         let (older, younger) = self.waiting(now);
         let stamps = older.iter().chain(younger);
-        h.add_distances(stamps.map(|stamp| (stamp >> 1) - now));
+        h.add_distances(stamps.map(|stamp| (stamp >> Cause::BITS) - now));
     }
 }
 
 /// Those of the ring's stamps, which never fall, that lie behind `now`.
 fn waiting(stamps: &[u64], now: u64) -> &[u64] {
-    let gone = stamps.partition_point(|stamp| stamp >> 1 <= now);
+    let gone = stamps.partition_point(|stamp| stamp >> Cause::BITS <= now);
     stamps.get(gone..).unwrap_or(&[])
 }

@@ -1,6 +1,8 @@
 //! Where issue slots went (Yasin, ISPASS 2014): every slot is counted once, when the cycle in
 //! which the next µop issues is known.
 
+use super::memory::lines::Late;
+use crate::memory::Level;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_report::TopDown;
 
@@ -11,12 +13,99 @@ pub enum Stall {
     BadSpeculation,
     /// Not delivered in time.
     FrontEnd,
-    /// Re-order buffer or schedulers full behind a load or store.
-    Memory,
-    /// Re-order buffer or schedulers full behind anything else.
+    /// Re-order buffer or scheduler full behind a load or store, or the store buffer full.
+    Memory(Wait),
+    /// Re-order buffer or scheduler full behind anything else.
     Core,
     /// Issue-group rule or serialisation.
     Other,
+}
+
+/// What a load or store waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wait {
+    /// The first level, or an older store.
+    #[default]
+    First = 0,
+    /// A line from the second level.
+    L2 = 1,
+    /// A line from the third level.
+    L3 = 2,
+    /// A line from memory.
+    Dram = 3,
+    /// The translation of its address.
+    Translation = 4,
+    /// The line of a store, for which the store buffer waits.
+    Stores = 5,
+}
+
+impl Wait {
+    /// What made an access late.
+    #[inline]
+    #[must_use]
+    pub fn of(late: Late) -> Self {
+        match late {
+            Late::No | Late::From(Level::L1) => Self::First,
+            Late::From(Level::L2) => Self::L2,
+            Late::From(Level::L3) => Self::L3,
+            Late::From(Level::Dram) => Self::Dram,
+            Late::Translation => Self::Translation,
+        }
+    }
+}
+
+/// Why a fused µop retired when it did, in three bits of its stamp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cause(u8);
+
+impl Cause {
+    /// Bits that it takes.
+    pub const BITS: u32 = 3;
+    /// Something else than a load or store.
+    pub const CORE: Self = Self(0);
+
+    /// A load or store that waited for this.
+    #[inline]
+    #[must_use]
+    pub fn memory(wait: Wait) -> Self {
+        Self(1 + wait as u8)
+    }
+
+    /// As bits.
+    #[inline]
+    #[must_use]
+    pub fn bits(self) -> u64 {
+        u64::from(self.0)
+    }
+
+    /// From bits.
+    #[inline]
+    #[must_use]
+    pub fn from_bits(bits: u64) -> Self {
+        Self((bits & ((1 << Self::BITS) - 1)) as u8)
+    }
+
+    /// Where slots lost to it are booked.
+    #[inline]
+    #[must_use]
+    pub fn stall(self) -> Stall {
+        match self.0 {
+            0 => Stall::Core,
+            2 => Stall::Memory(Wait::L2),
+            3 => Stall::Memory(Wait::L3),
+            4 => Stall::Memory(Wait::Dram),
+            5 => Stall::Memory(Wait::Translation),
+            6 => Stall::Memory(Wait::Stores),
+            _ => Stall::Memory(Wait::First),
+        }
+    }
+
+    /// Whether it lies behind the first level.
+    #[inline]
+    #[must_use]
+    pub fn is_miss(self) -> bool {
+        self.0 > 1
+    }
 }
 
 /// Counts slots.
@@ -32,7 +121,18 @@ impl SlotCount {
         match why {
             Stall::BadSpeculation => self.slots.bad_speculation += slots,
             Stall::FrontEnd => self.slots.frontend += slots,
-            Stall::Memory => self.slots.backend_memory += slots,
+            Stall::Memory(wait) => {
+                self.slots.backend_memory += slots;
+                let levels = &mut self.slots.memory_levels;
+                match wait {
+                    Wait::First => levels.l1 += slots,
+                    Wait::L2 => levels.l2 += slots,
+                    Wait::L3 => levels.l3 += slots,
+                    Wait::Dram => levels.dram += slots,
+                    Wait::Translation => levels.translation += slots,
+                    Wait::Stores => levels.stores += slots,
+                }
+            }
             Stall::Core => self.slots.backend_core += slots,
             Stall::Other => self.slots.other += slots,
         }

@@ -8,7 +8,7 @@ use super::memory::Loaded;
 use super::ports::Request;
 use super::registers::{AtRename, Stamp};
 use super::scheduler::ready_cycle;
-use super::topdown::Stall;
+use super::topdown::{Cause, Stall, Wait};
 use super::{Delivered, UopStamps};
 use crate::pipeline::access::Access;
 use crate::pipeline::inst::Inst;
@@ -31,8 +31,7 @@ pub(super) struct Executed {
     dispatched: u64,
     pub(super) executed: u64,
     port: u8,
-    /// It accesses memory, or waited for a load.
-    pub(super) memory: bool,
+    pub(super) cause: Cause,
 }
 
 impl Executed {
@@ -71,7 +70,7 @@ impl Backend {
                 dispatched: issued,
                 executed: issued,
                 port: 0xff,
-                memory: false,
+                cause: Cause::CORE,
             };
         }
         let mut inputs = self.registers.inputs(uop);
@@ -115,7 +114,7 @@ impl Backend {
             dispatched,
             executed,
             port,
-            memory: waited || is_memory(uop),
+            cause: self.cause(uop, waited || is_memory(uop)),
         }
     }
 
@@ -230,6 +229,7 @@ impl Backend {
             }
             UopKind::StoreAddress(n) => {
                 let at = (self.memory).store_address(i.inst, n, dispatched, i.accesses);
+                self.after_fault();
                 let executed = at_least.max(at);
                 self.memory.fences_mut().store_done(executed);
                 executed
@@ -243,13 +243,35 @@ impl Backend {
         }
     }
 
+    /// After a page fault, everything begins anew.
+    #[inline(always)]
+    fn after_fault(&mut self) {
+        if let Some(until) = self.memory.take_fault() {
+            self.issue.block_until(until);
+        }
+    }
+
+    /// Why a µop that has just executed is done when it is; `memory`: it accesses memory or waited
+    /// for a load.
+    #[inline(always)]
+    pub(super) fn cause(&self, uop: &Uop, memory: bool) -> Cause {
+        match uop.kind {
+            UopKind::Load(_) => Cause::memory(Wait::of(self.memory.late())),
+            _ if memory => Cause::memory(Wait::First),
+            _ => Cause::CORE,
+        }
+    }
+
     /// Executes a load; returns the cycle in which its value is there.
     #[inline]
     fn load(&mut self, i: Given<'_>, uop: &Uop, number: u8, dispatched: u64) -> u64 {
         let issued = self.issue.cycle();
         let loaded = (self.memory).load(i.inst, i.instr, number, dispatched, i.accesses);
         let (not_before, later) = match loaded {
-            Loaded::Line(later) => (0, later),
+            Loaded::Line(later) => {
+                self.after_fault();
+                (0, later)
+            }
             Loaded::Store(not_before) => (not_before, 0),
             Loaded::Register(source) => {
                 // The load is executed all the same, to check.

@@ -2,45 +2,154 @@
 //!
 //! [`Lines`] is what one thread has for itself, [`SharedLines`] what all threads of a session have
 //! together; that one belongs to the simulation, which lends it to the thread at work
-//! ([`super::Memory::lend`]). Caches, translation and what is in flight between them belong here. As
-//! long as none is modelled, every line is in the first level.
+//! ([`super::Memory::lend`]). Behind both are the caches of [`crate::memory`], for whole programs.
+//! In a single block, and on a core whose caches are not modelled, every line is in the first
+//! level.
 
-use crate::pipeline::access::Access;
+use crate::memory::{Answer, Level, Memory, Request, Shared};
+use crate::pipeline::access::{Access, Address};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
+use mcad_isa::machine::params::Core;
 
-/// A load that asks for its line.
+/// A load or store that asks for its line.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookup {
-    /// What it loads; only known addresses mean something here.
+    /// What it accesses; only known addresses mean something here.
     pub access: Access,
     /// Address of the instruction, for who learns patterns.
     pub by: u64,
+    /// The instruction in its program.
+    pub instr: u32,
     /// Cycle in which it was sent.
     pub at: u64,
 }
 
+/// What held an access up, as far as it came late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Late {
+    /// Nothing behind the first level.
+    #[default]
+    No,
+    /// Its line came from there.
+    From(Level),
+    /// Its address was translated, for longer than anything else took.
+    Translation,
+}
+
 /// Lines that threads share.
-#[derive(Debug, Default)]
-pub struct SharedLines {}
+#[derive(Default)]
+pub struct SharedLines {
+    shared: Option<Box<Shared>>,
+}
+
+impl SharedLines {
+    /// What the threads of a program share on such a core.
+    #[must_use]
+    pub fn of_program(core: &Core) -> Self {
+        Self {
+            shared: core.cache.is_some().then(|| Shared::new(core)),
+        }
+    }
+
+    /// The caches' part, where they are modelled.
+    pub fn get(&mut self) -> Option<&mut Shared> {
+        self.shared.as_deref_mut()
+    }
+}
 
 /// Lines of one thread.
-#[derive(Debug, Default)]
-pub struct Lines {}
+#[derive(Default)]
+pub struct Lines {
+    memory: Option<Box<Memory>>,
+}
 
 impl Lines {
-    /// Cycles by which the load's data comes later than from the first level of cache.
+    /// Lines of a program's thread on such a core.
+    #[must_use]
+    pub fn of_program(core: &Core) -> Self {
+        Self {
+            memory: Memory::new(core),
+        }
+    }
+
+    /// Whether a line can be anywhere but in the first level.
     #[inline]
-    pub fn load(&mut self, _: &mut SharedLines, _: &Lookup) -> u64 {
-        0
+    #[must_use]
+    pub fn are_modelled(&self) -> bool {
+        self.memory.is_some()
+    }
+
+    /// The caches, where they are modelled.
+    #[inline]
+    pub fn memory(&mut self) -> Option<&mut Memory> {
+        self.memory.as_deref_mut()
+    }
+
+    /// Hands over or takes back what is shared.
+    #[inline]
+    pub fn lend(&mut self, shared: &mut SharedLines) {
+        if let (Some(memory), Some(shared)) = (&mut self.memory, &mut shared.shared) {
+            memory.lend(shared);
+        }
+    }
+
+    /// A load.
+    #[inline]
+    pub fn load(&mut self, lookup: &Lookup) -> Answer {
+        match (&mut self.memory, request(lookup)) {
+            (Some(memory), Some(request)) => memory.load(request),
+            _ => Answer::default(),
+        }
+    }
+
+    /// A store asks for its line, to write it.
+    #[inline]
+    pub fn store(&mut self, lookup: &Lookup) -> Answer {
+        match (&mut self.memory, request(lookup)) {
+            (Some(memory), Some(request)) => memory.store(request),
+            _ => Answer::default(),
+        }
+    }
+}
+
+#[inline]
+fn request(lookup: &Lookup) -> Option<Request> {
+    match lookup.access.address {
+        Address::Known(address) => Some(Request {
+            instr: lookup.instr,
+            pc: lookup.by,
+            address,
+            size: lookup.access.size,
+            at: lookup.at,
+        }),
+        Address::Symbolic(_) => None,
+    }
+}
+
+impl Late {
+    /// What made such an answer late.
+    #[inline]
+    #[must_use]
+    pub fn of(answer: &Answer) -> Self {
+        if answer.late == 0 {
+            Self::No
+        } else if 2 * answer.translation > answer.late {
+            Self::Translation
+        } else {
+            Self::From(answer.from)
+        }
     }
 }
 
 impl Part for Lines {
+    /// Only blocks are brought to rest, and they have no caches.
     fn reset(&mut self, _: &Moment) {
-        let Self {} = self;
+        let Self { memory } = self;
+        *memory = None;
     }
 
+    /// Only blocks are compared.
     fn fingerprint(&self, _: &Moment, _: &mut Fingerprint) {
-        let Self {} = self;
+        let Self { memory: _ } = self;
     }
 }

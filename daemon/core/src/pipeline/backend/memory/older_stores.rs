@@ -39,6 +39,8 @@ pub enum Forward {
         /// The register that holds the data is there; `None` when the load cannot be renamed to
         /// it.
         source: Option<u64>,
+        /// Its number.
+        store: u64,
     },
     /// Some bytes come from stores that it must wait for until they have left the store buffer.
     Blocked {
@@ -47,6 +49,8 @@ pub enum Forward {
         /// Number of the youngest of them; 0 when it starts where the load does: such a load does
         /// not wait for it to be written.
         store: u64,
+        /// Number of the youngest of them in any case.
+        youngest: u64,
     },
 }
 
@@ -157,6 +161,7 @@ impl OlderStores {
                     Forward::From {
                         ready: entry.ready,
                         source: entry.source.filter(|_| entry.start == start),
+                        store: entry.store - self.forgotten,
                     }
                 }
                 Forward::From { .. } if contained && from == entry.store => result,
@@ -167,14 +172,21 @@ impl OlderStores {
                     } else {
                         entry.store - self.forgotten
                     },
+                    youngest: entry.store - self.forgotten,
                 },
                 Forward::From { ready, .. } => Forward::Blocked {
                     ready: ready.max(entry.ready),
                     store: from.max(entry.store) - self.forgotten,
+                    youngest: from.max(entry.store) - self.forgotten,
                 },
-                Forward::Blocked { ready, store } => Forward::Blocked {
+                Forward::Blocked {
+                    ready,
+                    store,
+                    youngest,
+                } => Forward::Blocked {
                     ready: ready.max(entry.ready),
                     store: store.max(entry.store - self.forgotten),
+                    youngest: youngest.max(entry.store - self.forgotten),
                 },
             };
         }

@@ -5,7 +5,6 @@
 
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
-use mcad_isa::machine::params::Execute;
 
 /// Stores whose cycles are kept, a power of two above the size of any buffer.
 const RING: u64 = 1 << 10;
@@ -22,11 +21,11 @@ pub struct StoreBuffer {
 }
 
 impl StoreBuffer {
-    /// An empty buffer.
+    /// An empty buffer of so many entries; 0: it is not modelled.
     #[must_use]
-    pub fn new(p: &Execute) -> Self {
+    pub fn new(entries: u32) -> Self {
         Self {
-            entries: u64::from(p.store_buffer).min(RING / 2),
+            entries: u64::from(entries).min(RING / 2),
             ring: vec![0; RING as usize].into(),
             count: 0,
             last: 0,
@@ -76,12 +75,20 @@ impl StoreBuffer {
         self.ring[(number % RING) as usize]
     }
 
-    /// The next store in program order retires at `retired`.
+    /// Whether store number `number` is not written yet in cycle `at`.
     #[inline]
-    pub fn retire(&mut self, access: Option<&Access>, retired: u64) {
+    #[must_use]
+    pub fn holds(&self, number: u64, at: u64) -> bool {
+        number > self.count || self.written(number) > at
+    }
+
+    /// The next store in program order retires at `retired`; its line is there, to be written, at
+    /// `owned`.
+    #[inline]
+    pub fn retire(&mut self, access: Option<&Access>, retired: u64, owned: u64) {
         let line = access.map_or(Line::NONE, Access::line);
         let pairs = !self.paired && line.same(self.line);
-        let mut cycle = (self.last + u64::from(!pairs)).max(retired + 1);
+        let mut cycle = (self.last + u64::from(!pairs)).max(retired + 1).max(owned);
         self.paired = pairs && cycle == self.last;
         self.line = line;
         if access.is_some_and(Access::crosses_line) {
