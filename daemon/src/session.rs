@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Instant;
 
 use crossbeam_channel::bounded;
-use mcad_core::simulation::{Options, SimulationError};
+use mcad_core::simulation::{Options, Parallel, SimulationError};
 use mcad_proto::event::EndReason;
 use mcad_report::Report;
 
@@ -64,6 +64,8 @@ pub enum SessionError {
 pub struct Plan {
     /// What to simulate; `None` records only.
     pub analyse: Option<Options>,
+    /// Threads to simulate on; without it the session's own.
+    pub parallel: Option<Parallel>,
     /// Regions of interest.
     pub regions: Vec<RegionSpec>,
     /// Where to record.
@@ -122,6 +124,7 @@ pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
                 catch_unwind(AssertUnwindSafe(|| {
                     let plan = simulate::Plan {
                         options,
+                        parallel: plan.parallel,
                         regions,
                         timeline,
                         retained,

@@ -18,7 +18,7 @@
 //!   accesses); readers merge them. A read-modify-write gives a load and a store.
 
 /// Identity of a translated block within one session. Ids are dense, starting at 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockId(pub u32);
 
 /// A guest virtual address.

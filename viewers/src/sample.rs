@@ -40,6 +40,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
             instructions: 1_500_000,
             cycles,
         }],
+        intervals: None,
         functions: vec![
             FunctionReport {
                 name: "compress\x1b[2J".into(),

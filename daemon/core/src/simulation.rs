@@ -6,15 +6,20 @@
 
 mod bound;
 mod build;
+mod chunk;
 pub mod core;
 pub mod dictionary;
 pub mod execution;
 mod fingerprint;
 mod hottest;
+mod interval;
 mod listing;
 pub mod region;
 pub mod timeline;
+mod workers;
 
+use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use mcad_proto::event::{Arch, EndReason, Event, RegionDef, SessionInfo};
@@ -25,8 +30,13 @@ use self::core::Core;
 use dictionary::{Block, Dictionary};
 use execution::{Assembler, BadRecord, Execution};
 use mcad_isa::machine::CpuModel;
+use mcad_isa::x86::build::Decoded;
 use mcad_report::{Module, Report, TraceStats};
 use timeline::{Recording, TimelineSink, Window};
+use workers::Workers;
+
+pub use interval::Intervals;
+pub use workers::{OnThread, Parallel};
 
 /// Which analysis runs over the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +56,16 @@ pub struct Options {
     pub analyses: Vec<AnalysisKind>,
     /// Whether memory dependencies are simulated from the recorded addresses.
     pub memory: bool,
+}
+
+impl Options {
+    /// The models that are simulated instruction by instruction.
+    fn pipelines(&self) -> &[Arc<CpuModel>] {
+        match self.analyses.contains(&AnalysisKind::Pipeline) {
+            true => &self.cpus,
+            false => &[],
+        }
+    }
 }
 
 /// How far a simulation is.
@@ -140,10 +160,49 @@ fn count(executed: &mut [Executed], execution: &Execution) {
     }
 }
 
+/// Who simulates.
+enum Cores {
+    /// This thread, a core for each model.
+    Here(Vec<Core>),
+    /// Others.
+    Workers(Workers),
+}
+
+impl Cores {
+    fn define(&mut self, dictionary: &Dictionary, id: BlockId, decoded: Vec<Decoded>) {
+        match self {
+            Self::Here(cores) => cores.iter_mut().for_each(|core| core.define(id, &decoded)),
+            Self::Workers(workers) => {
+                if let Some(block) = dictionary.share(id) {
+                    workers.define(id, block, decoded);
+                }
+            }
+        }
+    }
+
+    fn map_file(&mut self, addresses: Range<u64>) {
+        match self {
+            Self::Here(cores) => {
+                for core in cores {
+                    core.map_file(addresses.clone());
+                }
+            }
+            Self::Workers(workers) => workers.map_file(&addresses),
+        }
+    }
+
+    fn cycles_so_far(&self) -> u64 {
+        match self {
+            Self::Here(cores) => cores.first().map_or(0, |core| core.cycles_so_far()),
+            Self::Workers(workers) => workers.cycles_so_far(),
+        }
+    }
+}
+
 /// A running simulation.
 pub struct Simulation {
     options: Options,
-    cores: Vec<Core>,
+    cores: Cores,
     recording: Option<Recording>,
     dictionary: Dictionary,
     threads: FxHashMap<StreamId, Assembler>,
@@ -157,19 +216,30 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Starts a simulation.
+    /// Starts a simulation on this thread.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let pipeline = options.analyses.contains(&AnalysisKind::Pipeline);
-        let cores = if pipeline {
-            options
-                .cpus
-                .iter()
-                .map(|m| Core::new(Arc::clone(m)))
-                .collect()
-        } else {
-            Vec::new()
-        };
+        let models = options.pipelines().iter();
+        let cores = models.map(|m| Core::new(Arc::clone(m))).collect();
+        Self::with(options, Cores::Here(cores))
+    }
+
+    /// Starts a simulation on threads of its own; the result is the same unless guest threads are
+    /// cut into intervals. Then the stays in regions of interest mean nothing. Each thread calls
+    /// `on_thread` when it starts and drops what that gives when it ends.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn parallel(
+        options: Options,
+        parallel: Parallel,
+        on_thread: &OnThread,
+    ) -> io::Result<Self> {
+        let workers = Workers::start(options.pipelines(), options.memory, parallel, on_thread)?;
+        Ok(Self::with(options, Cores::Workers(workers)))
+    }
+
+    fn with(options: Options, cores: Cores) -> Self {
         Self {
             options,
             cores,
@@ -227,12 +297,10 @@ impl Simulation {
             Event::Block(def) => {
                 let new = self.dictionary.define(def).map_err(|e| self.broken(e))?;
                 if let Some(decoded) = new {
-                    for core in &mut self.cores {
-                        core.define(def.id, &decoded);
-                    }
                     if let Some(recording) = &mut self.recording {
                         recording.define(def.id, &decoded);
                     }
+                    self.cores.define(&self.dictionary, def.id, decoded);
                     let place = def.id.0 as usize;
                     if self.executed.len() <= place {
                         self.executed.resize(place + 1, Executed::default());
@@ -240,9 +308,7 @@ impl Simulation {
                 }
             }
             Event::Module(module) => {
-                for core in &mut self.cores {
-                    core.map_file(module.start.0..module.end.0);
-                }
+                self.cores.map_file(module.start.0..module.end.0);
                 self.modules.push(Module {
                     path: module.path.clone(),
                     start: format!("{:#x}", module.start.0),
@@ -254,6 +320,9 @@ impl Simulation {
                     return Err(self.broken(format!("more than {MAX_REGIONS} regions")));
                 }
                 self.regions.push(region.clone());
+                if let Cores::Workers(workers) = &mut self.cores {
+                    workers.region(region);
+                }
             }
             Event::StreamStart(stream) => self.start_thread(*stream)?,
             Event::Records { stream, words } => return self.records(*stream, words),
@@ -310,8 +379,14 @@ impl Simulation {
         };
         let mut emit = |block: &Block, execution: &Execution| {
             count(executed, execution);
-            for core in cores.iter_mut() {
-                core.execute(stream, block, execution, memory, regions, dictionary);
+            match cores {
+                Cores::Here(cores) => {
+                    for core in cores {
+                        let part = stream.into();
+                        core.execute(part, block, execution, memory, regions, dictionary);
+                    }
+                }
+                Cores::Workers(workers) => workers.execute(stream, execution),
             }
             if let Some(recording) = recording.as_mut() {
                 recording.execute(stream, block, execution, memory, regions, dictionary);
@@ -352,16 +427,27 @@ impl Simulation {
         } = self;
         let mut emit = |block: &Block, execution: &Execution| {
             count(executed, execution);
-            for core in cores.iter_mut() {
-                core.execute(stream, block, execution, memory, regions, dictionary);
+            match cores {
+                Cores::Here(cores) => {
+                    for core in cores {
+                        let part = stream.into();
+                        core.execute(part, block, execution, memory, regions, dictionary);
+                    }
+                }
+                Cores::Workers(workers) => workers.execute(stream, execution),
             }
             if let Some(recording) = recording.as_mut() {
                 recording.execute(stream, block, execution, memory, regions, dictionary);
             }
         };
         assembler.end(dictionary, &mut emit);
-        for core in cores.iter_mut() {
-            core.end_thread(stream, regions, dictionary);
+        match cores {
+            Cores::Here(cores) => {
+                for core in cores {
+                    core.end_thread(stream.into(), regions, dictionary);
+                }
+            }
+            Cores::Workers(workers) => workers.end_thread(stream),
         }
         if let Some(recording) = recording {
             recording.end_thread(stream, regions, dictionary);
@@ -392,7 +478,7 @@ impl Simulation {
                     .values()
                     .map(|t| t.counts.instructions)
                     .sum::<u64>(),
-            cycles: self.cores.first().map_or(0, |core| core.cycles_so_far()),
+            cycles: self.cores.cycles_so_far(),
         }
     }
 
@@ -407,6 +493,10 @@ impl Simulation {
         if let Some(recording) = self.recording.take() {
             recording.end();
         }
-        build::report(self, symbols)
+        let cores = match std::mem::replace(&mut self.cores, Cores::Here(Vec::new())) {
+            Cores::Here(cores) => cores.into_iter().map(|core| (core, None)).collect(),
+            Cores::Workers(workers) => workers.finish(),
+        };
+        build::report(self, &cores, symbols)
     }
 }

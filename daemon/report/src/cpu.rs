@@ -40,8 +40,25 @@ pub struct CpuReport {
     pub regions: Vec<RegionReport>,
     /// Instructions that this model had no figures for.
     pub unknown_instructions: Unknown,
+    /// How the threads were cut, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<IntervalReport>,
     /// The resolved parameters of the model.
     pub parameters: serde_json::Value,
+}
+
+/// Threads were cut into intervals that were simulated apart, each begun earlier to warm up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntervalReport {
+    /// Instructions in an interval.
+    pub length: u64,
+    /// Instructions before it that warmed it up.
+    pub warm_up: u64,
+    /// Intervals.
+    pub count: u64,
+    /// By how many cycles neighbours differ in the second halves of the warm-ups, which both
+    /// simulate, summed over all.
+    pub difference: u64,
 }
 
 /// Where issue slots went (Yasin, ISPASS 2014). The six counts add up to `slots` = issue width × cycles.

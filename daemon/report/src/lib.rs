@@ -15,7 +15,9 @@ mod unknown;
 use serde::{Deserialize, Serialize};
 
 pub use code::{BlockBound, BlockReport, FunctionReport, InstructionReport, LineReport, is_place};
-pub use cpu::{CpuReport, MemorySlots, PortUse, RegionReport, ThreadReport, TopDown};
+pub use cpu::{
+    CpuReport, IntervalReport, MemorySlots, PortUse, RegionReport, ThreadReport, TopDown,
+};
 pub use program::{Module, Program, Tool, TraceStats};
 pub use run::{Measured, RunInfo, SourceFile};
 pub use unknown::{Unknown, UnknownForm};

@@ -1,10 +1,11 @@
 //! The options that say what to analyse, shared by every command that analyses a trace.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use mcad_core::simulation::{AnalysisKind, Options};
+use mcad_core::simulation::{AnalysisKind, Intervals, Options, Parallel};
 use mcad_isa::machine::{self, CpuModel};
 
 use crate::regions::RegionSpec;
@@ -36,6 +37,17 @@ pub struct AnalysisArgs {
     /// Ignore memory addresses: no dependencies through memory
     #[arg(long)]
     no_memory: bool,
+    /// Cut the run into intervals and simulate them on N threads; the report says how far that may
+    /// be from an uncut simulation, and does not depend on N
+    #[arg(long, value_name = "N", conflicts_with = "regions")]
+    jobs: Option<NonZeroUsize>,
+    /// Instructions in an interval
+    #[arg(long, value_name = "N", requires = "jobs", default_value_t = Intervals::default().length,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    interval: u64,
+    /// Instructions before an interval that warm it up
+    #[arg(long, value_name = "N", requires = "jobs", default_value_t = Intervals::default().warm_up)]
+    warm_up: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -51,6 +63,8 @@ enum Kind {
 pub struct Analysis {
     /// CPU models, analyses, memory.
     pub options: Options,
+    /// Threads to simulate on, if not the session's own.
+    pub parallel: Option<Parallel>,
     /// Regions of interest.
     pub regions: Vec<RegionSpec>,
 }
@@ -84,7 +98,31 @@ impl AnalysisArgs {
         } else {
             self.analyses.clone()
         };
-        resolve(model, &names, &analyses, &self.regions, !self.no_memory)
+        let mut analysis = resolve(model, &names, &analyses, &self.regions, !self.no_memory)?;
+        analysis.parallel = self.parallel(analysis.options.cpus.len())?;
+        Ok(analysis)
+    }
+
+    /// Threads for so many models.
+    fn parallel(&self, models: usize) -> anyhow::Result<Option<Parallel>> {
+        let Some(jobs) = self.jobs else {
+            return Ok((models > 1).then(Parallel::default));
+        };
+        if self.warm_up >= self.interval {
+            bail!(
+                "--warm-up {} is not shorter than the interval of {} instructions; give a longer \
+                 --interval",
+                self.warm_up,
+                self.interval
+            );
+        }
+        Ok(Some(Parallel {
+            jobs: jobs.get(),
+            intervals: Some(Intervals {
+                length: self.interval,
+                warm_up: self.warm_up,
+            }),
+        }))
     }
 
     /// The same as key and value texts, for a daemon elsewhere. CPU names are checked there.
@@ -92,6 +130,9 @@ impl AnalysisArgs {
     /// # Errors
     /// When a model is a file, which the daemon does not have.
     pub fn to_foreign(&self) -> anyhow::Result<Vec<(String, String)>> {
+        if self.jobs.is_some() {
+            bail!("--jobs is for this machine; a daemon simulates each session on one thread");
+        }
         if let Some(file) = self.cpus.iter().find(|name| super::model::is_file(name)) {
             bail!(
                 "--cpu {file} is a file of this machine, and a daemon has only its built-in \
@@ -221,6 +262,7 @@ fn resolve(
             analyses,
             memory,
         },
+        parallel: None,
         regions: regions.to_vec(),
     })
 }
@@ -236,6 +278,7 @@ mod tests {
             analyses: vec![Kind::Block],
             regions: vec!["main".parse().unwrap(), "0x10-0x20".parse().unwrap()],
             no_memory: true,
+            ..AnalysisArgs::default()
         };
         let pairs = args.to_pairs();
         let pairs = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str()));

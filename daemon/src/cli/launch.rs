@@ -40,12 +40,13 @@ impl Launch<'_> {
     /// Runs the session.
     pub(super) fn run(self, source: &mut dyn Source, recorder: Option<Recorder>) -> Outcome {
         let (state, progress) = watched(self.quiet || self.analysis.is_none());
-        let (analyse, regions) = match self.analysis {
-            Some(analysis) => (Some(analysis.options), analysis.regions),
-            None => (None, Vec::new()),
+        let (analyse, parallel, regions) = match self.analysis {
+            Some(analysis) => (Some(analysis.options), analysis.parallel, analysis.regions),
+            None => (None, None, Vec::new()),
         };
         let plan = Plan {
             analyse,
+            parallel,
             regions,
             record: recorder,
             timeline: self.timeline,

@@ -72,6 +72,8 @@ fn run(session: &mut Session, stream: Stream, decoder: FrameDecoder) -> anyhow::
     stream.set_timeouts(None, Some(WRITE_PATIENCE))?;
     let plan = Plan {
         analyse: Some(session.analysis.options.clone()),
+        // Sessions of several peers share the machine.
+        parallel: None,
         regions: session.analysis.regions.clone(),
         record: None,
         timeline: None,

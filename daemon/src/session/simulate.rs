@@ -2,10 +2,12 @@
 
 use std::cell::RefCell;
 use std::fs::File;
+use std::panic::resume_unwind;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use mcad_core::simulation::{Options, Simulation, SimulationError};
+use mcad_core::simulation::{OnThread, Options, Parallel, Simulation, SimulationError};
 use mcad_proto::event::Event;
 use mcad_report::Report;
 
@@ -21,6 +23,7 @@ use crate::timeline::{FileSink, Recorded, TimelinePlan};
 /// What the simulation thread is to do.
 pub(super) struct Plan<'a> {
     pub options: Options,
+    pub parallel: Option<Parallel>,
     pub regions: &'a [RegionSpec],
     pub timeline: Option<TimelinePlan>,
     pub retained: Retained,
@@ -45,7 +48,16 @@ pub(super) fn simulate(
     let retained = plan.retained;
     let _charge = retained.account().charge();
     let model = plan.options.cpus.first().cloned();
-    let mut simulation = Simulation::new(plan.options);
+    let mut simulation = match plan.parallel {
+        None => Simulation::new(plan.options),
+        Some(parallel) => {
+            let account = retained.account().clone();
+            let charge: OnThread = Arc::new(move || Box::new(account.charge()));
+            // Ends this thread as a panic would, and the session says why.
+            Simulation::parallel(plan.options, parallel, &charge)
+                .unwrap_or_else(|error| resume_unwind(Box::new(SessionError::Thread(error))))
+        }
+    };
     let symbols = Rc::new(RefCell::new(Symbols::new()));
     let recorded = Rc::new(RefCell::new(Recorded::default()));
     if let (Some(timeline), Some(model)) = (&plan.timeline, model) {

@@ -54,6 +54,7 @@ fn options() -> Options {
 fn session(steps: Vec<Step>, record: Option<Recorder>) -> Outcome {
     let plan = Plan {
         analyse: Some(options()),
+        parallel: None,
         regions: vec!["nowhere".parse().unwrap()],
         record,
         timeline: None,
@@ -134,6 +135,7 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
 fn dictionaries_beyond_the_limit_end_the_analysis() {
     let plan = Plan {
         analyse: Some(options()),
+        parallel: None,
         regions: Vec::new(),
         record: None,
         timeline: None,
@@ -168,6 +170,7 @@ fn a_stopped_session_tells_its_source() {
     state.stop();
     let plan = Plan {
         analyse: None,
+        parallel: None,
         regions: Vec::new(),
         record: None,
         timeline: None,

@@ -15,8 +15,8 @@ use super::{AnalysisKind, Executed, Simulation, Symbolizer};
 use crate::block::{self, Mode};
 use mcad_isa::machine::CpuModel;
 use mcad_report::{
-    BlockReport, CpuReport, FunctionReport, PortUse, Program, Report, SCHEMA_VERSION, Tool,
-    TopDown, Unknown, UnknownForm, is_place,
+    BlockReport, CpuReport, FunctionReport, IntervalReport, PortUse, Program, Report,
+    SCHEMA_VERSION, Tool, TopDown, Unknown, UnknownForm, is_place,
 };
 
 /// Hottest blocks that a report lists.
@@ -69,15 +69,22 @@ fn executed(s: &Simulation, id: BlockId) -> Executed {
 }
 
 /// See [`Simulation::finish`].
-pub fn report(mut s: Simulation, symbols: &dyn Symbolizer) -> Report {
+pub fn report(
+    mut s: Simulation,
+    cores: &[(Core, Option<IntervalReport>)],
+    symbols: &dyn Symbolizer,
+) -> Report {
     let names = names(&s, symbols);
     s.stats.distinct_blocks = s.dictionary.defined() as u64;
     let mut cpus = Vec::new();
     for (n, model) in s.options.cpus.iter().enumerate() {
         for analysis in &s.options.analyses {
             cpus.push(match analysis {
-                AnalysisKind::Pipeline => match s.cores.get(n) {
-                    Some(core) => pipeline_report(&s, core, &names, symbols),
+                AnalysisKind::Pipeline => match cores.get(n) {
+                    Some((core, intervals)) => CpuReport {
+                        intervals: *intervals,
+                        ..pipeline_report(&s, core, &names, symbols)
+                    },
                     None => continue,
                 },
                 AnalysisKind::Block => block_report(&s, model, &names, symbols),
@@ -97,11 +104,12 @@ pub fn report(mut s: Simulation, symbols: &dyn Symbolizer) -> Report {
         .forms
         .sort_by(|a, b| b.count.cmp(&a.count).then(a.form.cmp(&b.form)));
     unknown.forms.truncate(FORMS);
-    for core in &s.cores {
-        if core.clamped > 0 {
+    for (core, intervals) in cores {
+        notes.extend(intervals.as_ref().map(|i| interval_note(core, i)));
+        if core.totals.clamped > 0 {
             notes.push(format!(
                 "{}: {} µops would have waited longer than the port calendar reaches; they were taken to start at its end",
-                core.model.name, core.clamped
+                core.model.name, core.totals.clamped
             ));
         }
     }
@@ -140,6 +148,19 @@ pub fn report(mut s: Simulation, symbols: &dyn Symbolizer) -> Report {
         notes,
         run: mcad_report::RunInfo::default(),
     }
+}
+
+fn interval_note(core: &Core, i: &IntervalReport) -> String {
+    let cycles = core.totals.cycles.max(1);
+    format!(
+        "{}: simulated in {} intervals of {} instructions, each warmed up by the {} before it; \
+         neighbours differ by {:.3} % of all cycles where they overlap",
+        core.model.name,
+        i.count,
+        i.length,
+        i.warm_up,
+        100.0 * i.difference as f64 / cycles as f64
+    )
 }
 
 fn end_text(end: &EndReason) -> String {
@@ -193,11 +214,12 @@ fn pipeline_report(
         name: core.model.full_name.clone(),
         analysis: "pipeline".into(),
         instructions: s.stats.instructions,
-        uops: core.uops,
+        uops: core.totals.uops,
         cycles,
         ipc: ratio(s.stats.instructions, cycles),
-        topdown: core.topdown,
+        topdown: core.totals.topdown,
         ports: core
+            .totals
             .port_uops
             .iter()
             .zip(&layout.names)
@@ -229,6 +251,7 @@ fn pipeline_report(
             })
             .collect(),
         unknown_instructions: unknown,
+        intervals: None,
         parameters: parameters(&core.model),
     }
 }
@@ -291,6 +314,7 @@ fn block_report(
         lines: Vec::new(),
         regions: Vec::new(),
         unknown_instructions: unknown,
+        intervals: None,
         parameters: parameters(model),
     }
 }

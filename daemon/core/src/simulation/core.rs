@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
+use super::interval::Seam;
 use super::region::{Stays, Tracker};
 use crate::pipeline::Pipeline;
 use crate::pipeline::access::Access;
@@ -46,7 +47,7 @@ pub struct Attribution<W> {
     last: u64,
     /// Cycles between the retirement of the instruction before and of this one, summed by place
     /// in the program; a block's are those of its instructions. The core's, while it lends them.
-    cycles: Vec<u64>,
+    pub(super) cycles: Vec<u64>,
     /// Blocks that retired, in order, each with its cycles, when somebody asks for regions.
     log: Option<Vec<(BlockId, u64)>>,
     /// When the last block of the log retired.
@@ -78,10 +79,93 @@ impl<W: Watch> Observer for Attribution<W> {
     }
 }
 
-struct Thread<W> {
-    pipeline: Pipeline<Attribution<W>>,
+pub(super) struct Thread<W> {
+    pub(super) pipeline: Pipeline<Attribution<W>>,
     tracker: Tracker,
     instructions: u64,
+    /// What executes only brings the core into the state that a later interval begins with.
+    pub(super) warming: bool,
+    /// Counts of the pipeline where the interval began; those of a core at rest for a whole thread.
+    pub(super) begin: Totals,
+    /// Cycles so far where the instructions that two intervals have in common begin.
+    pub(super) mark: Option<u64>,
+}
+
+/// What a pipeline counts, and a model sums over its threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Cycles until the last retirement.
+    pub cycles: u64,
+    /// Slots.
+    pub topdown: TopDown,
+    /// Fused µops.
+    pub uops: u64,
+    /// µops by port.
+    pub port_uops: [u64; MAX_PORTS],
+    /// Dispatches cut to the window of the port calendar.
+    pub clamped: u64,
+}
+
+impl Totals {
+    pub(super) fn of<O: Observer>(pipeline: &Pipeline<O>) -> Self {
+        Self {
+            cycles: pipeline.cycles(),
+            topdown: pipeline.topdown(),
+            uops: pipeline.uops(),
+            port_uops: pipeline.port_uops(),
+            clamped: pipeline.clamped(),
+        }
+    }
+
+    /// Adds what was counted from `begin` to `end`. Slots that were empty when the interval began
+    /// may have been counted by the one before, so that a single count, not a sum, may be
+    /// negative; it wraps, and the sum is right.
+    pub(super) fn add(&mut self, begin: &Self, end: &Self) {
+        let add = |sum: &mut u64, begin: u64, end: u64| {
+            *sum = sum.wrapping_add(end).wrapping_sub(begin);
+        };
+        add(&mut self.cycles, begin.cycles, end.cycles);
+        add(&mut self.uops, begin.uops, end.uops);
+        add(&mut self.clamped, begin.clamped, end.clamped);
+        let ports = begin.port_uops.iter().zip(&end.port_uops);
+        for (sum, (begin, end)) in self.port_uops.iter_mut().zip(ports) {
+            add(sum, *begin, *end);
+        }
+        let (t, b, e) = (&mut self.topdown, &begin.topdown, &end.topdown);
+        add(&mut t.slots, b.slots, e.slots);
+        add(&mut t.retiring, b.retiring, e.retiring);
+        add(&mut t.bad_speculation, b.bad_speculation, e.bad_speculation);
+        add(&mut t.frontend, b.frontend, e.frontend);
+        add(&mut t.backend_memory, b.backend_memory, e.backend_memory);
+        let (m, b, e) = (&mut t.memory_levels, &b.memory_levels, &e.memory_levels);
+        add(&mut m.l1, b.l1, e.l1);
+        add(&mut m.l2, b.l2, e.l2);
+        add(&mut m.l3, b.l3, e.l3);
+        add(&mut m.dram, b.dram, e.dram);
+        add(&mut m.translation, b.translation, e.translation);
+        add(&mut m.stores, b.stores, e.stores);
+        let (b, e) = (&begin.topdown, &end.topdown);
+        add(&mut t.backend_core, b.backend_core, e.backend_core);
+        add(&mut t.other, b.other, e.other);
+    }
+}
+
+/// A guest thread, or one interval of it; 0 is the whole thread where it is not cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Part {
+    /// The thread.
+    pub stream: StreamId,
+    /// Number of the interval.
+    pub interval: u32,
+}
+
+impl From<StreamId> for Part {
+    fn from(stream: StreamId) -> Self {
+        Self {
+            stream,
+            interval: 0,
+        }
+    }
 }
 
 /// Where the instructions of a block are in the static program.
@@ -104,31 +188,31 @@ pub struct Doubtful {
 pub struct Core<W = ()> {
     /// The model.
     pub model: Arc<CpuModel>,
-    program: Program,
+    pub(super) program: Program,
     places: Vec<Place>,
     /// Place in `doubtful` by static instruction.
     doubts: FxHashMap<u32, u32>,
     doubtful_names: FxHashMap<String, u32>,
     /// Forms in doubt, in order of appearance.
     pub doubtful: Vec<(String, Doubtful)>,
-    threads: FxHashMap<StreamId, Thread<W>>,
-    /// Threads that ended.
+    pub(super) threads: FxHashMap<Part, Thread<W>>,
+    /// Threads that ended, or intervals of threads.
     pub finished: Vec<ThreadReport>,
     /// Cycles by instruction of the program. Lent to the thread that is simulated: one list for
     /// each would make many threads of a large program take gigabytes.
-    cycles: Vec<u64>,
+    pub(super) cycles: Vec<u64>,
     /// What threads share: lent to the one that is simulated.
     shared: Box<SharedLines>,
     /// Stays by region over the threads that ended.
     pub stays: Vec<Stays>,
-    /// Slots over the threads that ended.
-    pub topdown: TopDown,
-    /// Fused µops.
-    pub uops: u64,
-    /// µops by port.
-    pub port_uops: [u64; MAX_PORTS],
-    /// Dispatches cut to the window of the port calendar.
-    pub clamped: u64,
+    /// Counts over the threads that ended.
+    pub totals: Totals,
+    /// Whether threads are cut into intervals, which share nothing.
+    pub(super) cut: bool,
+    /// Addresses at which files were mapped, for intervals to come.
+    pub(super) mapped: Vec<Range<u64>>,
+    /// Cycles that intervals took for what they have in common with their neighbours.
+    pub(super) seams: FxHashMap<Part, Seam>,
 }
 
 impl<W: Watch> Core<W> {
@@ -148,17 +232,28 @@ impl<W: Watch> Core<W> {
             cycles: Vec::new(),
             shared,
             stays: Vec::new(),
-            topdown: TopDown::default(),
-            uops: 0,
-            port_uops: [0; MAX_PORTS],
-            clamped: 0,
+            totals: Totals::default(),
+            cut: false,
+            mapped: Vec::new(),
+            seams: FxHashMap::default(),
         }
     }
 
     /// A file is mapped at these addresses.
     pub fn map_file(&mut self, addresses: Range<u64>) {
         if let Some(shared) = self.shared.get() {
-            shared.pages.map_file(addresses);
+            shared.pages.map_file(addresses.clone());
+        }
+        if self.cut {
+            let mut lines = Box::new(SharedLines::of_program(&self.model.core));
+            for thread in self.threads.values_mut() {
+                thread.pipeline.lend(&mut lines);
+                if let Some(shared) = lines.get() {
+                    shared.pages.map_file(addresses.clone());
+                }
+                thread.pipeline.lend(&mut lines);
+            }
+            self.mapped.push(addresses);
         }
     }
 
@@ -210,7 +305,7 @@ impl<W: Watch> Core<W> {
     /// Simulates one executed block of a thread.
     pub fn execute(
         &mut self,
-        stream: StreamId,
+        part: Part,
         block: &Block,
         execution: &Execution,
         memory: bool,
@@ -222,30 +317,25 @@ impl<W: Watch> Core<W> {
         };
         let model = &self.model;
         let instructions = self.program.instrs.len();
-        let thread = self.threads.entry(stream).or_insert_with(|| Thread {
-            pipeline: Pipeline::of_program(
-                model,
-                Attribution {
-                    last: 0,
-                    cycles: Vec::new(),
-                    log: None,
-                    logged: 0,
-                    watch: W::default(),
-                },
-            ),
-            tracker: Tracker::default(),
-            instructions: 0,
-        });
+        let thread = self
+            .threads
+            .entry(part)
+            .or_insert_with(|| Thread::new(model, part, self.cut.then_some(&self.mapped)));
         let observer = &mut thread.pipeline.observer;
         if self.cycles.len() < instructions {
             self.cycles.resize(instructions.next_power_of_two(), 0);
         }
-        std::mem::swap(&mut self.cycles, &mut observer.cycles);
+        // Without the list, nothing is attributed.
+        if !thread.warming {
+            std::mem::swap(&mut self.cycles, &mut observer.cycles);
+        }
         if !regions.is_empty() && observer.log.is_none() {
             observer.log = Some(Vec::new());
         }
         let end = execution.end.min(place.len as usize);
-        thread.instructions += (end - execution.first.min(end)) as u64;
+        if !thread.warming {
+            thread.instructions += (end - execution.first.min(end)) as u64;
+        }
         // The cycles of a block are read off at its last instruction with µops of its own.
         let mut tagged = end.saturating_sub(1);
         if self
@@ -257,7 +347,9 @@ impl<W: Watch> Core<W> {
         {
             tagged -= 1;
         }
-        thread.pipeline.lend(&mut self.shared);
+        if !self.cut {
+            thread.pipeline.lend(&mut self.shared);
+        }
         let mut spans = execution.spans.iter().peekable();
         for n in execution.first..end {
             let number = place.first + n as u32;
@@ -293,8 +385,13 @@ impl<W: Watch> Core<W> {
             }
             thread.pipeline.push(&self.program, inst, accesses);
         }
+        if thread.warming {
+            return;
+        }
         std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
-        thread.pipeline.lend(&mut self.shared);
+        if !self.cut {
+            thread.pipeline.lend(&mut self.shared);
+        }
         if !self.doubts.is_empty() {
             for n in execution.first..end {
                 if let Some(&doubt) = self.doubts.get(&(place.first + n as u32))
@@ -320,7 +417,7 @@ impl<W: Watch> Core<W> {
 
     /// The static program, and what is watched of a thread.
     pub fn watched(&mut self, stream: StreamId) -> (&Program, Option<&mut W>) {
-        let thread = self.threads.get_mut(&stream);
+        let thread = self.threads.get_mut(&stream.into());
         (
             &self.program,
             thread.map(|t| &mut t.pipeline.observer.watch),
@@ -333,41 +430,37 @@ impl<W: Watch> Core<W> {
         &self.program
     }
 
+    /// Takes in what a thread, or an interval of one, has counted.
+    pub(super) fn sum(&mut self, part: Part, thread: &Thread<W>) {
+        let end = Totals::of(&thread.pipeline);
+        self.totals.add(&thread.begin, &end);
+        self.finished.push(ThreadReport {
+            thread: part.stream.0,
+            instructions: thread.instructions,
+            cycles: end.cycles - thread.begin.cycles,
+        });
+    }
+
     /// A thread ended; gives what was watched of it.
     pub fn end_thread(
         &mut self,
-        stream: StreamId,
+        part: Part,
         regions: &[RegionDef],
         dictionary: &Dictionary,
     ) -> Option<W> {
-        let mut thread = self.threads.remove(&stream)?;
+        let mut thread = self.threads.remove(&part)?;
         std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
-        thread.pipeline.lend(&mut self.shared);
+        if !self.cut {
+            thread.pipeline.lend(&mut self.shared);
+        }
         thread.pipeline.flush(&self.program);
-        thread.pipeline.lend(&mut self.shared);
+        if !self.cut {
+            thread.pipeline.lend(&mut self.shared);
+        }
         std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
         thread.track(regions, dictionary);
         thread.tracker.end();
-        let pipeline = &thread.pipeline;
-        self.finished.push(ThreadReport {
-            thread: stream.0,
-            instructions: thread.instructions,
-            cycles: pipeline.cycles(),
-        });
-        self.uops += pipeline.uops();
-        self.clamped += pipeline.clamped();
-        for (sum, n) in self.port_uops.iter_mut().zip(pipeline.port_uops()) {
-            *sum += n;
-        }
-        let t = pipeline.topdown();
-        self.topdown.slots += t.slots;
-        self.topdown.retiring += t.retiring;
-        self.topdown.bad_speculation += t.bad_speculation;
-        self.topdown.frontend += t.frontend;
-        self.topdown.backend_memory += t.backend_memory;
-        self.topdown.memory_levels.add(&t.memory_levels);
-        self.topdown.backend_core += t.backend_core;
-        self.topdown.other += t.other;
+        self.sum(part, &thread);
         if self.stays.len() < thread.tracker.stays.len() {
             self.stays
                 .resize_with(thread.tracker.stays.len(), Stays::default);
@@ -376,14 +469,6 @@ impl<W: Watch> Core<W> {
             sum.merge(stays);
         }
         Some(thread.pipeline.observer.watch)
-    }
-
-    /// Threads that have not ended, in order.
-    #[must_use]
-    pub fn running(&self) -> Vec<StreamId> {
-        let mut running: Vec<StreamId> = self.threads.keys().copied().collect();
-        running.sort_unstable();
-        running
     }
 
     /// Where the instructions of a block are in the program; empty for an unknown block.
@@ -416,6 +501,36 @@ impl<W: Watch> Core<W> {
 }
 
 impl<W: Watch> Thread<W> {
+    /// A core at rest, which warms up where the part is not the first of its thread. One that
+    /// shares nothing is told where files are mapped.
+    pub(super) fn new(model: &Arc<CpuModel>, part: Part, alone: Option<&Vec<Range<u64>>>) -> Self {
+        let observer = Attribution {
+            last: 0,
+            cycles: Vec::new(),
+            log: None,
+            logged: 0,
+            watch: W::default(),
+        };
+        let mut pipeline = Pipeline::of_program(model, observer);
+        if let Some(mapped) = alone {
+            let mut lines = Box::new(SharedLines::of_program(&model.core));
+            if let Some(shared) = lines.get() {
+                for addresses in mapped {
+                    shared.pages.map_file(addresses.clone());
+                }
+            }
+            pipeline.lend(&mut lines);
+        }
+        Self {
+            pipeline,
+            tracker: Tracker::default(),
+            instructions: 0,
+            warming: part.interval > 0,
+            begin: Totals::default(),
+            mark: None,
+        }
+    }
+
     fn track(&mut self, regions: &[RegionDef], dictionary: &Dictionary) {
         let Some(log) = &mut self.pipeline.observer.log else {
             return;

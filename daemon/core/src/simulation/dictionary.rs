@@ -1,5 +1,7 @@
 //! The blocks of a session, decoded once.
 
+use std::sync::Arc;
+
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register};
 use mcad_proto::event::BlockDef;
 use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS};
@@ -115,7 +117,8 @@ fn is_rep(instruction: &Instruction) -> bool {
 /// Blocks by id.
 #[derive(Debug, Default)]
 pub struct Dictionary {
-    blocks: Vec<Option<Block>>,
+    /// Shared with those that simulate on other threads.
+    blocks: Vec<Option<Arc<Block>>>,
     defined: usize,
 }
 
@@ -124,7 +127,23 @@ impl Dictionary {
     #[inline]
     #[must_use]
     pub fn get(&self, id: BlockId) -> Option<&Block> {
-        self.blocks.get(id.0 as usize)?.as_ref()
+        self.blocks.get(id.0 as usize)?.as_deref()
+    }
+
+    /// A block, to share.
+    #[must_use]
+    pub fn share(&self, id: BlockId) -> Option<Arc<Block>> {
+        self.blocks.get(id.0 as usize)?.clone()
+    }
+
+    /// Takes a block of another dictionary.
+    pub fn insert(&mut self, id: BlockId, block: Arc<Block>) {
+        let place = id.0 as usize;
+        if place >= self.blocks.len() {
+            self.blocks.resize(place + 1, None);
+        }
+        self.blocks[place] = Some(block);
+        self.defined += 1;
     }
 
     /// Number of defined blocks.
@@ -138,7 +157,7 @@ impl Dictionary {
         self.blocks
             .iter()
             .enumerate()
-            .filter_map(|(n, b)| Some((BlockId(n as u32), b.as_ref()?)))
+            .filter_map(|(n, b)| Some((BlockId(n as u32), b.as_deref()?)))
     }
 
     /// Takes a definition; returns the decoded instructions, `None` for one that was there before.
@@ -230,11 +249,7 @@ impl Dictionary {
                 && matches!(flow, FlowControl::Next | FlowControl::ConditionalBranch))
                 || last.is_some_and(|i| i.mnemonic() == iced_x86::Mnemonic::Syscall),
         };
-        if place >= self.blocks.len() {
-            self.blocks.resize(place + 1, None);
-        }
-        self.blocks[place] = Some(block);
-        self.defined += 1;
+        self.insert(def.id, Arc::new(block));
         Ok(Some(decoded))
     }
 }

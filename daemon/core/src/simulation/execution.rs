@@ -27,7 +27,7 @@ pub struct Span {
 }
 
 /// One executed block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Execution {
     /// The block.
     pub block: BlockId,
@@ -41,19 +41,6 @@ pub struct Execution {
     pub accesses: Vec<Access>,
     /// Iterations of the last instruction beyond its first, if it is a repeated one.
     pub repeats: u64,
-}
-
-impl Execution {
-    fn empty() -> Self {
-        Self {
-            block: BlockId(0),
-            first: 0,
-            end: 0,
-            spans: Vec::new(),
-            accesses: Vec::new(),
-            repeats: 0,
-        }
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -116,7 +103,7 @@ impl Assembler {
             skip_first: false,
             raw: Vec::new(),
             held: None,
-            out: Execution::empty(),
+            out: Execution::default(),
             counts: Counts::default(),
         }
     }
@@ -220,7 +207,7 @@ impl Assembler {
         }
         self.release(dictionary, emit);
         self.counts.instructions += (end - first) as u64;
-        let mut out = std::mem::replace(&mut self.out, Execution::empty());
+        let mut out = std::mem::take(&mut self.out);
         out.block = id;
         out.first = first;
         out.end = end;

@@ -173,7 +173,7 @@ impl Recording {
         dictionary: &Dictionary,
     ) {
         self.core
-            .execute(stream, block, execution, memory, &[], dictionary);
+            .execute(stream.into(), block, execution, memory, &[], dictionary);
         let (program, stamps) = self.core.watched(stream);
         if let Some(stamps) = stamps {
             let teller = Teller {
@@ -197,7 +197,7 @@ impl Recording {
         regions: &[RegionDef],
         dictionary: &Dictionary,
     ) {
-        let Some(mut stamps) = self.core.end_thread(stream, &[], dictionary) else {
+        let Some(mut stamps) = self.core.end_thread(stream.into(), &[], dictionary) else {
             return;
         };
         let mut progress = self.threads.remove(&stream).unwrap_or_default();

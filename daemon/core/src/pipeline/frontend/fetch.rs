@@ -272,7 +272,8 @@ impl FetchQueue {
             let (own, others) =
                 rest.split_at((usize::from(inst.loads) + usize::from(inst.stores)).min(rest.len()));
             rest = others;
-            self.pass(program, inst, own);
+            // What was held may itself be a loop that is replayed from here on.
+            self.push(program, inst, own);
         }
     }
 

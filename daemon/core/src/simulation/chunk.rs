@@ -1,0 +1,86 @@
+//! Executed blocks packed for the way to another thread.
+
+use mcad_proto::word::{BlockId, StreamId};
+
+use super::execution::{Execution, Span};
+use crate::pipeline::access::Access;
+
+/// Executions in a chunk at most: some 40 000 instructions, and less than a mebibyte.
+const EXECUTIONS: usize = 1 << 13;
+/// Accesses in a chunk, after which it is full.
+const ACCESSES: usize = 1 << 15;
+
+/// An execution; its spans and accesses begin where those of the one before end.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    block: BlockId,
+    first: u16,
+    end: u16,
+    spans: u32,
+    accesses: u32,
+    repeats: u64,
+}
+
+/// Executions of one or more guest threads, in order.
+#[derive(Debug, Default)]
+pub(super) struct Chunk {
+    /// Blocks that must have been defined before.
+    pub(super) defined: usize,
+    /// Threads, and where the executions of each end.
+    threads: Vec<(StreamId, usize)>,
+    executions: Vec<Packed>,
+    spans: Vec<Span>,
+    accesses: Vec<Access>,
+}
+
+impl Chunk {
+    pub(super) fn is_empty(&self) -> bool {
+        self.executions.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.executions.len() >= EXECUTIONS || self.accesses.len() >= ACCESSES
+    }
+
+    pub(super) fn push(&mut self, stream: StreamId, execution: &Execution) {
+        self.spans.extend_from_slice(&execution.spans);
+        self.accesses.extend_from_slice(&execution.accesses);
+        self.executions.push(Packed {
+            block: execution.block,
+            // A block has no more than 512 instructions.
+            first: execution.first as u16,
+            end: execution.end as u16,
+            spans: self.spans.len() as u32,
+            accesses: self.accesses.len() as u32,
+            repeats: execution.repeats,
+        });
+        let end = self.executions.len();
+        match self.threads.last_mut() {
+            Some((last, to)) if *last == stream => *to = end,
+            _ => self.threads.push((stream, end)),
+        }
+    }
+
+    /// Calls `take` with every execution, in order; `scratch` is where each is put.
+    pub(super) fn each(&self, scratch: &mut Execution, mut take: impl FnMut(StreamId, &Execution)) {
+        let (mut at, mut span, mut access) = (0, 0, 0);
+        for &(stream, end) in &self.threads {
+            for packed in &self.executions[at..end] {
+                let (spans, accesses) = (packed.spans as usize, packed.accesses as usize);
+                scratch.block = packed.block;
+                scratch.first = usize::from(packed.first);
+                scratch.end = usize::from(packed.end);
+                scratch.repeats = packed.repeats;
+                scratch.spans.clear();
+                scratch.spans.extend_from_slice(&self.spans[span..spans]);
+                scratch.accesses.clear();
+                scratch
+                    .accesses
+                    .extend_from_slice(&self.accesses[access..accesses]);
+                (span, access) = (spans, accesses);
+                take(stream, scratch);
+            }
+            at = end;
+        }
+    }
+}

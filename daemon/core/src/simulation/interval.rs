@@ -1,0 +1,306 @@
+//! Intervals: a thread's instructions cut into pieces of fixed length that are simulated apart.
+//!
+//! An interval begins earlier, with instructions that only warm its core up: buffers fill, the µop
+//! cache knows the code. What it counts begins where what its predecessor counts ends, both as
+//! instructions are handed to the core, so that sums over the intervals are those of the thread up
+//! to what the warm-up has not made equal. The result depends on the lengths and on nothing else:
+//! not on how many threads simulate, nor on which.
+//!
+//! What a warm-up must make equal is looked at in every run: its second half is simulated by both
+//! neighbours. That shows what the pipeline has left, which forgets within some thousand
+//! instructions, and not what caches and predictors have: they know what happened millions of
+//! instructions before, and a longer warm-up brings more of that.
+
+use std::mem::swap;
+
+use mcad_proto::word::StreamId;
+use mcad_report::IntervalReport;
+
+use super::core::{Core, Part, Thread, Totals};
+use super::region::Stays;
+
+/// How threads are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Intervals {
+    /// Instructions in an interval.
+    pub length: u64,
+    /// Instructions before it that warm it up; less than `length`.
+    pub warm_up: u64,
+}
+
+impl Default for Intervals {
+    /// A million, warmed up by a tenth of that: what pipelines and µop caches forget.
+    fn default() -> Self {
+        Self {
+            length: 1_000_000,
+            warm_up: 100_000,
+        }
+    }
+}
+
+/// Cycles for the instructions that two neighbours have in common.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seam {
+    /// In the earlier one, at its end.
+    earlier: Option<u64>,
+    /// In the later one, while it warmed up.
+    later: Option<u64>,
+}
+
+impl Core {
+    /// The instructions that a part has in common with a neighbour, and that are compared, begin.
+    pub(super) fn mark(&mut self, part: Part) {
+        self.catch_up(part);
+        if let Some(thread) = self.threads.get_mut(&part) {
+            thread.mark = Some(thread.pipeline.cycles());
+        }
+    }
+
+    /// Brings a part as near to what it was handed as it gets without knowing what follows, so that
+    /// neighbours stand at the same instruction when they are compared or take turns.
+    fn catch_up(&mut self, part: Part) {
+        let Some(thread) = self.threads.get_mut(&part) else {
+            return;
+        };
+        if thread.warming {
+            thread.pipeline.run(&self.program);
+        } else {
+            swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
+            thread.pipeline.run(&self.program);
+            swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
+        }
+    }
+
+    /// A part is warm: from here on it counts.
+    pub(super) fn begin(&mut self, part: Part) {
+        self.catch_up(part);
+        // No instruction has come before when a block is longer than the warm-up.
+        let (model, mapped) = (&self.model, &self.mapped);
+        let thread = self
+            .threads
+            .entry(part)
+            .or_insert_with(|| Thread::new(model, part, Some(mapped)));
+        thread.warming = false;
+        thread.begin = Totals::of(&thread.pipeline);
+        if let Some(mark) = thread.mark.take() {
+            self.seams.entry(part).or_default().later = Some(thread.begin.cycles - mark);
+        }
+    }
+
+    /// A part has everything that it counts; what is still under way belongs to the next one.
+    pub(super) fn end_interval(&mut self, part: Part) {
+        self.catch_up(part);
+        let Some(thread) = self.threads.remove(&part) else {
+            return;
+        };
+        if thread.warming {
+            // The thread ended before the interval began.
+            return;
+        }
+        if let Some(mark) = thread.mark {
+            let next = Part {
+                interval: part.interval + 1,
+                ..part
+            };
+            let cycles = thread.pipeline.cycles() - mark;
+            self.seams.entry(next).or_default().earlier = Some(cycles);
+        }
+        self.sum(part, &thread);
+    }
+
+    /// Takes in the sums of another core of the same model that simulated other intervals.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.totals.add(&Totals::default(), &other.totals);
+        self.finished.extend(other.finished);
+        if self.cycles.len() < other.cycles.len() {
+            self.cycles.resize(other.cycles.len(), 0);
+        }
+        for (sum, cycles) in self.cycles.iter_mut().zip(other.cycles) {
+            *sum += cycles;
+        }
+        for ((_, sum), (_, doubtful)) in self.doubtful.iter_mut().zip(other.doubtful) {
+            sum.count += doubtful.count;
+        }
+        if self.stays.len() < other.stays.len() {
+            self.stays.resize_with(other.stays.len(), Stays::default);
+        }
+        for (sum, stays) in self.stays.iter_mut().zip(&other.stays) {
+            sum.merge(stays);
+        }
+        for (part, seam) in other.seams {
+            let sum = self.seams.entry(part).or_default();
+            sum.earlier = sum.earlier.or(seam.earlier);
+            sum.later = sum.later.or(seam.later);
+        }
+    }
+
+    /// Makes one thread of the intervals of each, and says how far neighbours differ.
+    pub(super) fn join_intervals(&mut self, intervals: Intervals) -> IntervalReport {
+        let parts = std::mem::take(&mut self.finished);
+        let mut report = IntervalReport {
+            length: intervals.length,
+            warm_up: intervals.warm_up,
+            count: parts.len() as u64,
+            difference: 0,
+        };
+        for part in parts {
+            match self.finished.iter_mut().find(|t| t.thread == part.thread) {
+                Some(thread) => {
+                    thread.instructions += part.instructions;
+                    thread.cycles += part.cycles;
+                }
+                None => self.finished.push(part),
+            }
+        }
+        // The one count that the sum of intervals may leave below zero by a few slots.
+        let t = &mut self.totals.topdown;
+        let counted =
+            t.retiring + t.bad_speculation + t.frontend + t.backend_memory + t.backend_core;
+        t.other = t.slots.saturating_sub(counted);
+        for seam in self.seams.values() {
+            if let Seam {
+                earlier: Some(earlier),
+                later: Some(later),
+            } = seam
+            {
+                report.difference += earlier.abs_diff(*later);
+            }
+        }
+        report
+    }
+}
+
+/// Where a thread is in its intervals: says what happens before each of its executions.
+#[derive(Debug)]
+pub(super) struct Cut {
+    intervals: Intervals,
+    stream: StreamId,
+    /// The interval that counts.
+    interval: u32,
+    /// Instructions of it so far.
+    at: u64,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// Only this interval executes.
+    Alone,
+    /// The next one warms up.
+    Warming,
+    /// Both are being compared.
+    Compared,
+}
+
+/// What happens between two executions of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The next interval begins to warm up.
+    Open,
+    /// The instructions that are compared begin.
+    Compare,
+    /// The next interval begins to count, and this one is over.
+    Next,
+}
+
+impl Cut {
+    pub(super) fn new(intervals: Intervals, stream: StreamId) -> Self {
+        Self {
+            intervals,
+            stream,
+            interval: 0,
+            at: 0,
+            stage: Stage::Alone,
+        }
+    }
+
+    /// The interval that counts.
+    pub(super) fn part(&self) -> Part {
+        Part {
+            stream: self.stream,
+            interval: self.interval,
+        }
+    }
+
+    /// The interval that warms up.
+    pub(super) fn next(&self) -> Option<Part> {
+        (self.stage > Stage::Alone).then_some(Part {
+            stream: self.stream,
+            interval: self.interval + 1,
+        })
+    }
+
+    /// What is due before the next execution; to be asked until nothing is.
+    pub(super) fn step(&mut self) -> Option<Step> {
+        let Intervals { length, warm_up } = self.intervals;
+        let left = length.saturating_sub(self.at);
+        let (stage, step) = match self.stage {
+            Stage::Alone if left <= warm_up => (Stage::Warming, Step::Open),
+            Stage::Warming if left <= warm_up / 2 => (Stage::Compared, Step::Compare),
+            Stage::Compared if left == 0 => {
+                // What the last block had beyond the end belongs to the next interval's length.
+                self.at -= length;
+                self.interval += 1;
+                (Stage::Alone, Step::Next)
+            }
+            _ => return None,
+        };
+        self.stage = stage;
+        Some(step)
+    }
+
+    /// Instructions were handed on.
+    pub(super) fn executed(&mut self, instructions: u64) {
+        self.at += instructions;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The steps of a thread of blocks of a length, with the instructions before each.
+    fn steps(intervals: Intervals, block: u64, blocks: u64) -> Vec<(u64, Step)> {
+        let mut cut = Cut::new(intervals, StreamId(0));
+        let mut steps = Vec::new();
+        for n in 0..blocks {
+            while let Some(step) = cut.step() {
+                steps.push((n * block, step));
+            }
+            cut.executed(block);
+        }
+        steps
+    }
+
+    #[test]
+    fn steps_come_in_order_at_their_places() {
+        let intervals = Intervals {
+            length: 100,
+            warm_up: 20,
+        };
+        use Step::{Compare, Next, Open};
+        assert_eq!(
+            steps(intervals, 1, 201),
+            [
+                (80, Open),
+                (90, Compare),
+                (100, Next),
+                (180, Open),
+                (190, Compare),
+                (200, Next)
+            ]
+        );
+        // A block that reaches over the end does not move the next one.
+        assert_eq!(
+            steps(intervals, 30, 8)[..],
+            [
+                (90, Open),
+                (90, Compare),
+                (120, Next),
+                (180, Open),
+                (210, Compare),
+                (210, Next)
+            ]
+        );
+    }
+}

@@ -1,0 +1,432 @@
+//! Simulation on several threads.
+//!
+//! Each worker has a core of one CPU model and takes orders in the order of the stream, so its
+//! result is what one thread would give. Without intervals there is one worker a model, and every
+//! one executes everything. With [`Intervals`] there may be several a model, and each interval goes
+//! to the one with the least to do; their sums are added up at the end. Orders wait in bounded
+//! queues, so memory does not depend on the trace's length.
+
+use std::any::Any;
+use std::io;
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+use mcad_isa::machine::CpuModel;
+use mcad_isa::x86::build::Decoded;
+use mcad_proto::event::RegionDef;
+use mcad_proto::word::{BlockId, StreamId};
+use mcad_report::IntervalReport;
+use rustc_hash::FxHashMap;
+
+use super::chunk::Chunk;
+use super::core::{Core, Part};
+use super::dictionary::{Block, Dictionary};
+use super::execution::Execution;
+use super::interval::{Cut, Intervals, Step};
+
+/// Orders that may wait for a worker that executes everything.
+const QUEUE: usize = 8;
+/// Orders that may wait for a worker of intervals: about one interval, so that the next one can be
+/// handed out while it executes.
+const INTERVAL_QUEUE: usize = 32;
+
+/// Called in each thread when it starts; what it gives is dropped when the thread ends.
+pub type OnThread = Arc<dyn Fn() -> Box<dyn Any> + Send + Sync>;
+
+/// How to simulate on several threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parallel {
+    /// Threads that simulate intervals, over all models; at least one a model there are.
+    pub jobs: usize,
+    /// How guest threads are cut; without it they are not.
+    pub intervals: Option<Intervals>,
+}
+
+/// A block's code on its way to all workers.
+struct Definition {
+    id: BlockId,
+    block: Arc<Block>,
+    decoded: Vec<Decoded>,
+}
+
+enum Order {
+    Region(RegionDef),
+    MapFile(Range<u64>),
+    /// Executes a chunk, of the given interval of its threads.
+    Execute(Arc<Chunk>, u32),
+    Mark(Part),
+    Begin(Part),
+    EndInterval(Part),
+    EndThread(Part),
+}
+
+struct Worker {
+    orders: SyncSender<Order>,
+    definitions: Sender<Arc<Definition>>,
+    /// Orders that it has not carried out.
+    waiting: Arc<AtomicUsize>,
+    /// Cycles so far.
+    cycles: Arc<AtomicU64>,
+    thread: JoinHandle<Core>,
+}
+
+impl Worker {
+    fn start(
+        model: &Arc<CpuModel>,
+        queue: usize,
+        memory: bool,
+        cut: bool,
+        on_thread: OnThread,
+    ) -> io::Result<Self> {
+        let (orders, to_do) = sync_channel(queue);
+        let (definitions, defined) = channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let cycles = Arc::new(AtomicU64::new(0));
+        let (done, so_far) = (Arc::clone(&waiting), Arc::clone(&cycles));
+        let model = Arc::clone(model);
+        let thread = Builder::new()
+            .name(format!("core {}", model.name))
+            .spawn(move || {
+                let _held = on_thread();
+                let mut core = Core::new(model);
+                core.cut = cut;
+                let hands = Hands {
+                    core,
+                    dictionary: Dictionary::default(),
+                    regions: Vec::new(),
+                    defined,
+                    memory,
+                };
+                hands.work(&to_do, &done, &so_far)
+            })?;
+        Ok(Self {
+            orders,
+            definitions,
+            waiting,
+            cycles,
+            thread,
+        })
+    }
+
+    /// Waits while the queue is full. A worker that is gone has panicked, which
+    /// [`Workers::finish`] passes on.
+    fn order(&self, order: Order) {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _ = self.orders.send(order);
+    }
+}
+
+/// A worker's side.
+struct Hands {
+    core: Core,
+    dictionary: Dictionary,
+    regions: Vec<RegionDef>,
+    defined: Receiver<Arc<Definition>>,
+    memory: bool,
+}
+
+impl Hands {
+    fn work(mut self, orders: &Receiver<Order>, done: &AtomicUsize, cycles: &AtomicU64) -> Core {
+        let mut scratch = Execution::default();
+        for order in orders {
+            match order {
+                Order::Region(region) => self.regions.push(region),
+                Order::MapFile(addresses) => self.core.map_file(addresses),
+                Order::Execute(chunk, interval) => {
+                    while self.dictionary.defined() < chunk.defined
+                        && let Ok(definition) = self.defined.recv()
+                    {
+                        self.define(&definition);
+                    }
+                    chunk.each(&mut scratch, |stream, execution| {
+                        if let Some(block) = self.dictionary.get(execution.block) {
+                            let part = Part { stream, interval };
+                            self.core.execute(
+                                part,
+                                block,
+                                execution,
+                                self.memory,
+                                &self.regions,
+                                &self.dictionary,
+                            );
+                        }
+                    });
+                }
+                Order::Mark(part) => self.core.mark(part),
+                Order::Begin(part) => self.core.begin(part),
+                Order::EndInterval(part) => self.core.end_interval(part),
+                Order::EndThread(part) => {
+                    self.core.end_thread(part, &self.regions, &self.dictionary);
+                }
+            }
+            cycles.store(self.core.cycles_so_far(), Ordering::Relaxed);
+            done.fetch_sub(1, Ordering::Relaxed);
+        }
+        // The program of every core is to be the same.
+        while let Ok(definition) = self.defined.recv() {
+            self.define(&definition);
+        }
+        self.core
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        self.core.define(definition.id, &definition.decoded);
+        self.dictionary
+            .insert(definition.id, Arc::clone(&definition.block));
+    }
+}
+
+/// A guest thread that is cut: where it is, what it has not handed on, and who has its intervals.
+struct Thread {
+    cut: Cut,
+    chunk: Chunk,
+    /// By model, the worker of the interval that counts.
+    here: Vec<usize>,
+    /// The one of the interval that warms up.
+    next: Vec<usize>,
+}
+
+/// Threads that simulate.
+pub(super) struct Workers {
+    /// By model, then those of one model.
+    workers: Vec<Vec<Worker>>,
+    intervals: Option<Intervals>,
+    definitions: usize,
+    /// What was not handed on, of threads that are not cut.
+    chunk: Chunk,
+    /// Threads that are.
+    threads: FxHashMap<StreamId, Thread>,
+}
+
+impl Workers {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// When the system gives none.
+    pub(super) fn start(
+        models: &[Arc<CpuModel>],
+        memory: bool,
+        parallel: Parallel,
+        on_thread: &OnThread,
+    ) -> io::Result<Self> {
+        let cut = parallel.intervals.is_some();
+        let (lanes, queue) = match parallel.intervals {
+            Some(_) => (parallel.jobs / models.len().max(1), INTERVAL_QUEUE),
+            None => (1, QUEUE),
+        };
+        let start = |model| {
+            let worker = |_| Worker::start(model, queue, memory, cut, Arc::clone(on_thread));
+            (0..lanes.max(1)).map(worker).collect()
+        };
+        Ok(Self {
+            workers: models.iter().map(start).collect::<io::Result<_>>()?,
+            intervals: parallel.intervals,
+            definitions: 0,
+            chunk: Chunk::default(),
+            threads: FxHashMap::default(),
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter().flatten()
+    }
+
+    /// A block was defined.
+    pub(super) fn define(&mut self, id: BlockId, block: Arc<Block>, decoded: Vec<Decoded>) {
+        self.definitions += 1;
+        let definition = Arc::new(Definition { id, block, decoded });
+        for worker in self.all() {
+            let _ = worker.definitions.send(Arc::clone(&definition));
+        }
+    }
+
+    /// A region is watched from here on.
+    pub(super) fn region(&mut self, region: &RegionDef) {
+        self.hand_on();
+        for worker in self.all() {
+            worker.order(Order::Region(region.clone()));
+        }
+    }
+
+    /// A file is mapped from here on.
+    pub(super) fn map_file(&mut self, addresses: &Range<u64>) {
+        self.hand_on();
+        for thread in self.threads.values_mut() {
+            let (here, next) = (thread.cut.part(), thread.cut.next());
+            thread.hand_on(&self.workers, here, next, self.definitions);
+        }
+        for worker in self.all() {
+            worker.order(Order::MapFile(addresses.clone()));
+        }
+    }
+
+    /// A block was executed.
+    pub(super) fn execute(&mut self, stream: StreamId, execution: &Execution) {
+        let Some(intervals) = self.intervals else {
+            self.chunk.push(stream, execution);
+            if self.chunk.is_full() {
+                self.hand_on();
+            }
+            return;
+        };
+        let (workers, definitions) = (&self.workers, self.definitions);
+        let thread = self.threads.entry(stream).or_insert_with(|| Thread {
+            cut: Cut::new(intervals, stream),
+            chunk: Chunk::default(),
+            here: idlest(workers),
+            next: Vec::new(),
+        });
+        loop {
+            let here = thread.cut.part();
+            let Some(step) = thread.cut.step() else {
+                break;
+            };
+            // What came before goes to those that have it so far.
+            let before = match step {
+                Step::Open => None,
+                Step::Compare | Step::Next => Some(Part {
+                    interval: here.interval + 1,
+                    ..here
+                }),
+            };
+            thread.hand_on(workers, here, before, definitions);
+            match (step, before) {
+                (Step::Compare, Some(next)) => {
+                    thread.order(workers, here, Order::Mark);
+                    thread.order_next(workers, next, Order::Mark);
+                }
+                (Step::Next, Some(next)) => {
+                    thread.order(workers, here, Order::EndInterval);
+                    thread.order_next(workers, next, Order::Begin);
+                    thread.here = std::mem::take(&mut thread.next);
+                }
+                _ => thread.next = idlest(workers),
+            }
+        }
+        thread.chunk.push(stream, execution);
+        let instructions = execution.end - execution.first;
+        thread.cut.executed(instructions as u64);
+        if thread.chunk.is_full() {
+            thread.hand_on(workers, thread.cut.part(), thread.cut.next(), definitions);
+        }
+    }
+
+    /// A guest thread ended.
+    pub(super) fn end_thread(&mut self, stream: StreamId) {
+        self.hand_on();
+        if self.intervals.is_none() {
+            for worker in self.all() {
+                worker.order(Order::EndThread(stream.into()));
+            }
+        } else if let Some(mut thread) = self.threads.remove(&stream) {
+            let (here, next) = (thread.cut.part(), thread.cut.next());
+            thread.hand_on(&self.workers, here, next, self.definitions);
+            thread.order(&self.workers, here, Order::EndThread);
+            if let Some(next) = next {
+                thread.order_next(&self.workers, next, Order::EndInterval);
+            }
+        }
+    }
+
+    /// Hands on what threads have that are not cut.
+    fn hand_on(&mut self) {
+        if self.chunk.is_empty() {
+            return;
+        }
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.defined = self.definitions;
+        let chunk = Arc::new(chunk);
+        for worker in self.all() {
+            worker.order(Order::Execute(Arc::clone(&chunk), 0));
+        }
+    }
+
+    /// Cycles so far on the first model.
+    pub(super) fn cycles_so_far(&self) -> u64 {
+        let first = self.workers.first().into_iter().flatten();
+        first.map(|w| w.cycles.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Waits for all and gives a core for each model, with what its intervals came to.
+    pub(super) fn finish(mut self) -> Vec<(Core, Option<IntervalReport>)> {
+        self.hand_on();
+        let intervals = self.intervals;
+        let mut cores = Vec::new();
+        // All are told first, so that they end at the same time.
+        let threads: Vec<Vec<JoinHandle<Core>>> = self
+            .workers
+            .into_iter()
+            .map(|lanes| lanes.into_iter().map(|worker| worker.thread).collect())
+            .collect();
+        for lanes in threads {
+            let mut sum: Option<Core> = None;
+            for thread in lanes {
+                let core = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+                match &mut sum {
+                    Some(sum) => sum.absorb(core),
+                    None => sum = Some(core),
+                }
+            }
+            cores.extend(sum.map(|mut core| {
+                let report = intervals.map(|intervals| core.join_intervals(intervals));
+                (core, report)
+            }));
+        }
+        cores
+    }
+}
+
+impl Thread {
+    /// Hands on what has come for `here`, and for `next` where that warms up.
+    fn hand_on(
+        &mut self,
+        workers: &[Vec<Worker>],
+        here: Part,
+        next: Option<Part>,
+        definitions: usize,
+    ) {
+        if self.chunk.is_empty() {
+            return;
+        }
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.defined = definitions;
+        let chunk = Arc::new(chunk);
+        let execute = |part: Part| Order::Execute(Arc::clone(&chunk), part.interval);
+        self.order(workers, here, execute);
+        if let Some(next) = next {
+            self.order_next(workers, next, execute);
+        }
+    }
+
+    fn order(&self, workers: &[Vec<Worker>], part: Part, order: impl Fn(Part) -> Order) {
+        tell(workers, &self.here, part, order);
+    }
+
+    fn order_next(&self, workers: &[Vec<Worker>], part: Part, order: impl Fn(Part) -> Order) {
+        tell(workers, &self.next, part, order);
+    }
+}
+
+/// Gives an order to the chosen worker of each model.
+fn tell(workers: &[Vec<Worker>], chosen: &[usize], part: Part, order: impl Fn(Part) -> Order) {
+    for (lanes, lane) in workers.iter().zip(chosen) {
+        if let Some(worker) = lanes.get(*lane) {
+            worker.order(order(part));
+        }
+    }
+}
+
+/// The worker with the least to do, of each model. Which it is changes when a result is there, and
+/// never the result.
+fn idlest(workers: &[Vec<Worker>]) -> Vec<usize> {
+    let idlest = |lanes: &Vec<Worker>| {
+        let waiting = lanes.iter().map(|w| w.waiting.load(Ordering::Relaxed));
+        let least = waiting.enumerate().min_by_key(|(_, waiting)| *waiting);
+        least.map_or(0, |(lane, _)| lane)
+    };
+    workers.iter().map(idlest).collect()
+}

@@ -1,0 +1,190 @@
+//! Simulation on several threads gives what one thread gives; cut into intervals, it gives nearly
+//! that, and always the same.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
+
+use std::sync::Arc;
+
+use mcad_core::simulation::{
+    AnalysisKind, Intervals, NoSymbols, OnThread, Options, Parallel, Simulation,
+};
+use mcad_isa::machine::{self, CpuModel};
+use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
+use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+use mcad_report::Report;
+
+/// Blocks: address, instructions, bytes.
+type Blocks = &'static [(u64, u16, &'static [u8])];
+
+/// Two loops that are entered again and again, and what leads from one to the other.
+const PROGRAM: Blocks = &[
+    // add rax,rbx; imul rcx,rax; jne to itself
+    (
+        0x1000,
+        3,
+        &[0x48, 0x01, 0xd8, 0x48, 0x0f, 0xaf, 0xc8, 0x75, 0xf7],
+    ),
+    // mov rax,[rsi]; add [rdi],rax; dec rdx; jne to itself
+    (
+        0x1009,
+        4,
+        &[
+            0x48, 0x8b, 0x06, 0x48, 0x01, 0x07, 0x48, 0xff, 0xca, 0x75, 0xf5,
+        ],
+    ),
+    // xor eax,eax; mov ebx,eax; jmp 0x1000
+    (0x1014, 3, &[0x31, 0xc0, 0x89, 0xc3, 0xeb, 0xe6]),
+];
+
+fn words(turns: u64) -> Vec<u64> {
+    let mut words = Vec::new();
+    for turn in 0..turns {
+        for _ in 0..3 + turn % 17 {
+            words.push(block_word(BlockId(0)));
+        }
+        for n in 0..2 + turn % 11 {
+            words.push(block_word(BlockId(1)));
+            for (index, store) in [(0, false), (1, false), (1, true)] {
+                words.push(access_word(Access {
+                    index,
+                    store,
+                    size: 8,
+                    address: GuestAddr(0x9000 + 8 * (n + turn % 5)),
+                }));
+            }
+        }
+        words.push(block_word(BlockId(2)));
+    }
+    words
+}
+
+fn options(cpus: &[&str]) -> Options {
+    let model = |name: &&str| -> Arc<CpuModel> { machine::cpu(name).unwrap() };
+    Options {
+        cpus: cpus.iter().map(model).collect(),
+        analyses: vec![AnalysisKind::Pipeline],
+        memory: true,
+    }
+}
+
+fn begin(simulation: &mut Simulation, blocks: Blocks) {
+    simulation
+        .event(&Event::Session(SessionInfo {
+            arch: Arch::X86_64,
+            producer: "test".into(),
+            command: vec!["test".into()],
+            memory: true,
+        }))
+        .unwrap();
+    for (n, (address, instructions, bytes)) in blocks.iter().enumerate() {
+        simulation
+            .event(&Event::Block(BlockDef {
+                id: BlockId(n as u32),
+                address: GuestAddr(*address),
+                instructions: *instructions,
+                bytes,
+            }))
+            .unwrap();
+    }
+}
+
+/// Three guest threads whose records come in turns.
+fn run(mut simulation: Simulation, turns: u64) -> Report {
+    begin(&mut simulation, PROGRAM);
+    let words = words(turns);
+    for part in words.chunks(1000) {
+        for stream in 0..3 {
+            let stream = StreamId(stream);
+            let words = &part[..part.len() - stream.0 as usize * (part.len() / 4)];
+            simulation.event(&Event::Records { stream, words }).unwrap();
+        }
+    }
+    simulation.event(&Event::End(EndReason::Exited(0))).unwrap();
+    simulation.finish(&NoSymbols)
+}
+
+fn parallel(cpus: &[&str], parallel: Parallel) -> Simulation {
+    let on_thread: OnThread = Arc::new(|| Box::new(()));
+    Simulation::parallel(options(cpus), parallel, &on_thread).unwrap()
+}
+
+#[test]
+fn models_on_threads_of_their_own_give_the_same_report() {
+    let cpus = ["skl", "glc", "snb"];
+    let one = run(Simulation::new(options(&cpus)), 3000);
+    let many = run(parallel(&cpus, Parallel::default()), 3000);
+    assert_eq!(one, many);
+}
+
+#[test]
+fn intervals_add_up_and_do_not_depend_on_threads() {
+    let cpus = ["skl", "hsw"];
+    let whole = run(Simulation::new(options(&cpus)), 3000);
+    let cut = |jobs, length, warm_up| {
+        let intervals = Some(Intervals { length, warm_up });
+        run(parallel(&cpus, Parallel { jobs, intervals }), 3000)
+    };
+    let one = cut(1, 20_000, 5_000);
+    assert_eq!(one, cut(5, 20_000, 5_000));
+    assert_eq!(one, cut(8, 20_000, 5_000));
+    for (whole, cut) in whole.cpus.iter().zip(&one.cpus) {
+        let intervals = cut.intervals.unwrap();
+        assert!(intervals.count > 20, "{intervals:?}");
+        assert_eq!(cut.instructions, whole.instructions);
+        assert_eq!(cut.uops, whole.uops);
+        let instructions = |report: &mcad_report::CpuReport| -> Vec<u64> {
+            report.threads.iter().map(|t| t.instructions).collect()
+        };
+        assert_eq!(instructions(cut), instructions(whole));
+        let error = cut.cycles.abs_diff(whole.cycles) as f64 / whole.cycles as f64;
+        assert!(error < 2e-3, "{}: {error}", cut.cpu);
+        assert_eq!(
+            cut.functions.iter().map(|f| f.cycles).sum::<u64>(),
+            cut.cycles
+        );
+        let t = cut.topdown;
+        assert_eq!(
+            t.retiring + t.frontend + t.backend_memory + t.backend_core + t.other,
+            t.slots
+        );
+    }
+    // Intervals longer than the threads, which still share no cache; and warm-ups shorter than a
+    // block.
+    let uncut = cut(2, u64::MAX, 1);
+    assert_eq!(uncut.cpus[0].intervals.unwrap().count, 3);
+    assert!(uncut.cpus[0].cycles.abs_diff(whole.cpus[0].cycles) < whole.cpus[0].cycles / 500);
+    let short = cut(2, 50, 1);
+    assert_eq!(short.cpus[0].instructions, whole.cpus[0].instructions);
+}
+
+/// A loop of which an iteration may jump back early, so that what the loop stream detector holds of
+/// an iteration that leaves the loop is itself a loop, which it takes over. Its twelve instructions
+/// are four iterations of three.
+#[test]
+fn a_loop_in_what_the_detector_holds_is_simulated() {
+    const LOOP: Blocks = &[
+        // 2 × mov eax,ecx; jne to itself: four bytes and a jump back over them
+        (0x2000, 3, &[0x89, 0xc8, 0x89, 0xc8, 0x75, 0xfa]),
+        // 8 × mov eax,ecx; jmp to the first
+        (
+            0x2006,
+            9,
+            &[
+                0x89, 0xc8, 0x89, 0xc8, 0x89, 0xc8, 0x89, 0xc8, 0x89, 0xc8, 0x89, 0xc8, 0x89, 0xc8,
+                0x89, 0xc8, 0xeb, 0xe8,
+            ],
+        ),
+    ];
+    for info in machine::cpus() {
+        let mut simulation = Simulation::new(options(&[info.name]));
+        begin(&mut simulation, LOOP);
+        let stream = StreamId(0);
+        let mut words: Vec<u64> = (0..40).map(|n| block_word(BlockId(n % 2))).collect();
+        words.extend((0..20_000).map(|_| block_word(BlockId(0))));
+        let words = &words;
+        simulation.event(&Event::Records { stream, words }).unwrap();
+        // At least half a cycle an iteration, unless the front end has stopped.
+        let cycles = simulation.progress().cycles;
+        assert!(cycles > 9_000, "{}: {cycles} cycles so far", info.name);
+    }
+}
