@@ -29,6 +29,7 @@ use backend::memory::lines::{Lines, SharedLines};
 use frontend::FrontEnd;
 use frontend::fetch;
 use frontend::predict::stream::Counts;
+use inorder::stream::Stream;
 use inst::Inst;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
@@ -41,6 +42,8 @@ use state::Part;
 pub struct Pipeline<O> {
     front: FrontEnd,
     back: Backend,
+    /// The in-order core that takes the place of both.
+    in_order: Option<Box<Stream>>,
     /// Receives what happens.
     pub observer: O,
 }
@@ -53,6 +56,7 @@ impl<O: Observer> Pipeline<O> {
         Self {
             front: FrontEnd::new(model, warm),
             back: Backend::new(model),
+            in_order: (model.core.in_order.as_ref()).map(|p| Box::new(Stream::new(p))),
             observer,
         }
     }
@@ -64,9 +68,12 @@ impl<O: Observer> Pipeline<O> {
         let mut pipeline = Self {
             front: FrontEnd::new(model, false),
             back: Backend::of_program(model),
+            in_order: (model.core.in_order.as_ref()).map(|p| Box::new(Stream::new(p))),
             observer,
         };
-        if let Some(branch) = &model.core.branch {
+        if let Some(branch) = &model.core.branch
+            && pipeline.in_order.is_none()
+        {
             pipeline.front.run_ahead(branch);
         }
         pipeline
@@ -89,6 +96,9 @@ impl<O: Observer> Pipeline<O> {
         self.front.queue.warm(warm);
         self.front.reset(&end);
         self.back.reset(&end);
+        if let Some(core) = &mut self.in_order {
+            core.reset();
+        }
         self.observer = observer;
     }
 
@@ -102,6 +112,10 @@ impl<O: Observer> Pipeline<O> {
     /// stores. Simulates as far as the result cannot depend on what follows.
     #[inline]
     pub fn push(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
+        if let Some(core) = &mut self.in_order {
+            core.push(program, &inst, accesses, &mut self.observer);
+            return;
+        }
         self.front.queue.push(program, inst, accesses);
         self.run_when_full(program);
     }
@@ -109,6 +123,10 @@ impl<O: Observer> Pipeline<O> {
     /// Takes an instruction of a loop that the loop stream detector replays; `end` ends what is
     /// delivered at once.
     pub fn push_stream(&mut self, program: &Program, inst: Inst, accesses: &[Access], end: bool) {
+        if self.in_order.is_some() {
+            self.push(program, inst, accesses);
+            return;
+        }
         self.front.queue.push_stream(inst, accesses, end);
         self.run_when_full(program);
     }
@@ -123,6 +141,10 @@ impl<O: Observer> Pipeline<O> {
         inst: Inst,
         accesses: &[Access],
     ) {
+        if self.in_order.is_some() {
+            self.push(program, inst, accesses);
+            return;
+        }
         self.front.queue.push_straight(instr, inst, accesses);
         self.run_when_full(program);
     }
@@ -138,6 +160,9 @@ impl<O: Observer> Pipeline<O> {
     #[inline]
     #[must_use]
     pub fn backlog(&self) -> u64 {
+        if self.in_order.is_some() {
+            return 0;
+        }
         self.front.queue.backlog()
     }
 
@@ -148,6 +173,10 @@ impl<O: Observer> Pipeline<O> {
 
     /// Simulates everything that was pushed to its end.
     pub fn flush(&mut self, program: &Program) {
+        if let Some(core) = &mut self.in_order {
+            core.flush(program, &mut self.observer);
+            return;
+        }
         self.front.queue.close(program);
         (self.front).run(program, &mut self.back, &mut self.observer, true);
     }
@@ -155,13 +184,15 @@ impl<O: Observer> Pipeline<O> {
     /// Cycle in which the last µop so far retired.
     #[must_use]
     pub fn cycles(&self) -> u64 {
-        self.back.retirement.last()
+        let retired = || self.back.retirement.last();
+        (self.in_order.as_ref()).map_or_else(retired, |core| core.cycles())
     }
 
     /// Fused µops issued.
     #[must_use]
     pub fn uops(&self) -> u64 {
-        self.back.issued()
+        let issued = || self.back.issued();
+        (self.in_order.as_ref()).map_or_else(issued, |core| core.instructions())
     }
 
     /// µops executed per port.
@@ -173,7 +204,8 @@ impl<O: Observer> Pipeline<O> {
     /// Where issue slots went until the last retirement.
     #[must_use]
     pub fn topdown(&self) -> TopDown {
-        self.back.topdown(self.cycles())
+        let topdown = || self.back.topdown(self.cycles());
+        (self.in_order.as_ref()).map_or_else(topdown, |core| core.topdown())
     }
 
     /// µops whose dispatch lay so far ahead that it was cut to the window of the port calendar.

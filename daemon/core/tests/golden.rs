@@ -15,6 +15,7 @@ fn predictions(golden: &str) -> String {
     let models: Vec<_> = machine::cpus()
         .iter()
         .map(|c| cpu(c.name).unwrap())
+        .filter(|m| m.core.in_order.is_none())
         .collect();
     let mut out = String::from("# hex");
     for model in &models {

@@ -94,7 +94,7 @@ macro_rules! built_in {
 
 /// In the order in which lists show them.
 const BUILT_IN: &[BuiltIn] = built_in![
-    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc", "zen5",
+    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc", "zen5", "atom",
 ];
 
 /// All built-in models.

@@ -230,6 +230,8 @@ pub struct Program {
     pub outputs: Vec<Output>,
     /// Registers zeroed at rename.
     pub zeroed: Vec<RegId>,
+    /// The same instructions one by one for an in-order core; empty for others.
+    pub in_order: crate::inorder::Code,
     /// Numbers of forms.
     forms: FxHashMap<usize, u32>,
 }

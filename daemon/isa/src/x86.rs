@@ -7,5 +7,6 @@
 pub mod build;
 pub mod encoding;
 pub mod generic;
+pub mod inorder;
 pub mod operands;
 pub mod uops;

@@ -35,6 +35,9 @@ pub(super) fn limits(
     delivery: Delivery,
     chain: Option<&Chain>,
 ) -> Vec<Limit> {
+    if let Some(core) = &block.model.core.in_order {
+        return vec![in_order_issue(block, core.width)];
+    }
     let mut limits = vec![
         predecoder(block, mode, delivery),
         decoders(block, mode, delivery),
@@ -242,6 +245,18 @@ fn issue(block: &Block) -> Limit {
         cycles: f64::from(fused) / f64::from(width),
         used: true,
         evidence: format!("{fused} fused µops, {width} a cycle"),
+        instructions: Vec::new(),
+    }
+}
+
+/// An in-order core issues whole instructions.
+fn in_order_issue(block: &Block, width: u32) -> Limit {
+    let instructions = block.decoded.len() as f64;
+    Limit {
+        part: Part::Issue,
+        cycles: instructions / f64::from(width),
+        used: true,
+        evidence: format!("{instructions} instructions, {width} a cycle"),
         instructions: Vec::new(),
     }
 }

@@ -45,7 +45,9 @@ impl Block {
             .iter()
             .map(|i| i.eliminated * 2.0 > 1.0)
             .collect();
-        let chain = longest_chain(self, options.init, &eliminated);
+        // Latencies of the base's table say nothing of an in-order core.
+        let chain = longest_chain(self, options.init, &eliminated)
+            .filter(|_| self.model.core.in_order.is_none());
         let limits = bottleneck::limits(self, mode, steady.delivery(), chain.as_ref());
         let (bottlenecks, explained) = bottleneck::bottlenecks(&limits, cycles);
         Detail {

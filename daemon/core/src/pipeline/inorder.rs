@@ -7,7 +7,7 @@
 //! looks at the next instruction; hence the core holds one back. Since everything is in order,
 //! stamps are what a cycle-by-cycle model gives.
 
-pub mod code;
+pub use mcad_isa::inorder as code;
 pub mod divider;
 pub mod fetch;
 pub mod icache;
@@ -16,6 +16,7 @@ pub mod predict;
 pub mod riscv;
 pub mod slots;
 pub mod store_buffer;
+pub mod stream;
 
 use mcad_isa::machine::inorder::InOrder;
 

@@ -16,7 +16,8 @@ pub(super) type PortUops = Vec<Vec<f64>>;
 /// The bound of a block as a loop by itself, with the ports that its instructions take then;
 /// `None` when it cannot be predicted alone, for lack of figures.
 pub(super) fn of(model: &Arc<CpuModel>, bytes: &[u8]) -> Option<(BlockBound, PortUops)> {
-    if bytes.len() > MAX_BYTES {
+    // The parts that an in-order core lacks bound nothing there.
+    if bytes.len() > MAX_BYTES || model.core.in_order.is_some() {
         return None;
     }
     let block = Block::new(model, bytes).ok()?;

@@ -12,9 +12,11 @@ use super::MachineError;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InOrder {
-    /// Short name.
+    /// Short name, where this is a file of its own.
+    #[serde(default)]
     pub name: String,
-    /// Full name for people.
+    /// Full name for people, likewise.
+    #[serde(default)]
     pub full_name: String,
     /// Other accepted spellings.
     #[serde(default)]
@@ -47,6 +49,9 @@ pub struct InOrder {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fetch {
+    /// Every instruction is there when it could issue; all else here means nothing.
+    #[serde(default)]
+    pub ideal: bool,
     /// Bytes of an aligned group that is fetched at once.
     pub bytes: u32,
     /// Groups under way or waiting to be cut into instructions.

@@ -19,6 +19,7 @@ mod retire;
 use serde::{Deserialize, Serialize};
 
 use super::hierarchy::{Caches, Dram, Prefetch, Tlbs};
+use crate::x86::inorder::Translator;
 use check::{Bounds, Checked, Wrong};
 
 pub use execute::{Execute, MIN_BANK_BYTES};
@@ -55,6 +56,10 @@ pub struct Core {
     /// Prefetchers.
     #[serde(default)]
     pub prefetch: Prefetch,
+    /// An in-order core in place of all others: then only what decodes instructions is taken from
+    /// the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_order: Option<super::inorder::InOrder>,
     /// Branch prediction of whole programs; absent: every branch is predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<branch::Branch>,
@@ -93,6 +98,10 @@ impl Core {
         }
         if let Some(branch) = &self.branch {
             branch.check()?;
+        }
+        if let Some(core) = &self.in_order {
+            core.check()?;
+            Translator::new(core)?;
         }
         self.prefetch.check()
     }

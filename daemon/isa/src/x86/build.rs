@@ -10,6 +10,7 @@ use iced_x86::{
 
 use super::encoding::{Encoding, encoding};
 use super::generic::generic;
+use super::inorder::Translator;
 use super::operands::{Operands, abcd_mask, operands, variant};
 use super::uops::{group, split};
 use crate::program::{BranchKind, Chase, Instr, NO_REG, Program, flag};
@@ -86,6 +87,13 @@ impl<'m> Builder<'m> {
 
     /// Appends the instructions of one block to `program` and describes them.
     pub fn append(&mut self, program: &mut Program, block: &[Decoded]) -> Vec<Described> {
+        if let Some(core) = &self.model.core.in_order
+            && let Ok(mut translator) = Translator::new(core)
+        {
+            for decoded in block {
+                translator.append(&mut program.in_order, &decoded.instruction);
+            }
+        }
         let zmm = block.iter().any(|d| uses_zmm(&d.instruction));
         let mut prepared: Vec<Prepared> = block.iter().map(|d| self.prepare(d, zmm)).collect();
         let mut fused = vec![0u32; block.len()];

@@ -181,6 +181,16 @@ impl FrontEnd {
     /// Takes the next instruction of the program, which lies where fetch is.
     pub fn place(&mut self, address: u64, len: u8) -> Placed {
         let end = address + u64::from(len);
+        if self.p.ideal {
+            return Placed {
+                ready: 1,
+                group: 0,
+                lane: 0,
+                prediction: None,
+                next: end,
+                cause: Cause::Fetch,
+            };
+        }
         let mut at = 0;
         let mut used = None;
         if !self.continues(address) {

@@ -63,6 +63,8 @@ pub struct Issue {
     not_before: u64,
     not_before_cause: Cause,
     started: bool,
+    /// Cycle of the last retirement.
+    retired: u64,
     /// Slots so far.
     pub slots: Slots,
 }
@@ -75,10 +77,8 @@ impl Issue {
         Self {
             width: u64::from(core.width),
             retire: u64::from(core.retire),
-            division_after: core
-                .divider
-                .as_ref()
-                .map_or(0, |d| i64::from(d.issue_after)),
+            division_after: (core.divider.as_ref())
+                .map_or(-i64::from(core.retire), |d| i64::from(d.issue_after)),
             late: core.late.clone(),
             late_latency: core.late.as_ref().map_or([0; USES], |l| l.latency.by_use()),
             rules: core
@@ -114,6 +114,7 @@ impl Issue {
             not_before: 0,
             not_before_cause: Cause::Serialization,
             started: false,
+            retired: 0,
             slots: Slots::default(),
         }
     }
@@ -287,6 +288,8 @@ impl Issue {
             self.not_before = retired.saturating_add_signed(self.division_after);
             self.not_before_cause = Cause::Division;
         }
+        retired = retired.max(self.retired);
+        self.retired = retired;
         Issued {
             cycle,
             retired,

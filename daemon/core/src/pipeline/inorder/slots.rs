@@ -78,6 +78,12 @@ impl Slots {
         self.lost[cause as usize] += slots;
     }
 
+    /// Slots lost for a cause.
+    #[must_use]
+    pub fn of(&self, cause: Cause) -> u64 {
+        self.lost[cause as usize]
+    }
+
     /// All slots.
     #[must_use]
     pub fn total(&self) -> u64 {

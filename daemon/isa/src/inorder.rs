@@ -1,6 +1,6 @@
 //! Static instructions of an in-order core, in flat arrays.
 
-use mcad_isa::machine::inorder::{USES, Use};
+use crate::machine::inorder::{USES, Use};
 use rustc_hash::FxHashMap;
 
 /// Registers that the scoreboard has room for.

@@ -1,0 +1,175 @@
+//! An in-order core in the place of the out-of-order one: takes its instructions, tells its
+//! observers.
+
+use mcad_isa::machine::inorder::InOrder;
+use mcad_isa::program::Program;
+use mcad_report::{MemorySlots, TopDown};
+
+use super::slots::{Cause, Slots};
+use super::{Core, Executed, Observer as Retirements, Stamps};
+use crate::pipeline::access::{Access, Address};
+use crate::pipeline::inst::{Inst, Source};
+use crate::pipeline::observer::{Delivery, Observer, Retired, UopStamps};
+
+/// The last instruction with all its stamps.
+#[derive(Default)]
+struct Last(Option<(Executed, Stamps)>);
+
+impl Retirements for Last {
+    #[inline]
+    fn retired(&mut self, executed: &Executed, stamps: &Stamps) {
+        self.0 = Some((*executed, *stamps));
+    }
+}
+
+/// A core that executes a stream of instructions.
+pub struct Stream {
+    p: InOrder,
+    core: Core<Last>,
+    instructions: u64,
+    /// Cycle of the last retirement, and instructions that retired in it.
+    cycle: u64,
+    in_cycle: u32,
+}
+
+impl Stream {
+    /// A core at rest.
+    #[must_use]
+    pub fn new(p: &InOrder) -> Self {
+        Self {
+            p: p.clone(),
+            core: Core::new(p, Last::default()),
+            instructions: 0,
+            cycle: 0,
+            in_cycle: 0,
+        }
+    }
+
+    /// Brings the core to rest again.
+    pub fn reset(&mut self) {
+        *self = Self::new(&self.p);
+    }
+
+    /// Takes the next instruction. Accesses matter to the store buffer alone.
+    #[inline]
+    pub fn push<O: Observer>(
+        &mut self,
+        program: &Program,
+        inst: &Inst,
+        accesses: &[Access],
+        observer: &mut O,
+    ) {
+        let executed = Executed {
+            instr: inst.instr,
+            address: inst.address,
+            access: accesses.first().and_then(|access| match access.address {
+                Address::Known(address) => Some((address, u32::from(access.size))),
+                Address::Symbolic(_) => None,
+            }),
+            cycles: match inst.extra_cycles {
+                0 => 0,
+                extra => extra.saturating_add(self.p.retire),
+            },
+            tag: inst.tag,
+        };
+        self.core.push(&program.in_order, executed);
+        self.tell(program, observer);
+    }
+
+    /// Ends the program.
+    pub fn flush<O: Observer>(&mut self, program: &Program, observer: &mut O) {
+        self.core.flush(&program.in_order);
+        self.tell(program, observer);
+    }
+
+    #[inline]
+    fn tell<O: Observer>(&mut self, program: &Program, observer: &mut O) {
+        let Some((executed, stamps)) = self.core.observer.0.take() else {
+            return;
+        };
+        self.instructions += 1;
+        if stamps.retired > self.cycle {
+            self.cycle = stamps.retired;
+            self.in_cycle = 0;
+        }
+        let slot = self.in_cycle;
+        self.in_cycle += 1;
+        let inst = Inst {
+            tag: executed.tag,
+            ..Inst::new(executed.instr, executed.address)
+        };
+        if O::UOPS
+            && let Some(instr) = program.instrs.get(executed.instr as usize)
+            && (instr.uops as usize) < program.uops.len()
+        {
+            let ahead = u64::from(self.p.fetch.align_to_issue);
+            observer.uop(
+                &inst,
+                UopStamps {
+                    uop: instr.uops,
+                    delivered: stamps.ready.saturating_sub(ahead),
+                    issued: stamps.ready,
+                    ready: stamps.issued,
+                    dispatched: stamps.issued,
+                    executed: stamps.retired,
+                    retired: stamps.retired,
+                    port: 0xff,
+                    source: Delivery::Of(Source::Decoders),
+                },
+            );
+        }
+        observer.retired(
+            &inst,
+            Retired {
+                first: stamps.retired,
+                last: stamps.retired,
+                slot,
+            },
+        );
+    }
+
+    /// Cycle of the last retirement so far.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        self.core.cycles()
+    }
+
+    /// Instructions that retired.
+    #[must_use]
+    pub fn instructions(&self) -> u64 {
+        self.instructions
+    }
+
+    /// Where issue slots went until the last retirement. What is before the first issue and after
+    /// the last is `other`.
+    #[must_use]
+    pub fn topdown(&self) -> TopDown {
+        let slots = self.core.slots();
+        let sum = |causes: &[Cause]| causes.iter().map(|&c| slots.of(c)).sum::<u64>();
+        let all = (self.cycles() * u64::from(self.p.width)).max(slots.total());
+        TopDown {
+            slots: all,
+            retiring: slots.used,
+            bad_speculation: slots.of(Cause::Misprediction),
+            frontend: sum(&[Cause::Fetch, Cause::InstructionCache]),
+            backend_memory: sum(&[Cause::Load, Cause::StoreBuffer]),
+            memory_levels: MemorySlots {
+                l1: sum(&[Cause::Load, Cause::StoreBuffer]),
+                ..MemorySlots::default()
+            },
+            backend_core: sum(&[
+                Cause::Dependency,
+                Cause::Unit,
+                Cause::Pairing,
+                Cause::Division,
+            ]),
+            other: slots.of(Cause::Serialization) + all - slots.total(),
+        }
+    }
+
+    /// The same, cause by cause.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        self.core.slots()
+    }
+}
