@@ -214,6 +214,44 @@ impl Block {
             .map(|(n, _)| n as u32)
     }
 
+    /// Whether the µop cache holds as much straight code of the block as measurements run.
+    fn straight_is_cached(&self) -> bool {
+        let p = &self.model.core.frontend;
+        let block_bytes = u64::from(p.uop_cache_block_bytes.max(1));
+        if p.uop_cache_straight_bytes == 0 || self.length == 0 {
+            return false;
+        }
+        // After so many copies they lie as at the start.
+        let copies = block_bytes
+            >> self
+                .length
+                .trailing_zeros()
+                .min(block_bytes.trailing_zeros());
+        let (mut address, mut lines, mut left) = (0, 0, 0);
+        let mut code_block = u64::MAX;
+        for _ in 0..copies {
+            for instr in &self.program.instrs {
+                if address / block_bytes != code_block {
+                    code_block = address / block_bytes;
+                    left = 0;
+                }
+                let entries = if instr.is(flag::FUSED_PREVIOUS) {
+                    0
+                } else {
+                    u64::from(instr.uops_mite.max(1))
+                };
+                if entries > left {
+                    lines += 1;
+                    left = u64::from(p.uop_cache_line_entries);
+                }
+                left = left.saturating_sub(entries);
+                address += u64::from(instr.len);
+            }
+        }
+        let all = lines * u64::from(p.uop_cache_straight_bytes) / (copies * self.length);
+        all <= u64::from(p.uop_cache_sets) * u64::from(p.uop_cache_ways)
+    }
+
     /// Copies per refill when the loop stream detector can take the block as a loop.
     fn loop_stream_copies(&self) -> Option<u32> {
         let p = &self.model.core.frontend;

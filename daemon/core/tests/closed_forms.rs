@@ -200,6 +200,79 @@ fn ports_chosen_by_their_use_are_used_alike() {
 }
 
 #[test]
+fn a_move_goes_with_the_operation_on_its_destination() {
+    let fused = changed("skl", "[frontend]\nmove_fusion = true\n");
+    // mov rdx, r14; and operations on rdx, four times, from the µop cache: one slot each
+    for (hex, slots) in [
+        ("4c89f24801c2", 1.0),     // add rdx, rax
+        ("4c89f24883e2f8", 1.0),   // and rdx, -8
+        ("4c89f24829c2", 1.0),     // sub rdx, rax
+        ("4c89f24801d0", 2.0),     // add rax, rdx: not on the destination
+        ("4c89f24803166690", 3.0), // add rdx, [rsi]: from memory; nop
+        ("4c89f283e2f8", 2.0),     // and edx, -8: not as wide
+    ] {
+        let detail = explain(&fused, Mode::Loop, &hex.repeat(4));
+        let issue = limit(&detail, Part::Issue);
+        near(issue, slots, 0.0, hex);
+        assert!(detail.cycles >= issue, "{hex}: {}", detail.cycles);
+    }
+    // mov rdx, rax; add rdx, rcx; mov rax, rdx; add rax, rcx: a chain through what is fused
+    let chain = "4889c24801ca4889d04801c8";
+    near(cycles(&fused, Mode::Unrolled, chain), 2.0, 0.0, chain);
+}
+
+#[test]
+fn a_loop_of_several_cycles_of_delivery_loses_the_bubble_of_its_branch() {
+    let with = |bubble: u32| {
+        changed(
+            "icl",
+            &format!(
+                "[frontend]\nloop_stream = false\nuop_cache_taken_ends_cycle = true\n\
+                 uop_cache_width = 8\nuop_cache_pairing = \"free\"\n\
+                 uop_cache_taken_bubble = {bubble}\n\
+                 [rename]\nissue_width = 16\n[retire]\nwidth = 16\n"
+            ),
+        )
+    };
+    for (nops, cycles_without) in [(7, 1.0), (15, 2.0), (23, 3.0)] {
+        // nops; dec r15; jnz
+        let hex = "90".repeat(nops) + "49ffcf75" + &format!("{:02x}", 256 - nops - 5);
+        for bubble in [0, 1, 3] {
+            let lost = if nops > 8 { f64::from(bubble) } else { 0.0 };
+            let got = cycles(&with(bubble), Mode::Loop, &hex);
+            near(
+                got,
+                cycles_without + lost,
+                0.01,
+                &format!("{nops} {bubble}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn straight_code_that_fits_comes_from_the_uop_cache() {
+    let with = |sets: u32| {
+        let text = format!(
+            "[frontend]\nuop_cache_straight_bytes = 8192\nuop_cache_sets = {sets}\n\
+             uop_cache_ways = 8\n[rename]\nissue_width = 6\n"
+        );
+        changed("icl", &text)
+    };
+    // add rax, 0x12345678 … 8 of 8 bytes: 64 bytes take two lines of six, 8192 take 256
+    let hex = "4881c078563412904881c178563412904881c278563412904881c37856341290".repeat(2);
+    let delivered = |sets| {
+        let detail = explain(&with(sets), Mode::Unrolled, &hex);
+        let sum = |of: fn(&mcad_report::block::Delivered) -> f64| -> f64 {
+            detail.instructions.iter().map(|i| of(&i.delivered)).sum()
+        };
+        (sum(|d| d.decoders), sum(|d| d.uop_cache))
+    };
+    near(delivered(64).1, 16.0, 0.01, "fits");
+    near(delivered(16).0, 16.0, 0.01, "does not");
+}
+
+#[test]
 fn data_goes_through_memory_in_the_time_of_a_store_and_its_forwarding() {
     // From Ice Lake on, memory renaming takes the time away: the tables have 0 cycles there.
     for name in ["snb", "ivb", "hsw", "bdw", "skl", "skx", "clx"] {

@@ -121,7 +121,10 @@ impl Block {
                 notes.push(text.to_owned());
             }
         };
-        note(instr.is(flag::FUSED_NEXT), "macro-fused with the next");
+        note(
+            instr.is(flag::FUSED_NEXT | flag::MOVE_FUSED),
+            "macro-fused with the next",
+        );
         if instr.is(flag::FUSED_PREVIOUS) {
             note(true, "macro-fused with the one before");
             return notes;

@@ -13,7 +13,7 @@ use super::rounds::{Recurrence, Rounds};
 use super::{Block, EarlyEnd, Mode, Options, Prediction};
 use crate::pipeline::Pipeline;
 use crate::pipeline::access::Access;
-use crate::pipeline::frontend::fetch::LOOKAHEAD;
+use crate::pipeline::frontend::fetch::{LINE_SHIFT, LOOKAHEAD};
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::Observer;
 use mcad_isa::machine::CpuModel;
@@ -41,6 +41,8 @@ pub(super) enum Memory<'a> {
 pub(super) struct Feeding {
     /// As a loop.
     pub looped: bool,
+    /// Straight on, from the µop cache.
+    pub cached: bool,
     /// Copies per refill, from the loop stream detector.
     pub stream: Option<u32>,
     /// Cycles to simulate at least.
@@ -58,10 +60,16 @@ impl Feeding {
         };
         Self {
             looped,
+            cached: !looped && block.straight_is_cached(),
             stream,
             // A loop in the loop stream detector is in the queue before the first cycle.
             min_cycles: MIN_CYCLES + u64::from(stream.is_some()),
         }
+    }
+
+    /// Whether all that can be in the µop cache is.
+    pub(super) fn warm(&self) -> bool {
+        self.looped || self.cached
     }
 
     /// An observer of the iterations of `block`.
@@ -103,7 +111,7 @@ impl Feeding {
             if self.stream.is_some() {
                 let end = end && n + 1 == program.instrs.len();
                 pipeline.push_stream(program, inst, accesses, end);
-            } else if self.looped {
+            } else if self.looped || self.cached {
                 pipeline.push(program, inst, accesses);
             } else {
                 pipeline.push_straight(program, instr, inst, accesses);
@@ -197,14 +205,14 @@ impl Simulator {
             Pattern::Unknown => Some(SETTLED),
         };
         if let Some(round) = comparable.filter(|_| options.early_end != EarlyEnd::Never) {
-            let stride = self.stride(block, feeding.looped, feeding.stream);
+            let stride = self.stride(block, feeding);
             rounds = rounds.recurring_from(round, stride);
             if options.early_end == EarlyEnd::Settled {
                 rounds = rounds.settling_from(round, stride);
             }
         }
         let old = std::mem::replace(&mut self.pipeline.observer, Rounds::new(0, 0, 0, 0));
-        self.pipeline.reset(feeding.looped, rounds.recycling(old));
+        self.pipeline.reset(feeding.warm(), rounds.recycling(old));
         self.aliases.reset(options.init);
 
         let mut round = 0u32;
@@ -234,13 +242,19 @@ impl Simulator {
     }
 
     /// Iterations between two states that are compared: those that lie alike in the predecoder's
-    /// blocks or the detector's refills, and no more than the cost of a comparison allows.
-    fn stride(&self, block: &Block, looped: bool, stream: Option<u32>) -> u32 {
-        let alike = if looped {
-            stream.unwrap_or(1)
+    /// or the µop cache's blocks or the detector's refills, and no more than the cost of a comparison
+    /// allows.
+    fn stride(&self, block: &Block, feeding: Feeding) -> u32 {
+        let alike = if feeding.looped {
+            feeding.stream.unwrap_or(1)
         } else {
-            let shared = block.length.trailing_zeros().min(self.predecode_shift);
-            1 << (self.predecode_shift - shared)
+            let shift = if feeding.cached {
+                LINE_SHIFT
+            } else {
+                self.predecode_shift
+            };
+            let shared = block.length.trailing_zeros().min(shift);
+            1 << (shift - shared)
         };
         let uops: u32 = block
             .program

@@ -39,7 +39,7 @@ impl Trace {
             rounds: feeding.rounds(block),
             events: Vec::new(),
         };
-        let mut pipeline = Pipeline::new(&block.model, feeding.looped, trace);
+        let mut pipeline = Pipeline::new(&block.model, feeding.warm(), trace);
         let plan = Plan::new(&block.described);
         let mut aliases = Aliases::new(options.init);
         let mut exact = Exact::is_wanted(&block.model.core, options.init)

@@ -23,7 +23,7 @@ use crate::x86::inorder::Translator;
 use check::{Bounds, Checked, Wrong};
 
 pub use execute::{Execute, MIN_BANK_BYTES};
-pub use frontend::Frontend;
+pub use frontend::{Frontend, LinePairing};
 pub use ports::{
     MAX_HOLD, MAX_PORTS, MAX_SCHEDULERS, PortChoice, PortLayout, PortSet, Role, Scheduler,
 };

@@ -73,6 +73,8 @@ struct Prepared {
     operands: Operands,
     encoding: Encoding,
     eliminable: bool,
+    /// Figures and operands that its µops are made from, where they are not its own.
+    stands_for: Option<(Perf, Operands)>,
 }
 
 impl<'m> Builder<'m> {
@@ -127,6 +129,9 @@ impl<'m> Builder<'m> {
                 perf.ports[place].0 = jump_ports;
             }
         }
+        if self.model.core.frontend.move_fusion {
+            fuse_moves(block, &mut prepared, &mut fused);
+        }
         block
             .iter()
             .zip(prepared)
@@ -146,6 +151,7 @@ impl<'m> Builder<'m> {
                 operands,
                 encoding,
                 eliminable: false,
+                stands_for: None,
             };
         };
         let (same, indexed) = variant(instruction, form);
@@ -227,6 +233,7 @@ impl<'m> Builder<'m> {
             operands: operands_,
             encoding,
             eliminable,
+            stands_for: None,
         }
     }
 
@@ -251,7 +258,14 @@ impl<'m> Builder<'m> {
             operands: o,
             encoding,
             eliminable,
+            stands_for,
         } = prepared;
+        // The µops of a fused move are those of the operation behind it.
+        let (own_perf, own_operands) = (perf, o);
+        let (perf, o) = match &stands_for {
+            Some((perf, operands)) => (perf, operands),
+            None => (&own_perf, &own_operands),
+        };
         let instruction = &decoded.instruction;
         let core = &self.model.core;
         let mut flags = fused;
@@ -380,9 +394,9 @@ impl<'m> Builder<'m> {
         let laminated = if fused & flag::FUSED_PREVIOUS != 0 {
             Vec::new()
         } else {
-            let uops = split(&o, &perf, core);
+            let uops = split(o, perf, core);
             if core.rename.micro_fusion {
-                group(uops, &perf, &core.ports)
+                group(uops, perf, &core.ports)
             } else {
                 uops.into_iter().map(|uop| vec![vec![uop]]).collect()
             }
@@ -424,8 +438,8 @@ impl<'m> Builder<'m> {
         program.push(instr, &laminated, &loads);
         Described {
             form,
-            perf,
-            operands: o,
+            perf: own_perf,
+            operands: own_operands,
             immediate: encoding.immediate,
             fused_previous: fused & flag::FUSED_PREVIOUS != 0,
         }
@@ -450,6 +464,53 @@ fn displacement(instruction: &Instruction) -> i32 {
         0 => 0,
         target => target.wrapping_sub(instruction.ip()) as i32,
     }
+}
+
+/// Fuses moves between registers with the operations behind them that work on their destination:
+/// the move takes over the operation's µops, which read the move's source, and nothing is left of
+/// the operation.
+fn fuse_moves(block: &[Decoded], prepared: &mut [Prepared], fused: &mut [u32]) {
+    for n in 1..block.len() {
+        if fused[n] != 0 || fused[n - 1] != 0 || !prepared[n - 1].eliminable {
+            continue;
+        }
+        let (mov, operation) = (&block[n - 1].instruction, &block[n].instruction);
+        if !works_on_destination(mov, operation) {
+            continue;
+        }
+        let to = RegId::of(mov.op0_register());
+        let from = RegId::of(mov.op1_register());
+        let mut operands = prepared[n].operands.clone();
+        for value in operands.in_regs.iter_mut().filter(|v| v.id == to) {
+            value.id = from;
+        }
+        prepared[n - 1].stands_for = Some((prepared[n].perf.clone(), operands));
+        prepared[n - 1].eliminable = false;
+        fused[n - 1] |= flag::MOVE_FUSED;
+        fused[n] |= flag::FUSED_PREVIOUS;
+    }
+}
+
+/// Whether an instruction is a simple operation of registers and immediates, as wide as the move
+/// before it and on its destination (measured on Zen 5, docs/ZEN5.md).
+fn works_on_destination(mov: &Instruction, operation: &Instruction) -> bool {
+    let simple = matches!(
+        operation.mnemonic(),
+        Mnemonic::Add
+            | Mnemonic::Sub
+            | Mnemonic::And
+            | Mnemonic::Or
+            | Mnemonic::Xor
+            | Mnemonic::Inc
+            | Mnemonic::Dec
+            | Mnemonic::Not
+    );
+    let to = mov.op0_register();
+    simple
+        && mov.mnemonic() == Mnemonic::Mov
+        && (to.is_gpr32() || to.is_gpr64())
+        && operation.op0_register() == to
+        && (0..operation.op_count()).all(|n| operation.op_kind(n) != OpKind::Memory)
 }
 
 fn is_branch(instruction: &Instruction) -> bool {

@@ -11,7 +11,7 @@ use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::observer::{Delivery, Observer};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::Window;
-use mcad_isa::machine::params::Frontend;
+use mcad_isa::machine::params::{Frontend, LinePairing};
 use mcad_isa::program::{Program, flag};
 
 /// Entry without a µop: an instruction whose µops all come from microcode.
@@ -362,14 +362,36 @@ impl Part for UopCache {
 pub struct UopCacheDelivery {
     /// It delivered an entry of double size in the last cycle.
     delayed: bool,
+    /// Cycles of delivery since the last taken branch, up to two.
+    body: u32,
+    /// Cycles for which it still delivers nothing.
+    bubble: u32,
 }
 
 impl UopCacheDelivery {
     /// One cycle.
     pub fn cycle<O: Observer>(&mut self, t: &mut Target<'_, O>, microcode: &mut Microcode) {
+        if self.bubble > 0 {
+            self.bubble -= 1;
+        } else {
+            self.deliver(t, microcode);
+        }
+    }
+
+    /// Control went elsewhere.
+    fn leave(&mut self, p: &Frontend) {
+        if self.body > 1 {
+            self.bubble = p.uop_cache_taken_bubble;
+        }
+        self.body = 0;
+    }
+
+    fn deliver<O: Observer>(&mut self, t: &mut Target<'_, O>, microcode: &mut Microcode) {
         let from = Delivery::Of(Source::UopCache);
         let width = t.p.uop_cache_width;
         let block_bytes = u64::from(t.p.uop_cache_block_bytes);
+        let pairing = t.p.uop_cache_pairing;
+        let in_body = pairing == LinePairing::CountedInBody;
         let mut left_in_line = match t.queue.lines.front() {
             Some(n) => *n,
             None => return,
@@ -422,6 +444,9 @@ impl UopCacheDelivery {
             }
             if entry.laminated != NO_UOP {
                 t.deliver(entry.number, entry.laminated, from);
+                if delivered == 0 {
+                    self.body = (self.body + 1).min(2);
+                }
                 delivered += 1;
                 if entry.extra {
                     remaining = 0;
@@ -449,13 +474,15 @@ impl UopCacheDelivery {
             if let Some(n) = t.queue.lines.front_mut() {
                 *n = left_in_line;
             }
-            if t.p.uop_cache_taken_ends_cycle
-                && entry.taken
+            let leaves = entry.taken
                 && t.queue
                     .entries
                     .front()
-                    .is_none_or(|e| e.number != entry.number)
-            {
+                    .is_none_or(|e| e.number != entry.number);
+            if leaves {
+                self.leave(t.p);
+            }
+            if leaves && t.p.uop_cache_taken_ends_cycle {
                 if left_in_line == 0 {
                     t.queue.lines.pop_front();
                 }
@@ -464,12 +491,12 @@ impl UopCacheDelivery {
             if left_in_line == 0 {
                 t.queue.lines.pop_front();
                 if remaining > 0
-                    && width >= 6
+                    && pairing != LinePairing::Free
                     && let Some(next) = t.queue.entries.front()
                 {
                     let same_block = next.address / block_bytes == entry.address / block_bytes;
                     let ends_body = entry.taken;
-                    if block_bytes == 32 && same_block && ends_body && !delayed {
+                    if in_body && same_block && ends_body && !delayed {
                         remaining = 0;
                     } else if !same_block {
                         if new_line {
@@ -499,8 +526,12 @@ impl Part for UopCacheDelivery {
     }
 
     fn fingerprint(&self, _: &Moment, h: &mut Fingerprint) {
-        let Self { delayed } = self;
-        h.add(u64::from(*delayed));
+        let Self {
+            delayed,
+            body,
+            bubble,
+        } = self;
+        h.add(u64::from(*delayed) | u64::from(*body) << 8 | u64::from(*bubble) << 32);
     }
 }
 

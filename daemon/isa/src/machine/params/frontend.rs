@@ -5,6 +5,20 @@ use serde::{Deserialize, Serialize};
 use super::check::{Bounds, Checked};
 use super::yes;
 
+/// Which µops the µop cache delivers in one cycle beyond the end of a line. The rules of Intel's
+/// cores are uiCA's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinePairing {
+    /// As many as the width allows, from two lines.
+    #[default]
+    Free,
+    /// At the end of a block of code so many as depends on those that came before (Ice Lake on).
+    Counted,
+    /// And none when a loop's body ends within its block (Skylake).
+    CountedInBody,
+}
+
 /// Fetch to instruction decode queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -13,6 +27,10 @@ pub struct Frontend {
     /// limits of its own).
     #[serde(default)]
     pub ideal: bool,
+    /// A move between general-purpose registers and the simple operation behind it that works on
+    /// its destination are fused.
+    #[serde(default)]
+    pub move_fusion: bool,
     /// Compare and jump are fused.
     #[serde(default = "yes")]
     pub macro_fusion: bool,
@@ -50,6 +68,17 @@ pub struct Frontend {
     pub uop_cache_sets: u32,
     /// Ways of the µop cache.
     pub uop_cache_ways: u32,
+    /// What else the µop cache delivers in the cycle in which a line ends.
+    #[serde(default)]
+    pub uop_cache_pairing: LinePairing,
+    /// Cycles without delivery from the µop cache after a taken branch, if what lies between it and
+    /// the one before took several cycles.
+    #[serde(default)]
+    pub uop_cache_taken_bubble: u32,
+    /// Bytes of straight code that measurements of single blocks run again and again: where so much
+    /// of a block's copies fits the µop cache, it delivers them; 0: the decoders do.
+    #[serde(default)]
+    pub uop_cache_straight_bytes: u32,
     /// A delivery cycle of the µop cache ends at a taken branch.
     #[serde(default)]
     pub uop_cache_taken_ends_cycle: bool,
@@ -95,6 +124,9 @@ impl Frontend {
         b.within("uop_cache_line_entries", self.uop_cache_line_entries, 1, 16)?;
         b.within("uop_cache_sets", self.uop_cache_sets, 1, 1 << 16)?;
         b.within("uop_cache_ways", self.uop_cache_ways, 1, 64)?;
+        b.within("uop_cache_taken_bubble", self.uop_cache_taken_bubble, 0, 64)?;
+        let straight = self.uop_cache_straight_bytes;
+        b.within("uop_cache_straight_bytes", straight, 0, 1 << 20)?;
         b.within("microcode_width", self.microcode_width, 1, 16)?;
         b.within("idq", self.idq, 8.max(self.uop_cache_width), 4096)?;
         let pairs = &self.loop_stream_unroll;
