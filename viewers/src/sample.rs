@@ -102,6 +102,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
             function: "compress".into(),
             cycles: cycles / 3,
         }],
+        memory: None,
         regions: vec![RegionReport {
             name: "longest_match".into(),
             count: 10,

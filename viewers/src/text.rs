@@ -7,6 +7,7 @@
 
 pub(crate) mod hot;
 mod measured;
+mod memory;
 mod slots;
 
 use std::io::{self, Write};
@@ -46,6 +47,7 @@ fn summary(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()>
     totals(report, style, out)?;
     measured::measured(report, style, out)?;
     slots::topdown(report, style, out)?;
+    memory::write(report, style, out)?;
     slots::ports(report, style, out)?;
     hot::functions(report, style, out)?;
     hot::blocks(report, style, out)?;

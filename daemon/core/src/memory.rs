@@ -130,6 +130,9 @@ pub struct Memory {
     l3_more: u64,
     dram_more: u64,
     l3_victim: bool,
+    perfect_l1d: bool,
+    perfect_l1i: bool,
+    perfect_l2: bool,
     next_line: bool,
     adjacent: bool,
     stride: Option<Stride>,
@@ -173,6 +176,9 @@ impl Memory {
             l3_more: l3.map_or(0, |l3| l3.latency.saturating_sub(l2.latency)),
             dram_more: dram.latency.saturating_sub(last),
             l3_victim: l3.is_some_and(|l3| l3.victim),
+            perfect_l1d: caches.perfect_l1d,
+            perfect_l1i: caches.perfect_l1i,
+            perfect_l2: caches.perfect_l2,
             next_line: core.prefetch.next_line,
             adjacent: core.prefetch.adjacent_line,
             stride: core.prefetch.stride.as_ref().map(Stride::new),
@@ -241,6 +247,10 @@ impl Memory {
             self.counts.fetch_walks += u64::from(translated.walked);
         }
         let at = at + answer.late;
+        if self.perfect_l1i {
+            self.counts.fetches[0] += 1;
+            return answer;
+        }
         if let Some(place) = self.l1i.find(Key(line)) {
             let state = *self.l1i.state(place);
             if state.at() > at {
@@ -317,6 +327,7 @@ impl Memory {
                     self.first_use(line, at);
                 }
             }
+            None if self.perfect_l1d => {}
             None => self.miss(line, r, at, write, &mut answer),
         }
         let counts = if write {
@@ -383,11 +394,8 @@ impl Memory {
         }
         let there = match self.shared.l3.as_mut().and_then(|l3| l3.find(line)) {
             Some(_) => at + self.l3_more,
-            None => {
-                self.place_l3(line.0, State::new(at, Level::Dram));
-                // The kernel has just written it.
-                at + self.l3_more
-            }
+            // The kernel has just written it.
+            None => at,
         };
         self.place_l2(line.0, State::new(there, Level::L3));
         there + more
@@ -421,6 +429,13 @@ impl Memory {
                 } else {
                     Level::L2
                 },
+                touched: Touch::Known,
+            };
+        }
+        if self.perfect_l2 {
+            return Found {
+                at: self.l2_rate.take(at) + self.l2_more,
+                level: Level::L2,
                 touched: Touch::Known,
             };
         }

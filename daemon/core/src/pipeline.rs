@@ -21,7 +21,10 @@ pub mod observer;
 pub mod state;
 pub mod window;
 
+use std::ops::Range;
 use std::sync::Arc;
+
+use crate::memory;
 
 use access::Access;
 use backend::Backend;
@@ -88,6 +91,18 @@ impl<O: Observer> Pipeline<O> {
     /// The caches, where they are modelled.
     pub fn lines(&mut self) -> &mut Lines {
         self.back.memory().lines()
+    }
+
+    /// What its loads, stores and fetches found.
+    #[must_use]
+    pub fn found(&self) -> memory::counts::Counts {
+        self.back.found()
+    }
+
+    /// Hands over what all iterations of the repeated string instruction load and store that is
+    /// pushed next; whether that matters.
+    pub fn reach(&mut self, loads: Range<u64>, stores: Range<u64>) -> bool {
+        self.back.memory().reach(loads, stores)
     }
 
     /// Brings the core to rest again, with a new observer.

@@ -14,6 +14,7 @@ mod fingerprint;
 mod hottest;
 mod interval;
 mod listing;
+mod misses;
 pub mod region;
 pub mod timeline;
 mod workers;

@@ -42,6 +42,9 @@ fn core() -> Core {
         fill_buffers: 10,
         l2_fill_buffers: 16,
         store_buffer: 56,
+        perfect_l1d: false,
+        perfect_l1i: false,
+        perfect_l2: false,
     });
     core.dram = Some(Dram {
         latency: DRAM,
@@ -238,6 +241,7 @@ fn translation_comes_before_the_cache() {
     let tlb = |entries, latency| TlbLevel {
         entries,
         ways: 4,
+        replacement: Replacement::Lru,
         latency,
     };
     core.tlb = Some(Tlbs {
@@ -266,6 +270,21 @@ fn translation_comes_before_the_cache() {
     );
     assert_eq!(memory.counts.walks, 256);
     assert_eq!(memory.counts.tlb_misses, 3 * 256);
+}
+
+#[test]
+fn perfect_parts_never_hold_anything_up() {
+    let mut core = core();
+    core.cache.as_mut().unwrap().perfect_l2 = true;
+    let mut memory = memory(&core);
+    spread(&mut memory, 0);
+    assert_eq!(memory.load(request(0, 10_000_000)).late, L2 - L1);
+    core.cache.as_mut().unwrap().perfect_l1d = true;
+    core.cache.as_mut().unwrap().perfect_l1i = true;
+    let mut memory = self::memory(&core);
+    spread(&mut memory, 0);
+    assert_eq!(memory.load(request(0, 10_000_000)).late, 0);
+    assert_eq!(memory.fetch(0, 10_000_000).late, 0);
 }
 
 #[test]

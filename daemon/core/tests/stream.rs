@@ -209,7 +209,8 @@ fn a_loop_takes_its_known_cycles() {
             let report = run(&models(&[name]), &[&words_of(&path)]);
             let cycles = report.cpus[0].cycles;
             assert!(
-                (3 * n..3 * n + 60).contains(&cycles),
+                // Its code comes from another level first.
+                (3 * n..3 * n + 150).contains(&cycles),
                 "{name}: {n} iterations took {cycles} cycles"
             );
         }

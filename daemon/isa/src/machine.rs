@@ -7,6 +7,7 @@
 pub mod ablation;
 pub mod file;
 pub mod hierarchy;
+pub mod ideal;
 pub mod inorder;
 pub mod measured;
 pub mod params;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::code::{BlockReport, FunctionReport, LineReport};
+use crate::memory::MemoryReport;
 use crate::unknown::Unknown;
 
 /// Result for one CPU model under one analysis.
@@ -36,6 +37,9 @@ pub struct CpuReport {
     /// information.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LineReport>,
+    /// What its loads, stores and fetches found; none where caches are not modelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryReport>,
     /// Regions of interest, in the order asked for.
     pub regions: Vec<RegionReport>,
     /// Instructions that this model had no figures for.

@@ -7,6 +7,7 @@
 pub mod block;
 mod code;
 mod cpu;
+pub mod memory;
 pub mod probes;
 mod program;
 mod run;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use mcad_core::simulation::{AnalysisKind, Intervals, Options, Parallel};
-use mcad_isa::machine::{self, CpuModel};
+use mcad_isa::machine::{self, CpuModel, ideal};
 
 use crate::regions::RegionSpec;
 
@@ -34,6 +34,10 @@ pub struct AnalysisArgs {
     /// Region of interest, a function or a range of addresses in hexadecimal (repeatable)
     #[arg(long = "region", value_name = "SYMBOL|START-END")]
     regions: Vec<RegionSpec>,
+    /// Simulate each model a second time with this part perfect, to see what it costs (repeatable):
+    /// branches, l1i, l1d, l2, tlb
+    #[arg(long = "ideal", value_name = "PART")]
+    ideals: Vec<String>,
     /// Ignore memory addresses: no dependencies through memory
     #[arg(long)]
     no_memory: bool,
@@ -99,6 +103,7 @@ impl AnalysisArgs {
             self.analyses.clone()
         };
         let mut analysis = resolve(model, &names, &analyses, &self.regions, !self.no_memory)?;
+        analysis.options.cpus = with_ideals(analysis.options.cpus, &self.ideals)?;
         analysis.parallel = self.parallel(analysis.options.cpus.len())?;
         Ok(analysis)
     }
@@ -156,6 +161,9 @@ impl AnalysisArgs {
         for region in &self.regions {
             add("region", region.to_string());
         }
+        for part in &self.ideals {
+            add("ideal", part.clone());
+        }
         if self.no_memory {
             add("memory", "off".to_owned());
         }
@@ -192,6 +200,11 @@ impl AnalysisArgs {
                     bail!("more than {MAX_REGIONS} regions")
                 }
                 ("region", text) => args.regions.push(text.parse()?),
+                ("ideal", part) if args.ideals.iter().any(|known| known == part) => {}
+                ("ideal", part) => match ideal::ideal(part) {
+                    Some(part) => args.ideals.push(part.name.to_owned()),
+                    None => bail!("there is no part '{}'", excerpt(part)),
+                },
                 ("memory", "off") => args.no_memory = true,
                 ("memory", "on") => args.no_memory = false,
                 _ => bail!("unknown option {}={}", excerpt(key), excerpt(value)),
@@ -224,6 +237,25 @@ fn excerpt(text: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// Each model, and behind it the same with each of the parts perfect.
+fn with_ideals(cpus: Vec<Arc<CpuModel>>, parts: &[String]) -> anyhow::Result<Vec<Arc<CpuModel>>> {
+    let mut all = Vec::with_capacity(cpus.len() * (parts.len() + 1));
+    for cpu in cpus {
+        all.push(Arc::clone(&cpu));
+        for part in parts {
+            let ideal = ideal::ideal(part).with_context(|| {
+                let known: Vec<&str> = ideal::ideals().iter().map(|part| part.name).collect();
+                format!(
+                    "--ideal {part}: there is no such part (known: {})",
+                    known.join(" ")
+                )
+            })?;
+            all.push(ideal.of(&cpu));
+        }
+    }
+    Ok(all)
 }
 
 fn resolve(
@@ -277,6 +309,7 @@ mod tests {
             cpus: vec!["skl".into(), "glc".into()],
             analyses: vec![Kind::Block],
             regions: vec!["main".parse().unwrap(), "0x10-0x20".parse().unwrap()],
+            ideals: vec!["l1d".into()],
             no_memory: true,
             ..AnalysisArgs::default()
         };

@@ -53,8 +53,36 @@ pub(super) fn topdown(report: &Report, style: Style, out: &mut dyn Write) -> io:
             write!(out, "  {} {category} {share}", style.paint(*paint, glyph))?;
         }
         writeln!(out)?;
+        levels(&cpu.topdown, margin, out)?;
     }
     Ok(())
+}
+
+/// What loads and stores waited for, where they held up a hundredth of all slots beyond the first
+/// level.
+fn levels(topdown: &TopDown, margin: usize, out: &mut dyn Write) -> io::Result<()> {
+    let m = &topdown.memory_levels;
+    let behind = [
+        ("L2", m.l2),
+        ("L3", m.l3),
+        ("DRAM", m.dram),
+        ("translation", m.translation),
+        ("stores", m.stores),
+    ];
+    let slots = topdown.slots;
+    if behind.iter().map(|(_, n)| n).sum::<u64>() * 100 < slots {
+        return Ok(());
+    }
+    write!(
+        out,
+        "  {:margin$}    memory: L1 {}",
+        "",
+        percent(m.l1, slots)
+    )?;
+    for (name, count) in behind {
+        write!(out, ", {name} {}", percent(count, slots))?;
+    }
+    writeln!(out)
 }
 
 /// Splits `width` cells in proportion; the sum is `width` (largest remainders get the rest).

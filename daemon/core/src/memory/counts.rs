@@ -31,25 +31,25 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds another thread's.
-    pub fn add(&mut self, other: &Self) {
+    /// Adds what was counted from `begin` to `end`.
+    pub fn add_between(&mut self, begin: &Self, end: &Self) {
         let lists = [
-            (&mut self.loads, &other.loads),
-            (&mut self.stores, &other.stores),
-            (&mut self.fetches, &other.fetches),
+            (&mut self.loads, &begin.loads, &end.loads),
+            (&mut self.stores, &begin.stores, &end.stores),
+            (&mut self.fetches, &begin.fetches, &end.fetches),
         ];
-        for (sum, more) in lists {
-            for (sum, more) in sum.iter_mut().zip(more) {
-                *sum += more;
+        for (sum, begin, end) in lists {
+            for ((sum, begin), end) in sum.iter_mut().zip(begin).zip(end) {
+                *sum += end - begin;
             }
         }
-        self.tlb_misses += other.tlb_misses;
-        self.walks += other.walks;
-        self.fetch_walks += other.fetch_walks;
-        self.prefetches += other.prefetches;
-        self.useful_prefetches += other.useful_prefetches;
-        self.dropped_prefetches += other.dropped_prefetches;
-        self.faults += other.faults;
+        self.tlb_misses += end.tlb_misses - begin.tlb_misses;
+        self.walks += end.walks - begin.walks;
+        self.fetch_walks += end.fetch_walks - begin.fetch_walks;
+        self.prefetches += end.prefetches - begin.prefetches;
+        self.useful_prefetches += end.useful_prefetches - begin.useful_prefetches;
+        self.dropped_prefetches += end.dropped_prefetches - begin.dropped_prefetches;
+        self.faults += end.faults - begin.faults;
     }
 }
 

@@ -54,14 +54,8 @@ impl Tlb {
     /// Empty ones.
     #[must_use]
     pub fn new(p: &Tlbs) -> Self {
-        let level = |l: &TlbLevel| {
-            Sets::new(
-                u64::from(l.entries),
-                l.ways,
-                Index::Direct,
-                Replacement::Lru,
-            )
-        };
+        let level =
+            |l: &TlbLevel| Sets::new(u64::from(l.entries), l.ways, Index::Direct, l.replacement);
         let joined = |kib: u32| (kib / 4).max(1).trailing_zeros();
         Self {
             data: level(&p.l1d),
@@ -174,6 +168,7 @@ mod tests {
         let level = |entries, ways, latency| TlbLevel {
             entries,
             ways,
+            replacement: Replacement::Lru,
             latency,
         };
         Tlb::new(&Tlbs {

@@ -23,6 +23,7 @@ use super::access::Access;
 use super::inst::Inst;
 use super::observer::{Backlog, Delivery, Observer, Retired, UopStamps};
 use super::state::{Moment, parts};
+use crate::memory::counts::Counts;
 use issue::{Issue, Resources};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::{Execute, PortSet, Rename};
@@ -123,8 +124,17 @@ impl Backend {
 
     /// Cycles that the instruction at `address`, fetched in cycle `at`, comes later than from the
     /// first-level cache.
-    pub fn fetch(&mut self, _address: u64, _at: u64) -> u64 {
-        0
+    pub fn fetch(&mut self, address: u64, at: u64) -> u64 {
+        let lines = self.memory.lines();
+        lines
+            .memory()
+            .map_or(0, |memory| memory.fetch(address, at).late)
+    }
+
+    /// What loads, stores and fetches found.
+    #[must_use]
+    pub fn found(&self) -> Counts {
+        self.memory.found()
     }
 
     /// The issue cycle.
@@ -348,8 +358,12 @@ impl Backend {
         for (n, uop) in uops.iter().enumerate() {
             let mut e = self.uop(i, uop, first && n == 0);
             if last && i.inst.extra_cycles > 0 && n + 1 == uops.len() {
-                e.executed += u64::from(i.inst.extra_cycles);
-                self.issue.block(u64::from(i.inst.extra_cycles));
+                let mut extra = u64::from(i.inst.extra_cycles);
+                if i.inst.reaches {
+                    extra = self.memory.repeat(i.inst, e.executed, extra);
+                }
+                e.executed += extra;
+                self.issue.block(extra);
             }
             if e.executed >= done {
                 (done, cause) = (e.executed, e.cause);

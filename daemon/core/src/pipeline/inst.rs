@@ -30,6 +30,8 @@ pub struct Inst {
     pub stores: u8,
     /// Extra cycles of a repeated string instruction.
     pub extra_cycles: u32,
+    /// What all of its iterations access was handed over before it.
+    pub reaches: bool,
     /// Set by the feed.
     pub source: Source,
     /// How it lies in the predecoder's blocks; set by the feed for what may be decoded.
@@ -103,6 +105,7 @@ impl Inst {
             loads: 0,
             stores: 0,
             extra_cycles: 0,
+            reaches: false,
             source: Source::Decoders,
             layout: Layout::default(),
             predecoded: 0,

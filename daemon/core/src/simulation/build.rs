@@ -11,6 +11,7 @@ use super::core::Core;
 use super::dictionary::Block;
 use super::fingerprint::Fingerprints;
 use super::listing;
+use super::misses;
 use super::{AnalysisKind, Executed, Simulation, Symbolizer};
 use crate::block::{self, Mode};
 use mcad_isa::machine::CpuModel;
@@ -238,6 +239,14 @@ fn pipeline_report(
             }),
             symbols,
         ),
+        memory: misses::report(
+            core,
+            names.iter().filter_map(|(id, named)| {
+                let block = s.dictionary.get(*id)?;
+                Some((*id, block, named.function.as_str(), named.module.as_str()))
+            }),
+            symbols,
+        ),
         regions: s
             .regions
             .iter()
@@ -312,6 +321,7 @@ fn block_report(
         functions: functions(s, names, &|id| of(&cycles, id), &|id| of(&uops, id)),
         blocks: blocks(s, names, symbols, model, None, &|id| of(&cycles, id)),
         lines: Vec::new(),
+        memory: None,
         regions: Vec::new(),
         unknown_instructions: unknown,
         intervals: None,

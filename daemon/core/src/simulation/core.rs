@@ -11,6 +11,7 @@ use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
 use super::interval::Seam;
 use super::region::{Stays, Tracker};
+use crate::memory::counts::{Counts, MissesByInstruction};
 use crate::pipeline::Pipeline;
 use crate::pipeline::access::Access;
 use crate::pipeline::backend::memory::lines::SharedLines;
@@ -102,6 +103,8 @@ pub struct Totals {
     pub uops: u64,
     /// µops by port.
     pub port_uops: [u64; MAX_PORTS],
+    /// What loads, stores and fetches found.
+    pub memory: Counts,
     /// Dispatches cut to the window of the port calendar.
     pub clamped: u64,
 }
@@ -113,6 +116,7 @@ impl Totals {
             topdown: pipeline.topdown(),
             uops: pipeline.uops(),
             port_uops: pipeline.port_uops(),
+            memory: pipeline.found(),
             clamped: pipeline.clamped(),
         }
     }
@@ -131,6 +135,7 @@ impl Totals {
         for (sum, (begin, end)) in self.port_uops.iter_mut().zip(ports) {
             add(sum, *begin, *end);
         }
+        self.memory.add_between(&begin.memory, &end.memory);
         let (t, b, e) = (&mut self.topdown, &begin.topdown, &end.topdown);
         add(&mut t.slots, b.slots, e.slots);
         add(&mut t.retiring, b.retiring, e.retiring);
@@ -213,6 +218,8 @@ pub struct Core<W = ()> {
     pub(super) mapped: Vec<Range<u64>>,
     /// Cycles that intervals took for what they have in common with their neighbours.
     pub(super) seams: FxHashMap<Part, Seam>,
+    /// Misses by instruction of the program, over the threads that ended.
+    pub misses: MissesByInstruction,
 }
 
 impl<W: Watch> Core<W> {
@@ -236,6 +243,7 @@ impl<W: Watch> Core<W> {
             cut: false,
             mapped: Vec::new(),
             seams: FxHashMap::default(),
+            misses: MissesByInstruction::default(),
         }
     }
 
@@ -381,6 +389,11 @@ impl<W: Watch> Core<W> {
                         span.bytes / p.rep_bytes_per_cycle.max(1)
                     };
                     inst.extra_cycles = cycles.min(u64::from(u32::MAX)) as u32;
+                    let reach = execution.reaches.iter().find(|r| usize::from(r.index) == n);
+                    if let Some(reach) = reach.filter(|_| memory) {
+                        inst.reaches =
+                            (thread.pipeline).reach(reach.loads.clone(), reach.stores.clone());
+                    }
                 }
             }
             thread.pipeline.push(&self.program, inst, accesses);
@@ -431,7 +444,12 @@ impl<W: Watch> Core<W> {
     }
 
     /// Takes in what a thread, or an interval of one, has counted.
-    pub(super) fn sum(&mut self, part: Part, thread: &Thread<W>) {
+    pub(super) fn sum(&mut self, part: Part, thread: &mut Thread<W>) {
+        if let Some(memory) = thread.pipeline.lines().memory() {
+            for (instr, misses) in &memory.by_instruction {
+                self.misses.entry(*instr).or_default().add(misses);
+            }
+        }
         let end = Totals::of(&thread.pipeline);
         self.totals.add(&thread.begin, &end);
         self.finished.push(ThreadReport {
@@ -460,7 +478,7 @@ impl<W: Watch> Core<W> {
         std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
         thread.track(regions, dictionary);
         thread.tracker.end();
-        self.sum(part, &thread);
+        self.sum(part, &mut thread);
         if self.stays.len() < thread.tracker.stays.len() {
             self.stays
                 .resize_with(thread.tracker.stays.len(), Stays::default);

@@ -6,10 +6,12 @@
 //! not another instruction. A block that was left by a fault or signal counts up to the last
 //! instruction that is known to have run.
 
+use std::ops::Range;
+
 use mcad_proto::word::{BadWord, BlockId, Record, decode_word};
 
 use super::dictionary::{Block, Dictionary};
-use crate::pipeline::access::Access;
+use crate::pipeline::access::{Access, Address};
 
 /// Accesses of one instruction of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,39 @@ pub struct Span {
     pub stores: u8,
     /// Bytes loaded or stored, whichever is more.
     pub bytes: u64,
+}
+
+/// All that a repeated string instruction loads or stores, of which [`Execution::accesses`] has only
+/// the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Place of the instruction in its block.
+    pub index: u16,
+    /// What it loads; of two strings the first. Empty if it loads nothing.
+    pub loads: Range<u64>,
+    /// What it stores. Empty if it stores nothing.
+    pub stores: Range<u64>,
+}
+
+impl Reach {
+    /// An access further from what is known belongs to another string.
+    const NEAR: u64 = 64;
+
+    fn add(&mut self, raw: &Raw) {
+        let range = if raw.store {
+            &mut self.stores
+        } else {
+            &mut self.loads
+        };
+        let end = raw.address.saturating_add(u64::from(raw.size));
+        if range.is_empty() {
+            *range = raw.address..end;
+        } else if raw.address <= range.end.saturating_add(Self::NEAR)
+            && range.start <= end.saturating_add(Self::NEAR)
+        {
+            *range = range.start.min(raw.address)..range.end.max(end);
+        }
+    }
 }
 
 /// One executed block.
@@ -41,6 +76,38 @@ pub struct Execution {
     pub accesses: Vec<Access>,
     /// Iterations of the last instruction beyond its first, if it is a repeated one.
     pub repeats: u64,
+    /// What repeated string instructions reach that access memory many times, in program order.
+    pub reaches: Vec<Reach>,
+}
+
+impl Execution {
+    /// What the instruction at `index` reaches: so far its first accesses.
+    fn reach(&mut self, index: u16) -> Option<&mut Reach> {
+        if self.reaches.last().is_none_or(|reach| reach.index != index) {
+            let mut reach = Reach {
+                index,
+                loads: 0..0,
+                stores: 0..0,
+            };
+            if let Some(span) = self.spans.last().filter(|span| span.index == index) {
+                let first = span.start as usize;
+                let count = usize::from(span.loads) + usize::from(span.stores);
+                let accesses = self.accesses.get(first..first + count).unwrap_or(&[]);
+                for (n, access) in accesses.iter().enumerate() {
+                    if let Address::Known(address) = access.address {
+                        reach.add(&Raw {
+                            index,
+                            store: n >= usize::from(span.loads),
+                            address,
+                            size: access.size,
+                        });
+                    }
+                }
+            }
+            self.reaches.push(reach);
+        }
+        self.reaches.last_mut()
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -214,6 +281,7 @@ impl Assembler {
         out.repeats = 0;
         out.spans.clear();
         out.accesses.clear();
+        out.reaches.clear();
         self.distribute(&mut out, block.len());
         if goes_on {
             self.held = Some(out);
@@ -265,6 +333,11 @@ impl Assembler {
             held.repeats += 1;
             let bytes = bytes[0].max(bytes[1]);
             let index = held.end.saturating_sub(1) as u16;
+            if let Some(reach) = held.reach(index) {
+                for raw in self.raw.iter().filter(|r| r.index == 0) {
+                    reach.add(raw);
+                }
+            }
             match held.spans.last_mut() {
                 Some(span) if span.index == index => span.bytes += bytes,
                 _ => held.spans.push(Span {
@@ -305,7 +378,8 @@ impl Assembler {
                     bytes[usize::from(store)] += u64::from(raw.size);
                     self.counts.accesses += 1;
                     let count = &mut counts[usize::from(store)];
-                    // A repeated string instruction has many; the first ones stand for all.
+                    // A repeated string instruction has many: the first ones are listed, and what
+                    // all of them reach.
                     if *count < 32 {
                         *count += 1;
                         out.accesses.push(Access::known(raw.address, raw.size));
@@ -319,6 +393,13 @@ impl Assembler {
                 stores: counts[1],
                 bytes: bytes[0].max(bytes[1]),
             });
+            if group.len() > usize::from(counts[0]) + usize::from(counts[1])
+                && let Some(reach) = out.reach(index)
+            {
+                for raw in group {
+                    reach.add(raw);
+                }
+            }
         }
         self.raw.clear();
     }

@@ -82,6 +82,9 @@ impl Core {
             .or_insert_with(|| Thread::new(model, part, Some(mapped)));
         thread.warming = false;
         thread.begin = Totals::of(&thread.pipeline);
+        if let Some(memory) = thread.pipeline.lines().memory() {
+            memory.by_instruction.clear();
+        }
         if let Some(mark) = thread.mark.take() {
             self.seams.entry(part).or_default().later = Some(thread.begin.cycles - mark);
         }
@@ -90,7 +93,7 @@ impl Core {
     /// A part has everything that it counts; what is still under way belongs to the next one.
     pub(super) fn end_interval(&mut self, part: Part) {
         self.catch_up(part);
-        let Some(thread) = self.threads.remove(&part) else {
+        let Some(mut thread) = self.threads.remove(&part) else {
             return;
         };
         if thread.warming {
@@ -105,13 +108,16 @@ impl Core {
             let cycles = thread.pipeline.cycles() - mark;
             self.seams.entry(next).or_default().earlier = Some(cycles);
         }
-        self.sum(part, &thread);
+        self.sum(part, &mut thread);
     }
 
     /// Takes in the sums of another core of the same model that simulated other intervals.
     pub(super) fn absorb(&mut self, other: Self) {
         self.totals.add(&Totals::default(), &other.totals);
         self.finished.extend(other.finished);
+        for (instr, misses) in &other.misses {
+            self.misses.entry(*instr).or_default().add(misses);
+        }
         if self.cycles.len() < other.cycles.len() {
             self.cycles.resize(other.cycles.len(), 0);
         }

@@ -77,6 +77,19 @@ pub struct Caches {
     pub l2_fill_buffers: u32,
     /// Stores between issue and the cache, where `execute.store_buffer` does not say.
     pub store_buffer: u32,
+    /// Every data access hits the first level (ablation).
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub perfect_l1d: bool,
+    /// Every fetch hits the first level (ablation).
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub perfect_l1i: bool,
+    /// What misses the first level hits the second (ablation).
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub perfect_l2: bool,
+}
+
+fn is_no(yes: &bool) -> bool {
+    !yes
 }
 
 /// Memory.
@@ -97,6 +110,9 @@ pub struct TlbLevel {
     pub entries: u32,
     /// Ways.
     pub ways: u32,
+    /// What it gives up.
+    #[serde(default)]
+    pub replacement: Replacement,
     /// Cycles that an access found here takes longer; 0 in the first level.
     #[serde(default)]
     pub latency: u64,

@@ -1,9 +1,9 @@
 //! Streams (Intel's "streamer", optimisation manual section "Data Prefetching"; AMD's "L1 Stream"
 //! and "L2 Stream").
 //!
-//! Pages are watched: a second access to a line above or below the last one makes a stream in that
-//! direction. From then on each access of the stream asks for the next lines, until `ahead` lines
-//! lie in front of it, in the same page unless the core follows streams into the next.
+//! Pages are watched: two equal steps in a row, or two short ones in the same direction, make a
+//! stream. From then on each access of the stream asks for the next lines, until `ahead` steps lie
+//! in front of it, in the same page unless the core follows streams into the next.
 
 use mcad_isa::machine::hierarchy::StreamPrefetch;
 
@@ -11,6 +11,10 @@ use super::Wanted;
 
 /// Lines of a page.
 const PAGE: u64 = 64;
+/// Longest step of a stream, in lines.
+const STEP: u64 = 16;
+/// Longest steps that need not be equal: beyond, accesses in random order would look like streams.
+const SHORT: u64 = 2;
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -20,8 +24,10 @@ struct Entry {
     last: u64,
     /// Furthest line that was prefetched.
     front: u64,
-    /// 0 until a direction is known, then 1 or -1.
-    step: i8,
+    /// Lines from one access to the next, 0 until that is supposed.
+    step: i64,
+    /// It went on like that.
+    confirmed: bool,
     /// When it was used last.
     used: u64,
 }
@@ -61,20 +67,42 @@ impl Stream {
         if distance == 0 {
             return Wanted::NONE;
         }
-        let step = distance.signum() as i8;
         entry.last = line;
-        if entry.step != step {
+        let short = |step: i64| step.unsigned_abs() <= SHORT;
+        // Short steps in one direction are steps of one line.
+        let step = if short(distance) && short(entry.step) && entry.step != 0 {
+            distance.signum()
+        } else {
+            distance
+        };
+        let alike = short(step) && short(entry.step) && entry.step.signum() == step.signum();
+        let goes_on = entry.step == step || alike;
+        if distance.unsigned_abs() > STEP || !goes_on {
+            // One odd access does not end a stream that is known: others use the page, too.
+            if !entry.confirmed || distance.unsigned_abs() <= STEP {
+                entry.step = if distance.unsigned_abs() <= STEP {
+                    distance
+                } else {
+                    0
+                };
+                entry.front = line;
+                entry.confirmed = false;
+            }
+            return Wanted::NONE;
+        }
+        if !entry.confirmed {
             entry.step = step;
             entry.front = line;
+            entry.confirmed = true;
         }
-        let step = i64::from(step);
+        let step = entry.step;
         // What lies in front already.
         let mut front = entry.front;
-        let behind = line.wrapping_sub(front) as i64 * step;
-        if behind > 0 {
+        let lead = front.wrapping_sub(line) as i64 * step.signum();
+        if lead < 0 {
             front = line;
         }
-        let lead = (front.wrapping_sub(line) as i64 * step) as u64;
+        let lead = lead.max(0) as u64 / step.unsigned_abs();
         let mut count = self.degree.min(self.ahead.saturating_sub(lead));
         if !self.crosses {
             let room = if step > 0 {
@@ -82,7 +110,9 @@ impl Stream {
             } else {
                 front % PAGE
             };
-            count = count.min(room);
+            // What is in front may be in another page already.
+            let here = front / PAGE == line / PAGE;
+            count = count.min(if here { room / step.unsigned_abs() } else { 0 });
         }
         entry.front = front.wrapping_add_signed(step * count as i64);
         Wanted {
@@ -97,7 +127,7 @@ impl Stream {
         let crossing = |e: &Entry| e.page != 0 && e.step != 0 && self.crosses;
         let from = self.entries.iter().find(|e| {
             crossing(e) && {
-                let distance = line.wrapping_sub(e.last) as i64 * i64::from(e.step);
+                let distance = line.wrapping_sub(e.last) as i64 * e.step.signum();
                 (1..=PAGE as i64).contains(&distance)
             }
         });
@@ -107,6 +137,7 @@ impl Stream {
                 last: line,
                 front: e.front,
                 step: e.step,
+                confirmed: e.confirmed,
                 used: self.count,
             },
             None => Entry {
@@ -114,6 +145,7 @@ impl Stream {
                 last: line,
                 front: line,
                 step: 0,
+                confirmed: false,
                 used: self.count,
             },
         };
@@ -146,14 +178,14 @@ mod tests {
     #[test]
     fn a_stream_is_asked_for_once_and_in_order() {
         let asked = asked(&mut stream(false), 640..704);
-        // From the second access on, to the page's end.
-        assert_eq!(asked, (642..704).collect::<Vec<_>>());
+        // From the third access on, to the page's end.
+        assert_eq!(asked, (643..704).collect::<Vec<_>>());
     }
 
     #[test]
     fn downwards_as_well() {
         let asked = asked(&mut stream(false), (640..704).rev());
-        assert_eq!(asked, (640..702).rev().collect::<Vec<_>>());
+        assert_eq!(asked, (640..701).rev().collect::<Vec<_>>());
     }
 
     #[test]
@@ -171,9 +203,23 @@ mod tests {
     #[test]
     fn across_pages_only_where_the_core_does() {
         let within = asked(&mut stream(false), 640..768);
-        assert!(!within.contains(&704) && within.contains(&706));
+        assert!(!within.contains(&704) && within.contains(&707));
         let across = asked(&mut stream(true), 640..768);
-        assert!((642..768).all(|line| across.contains(&line)));
+        assert!((643..768).all(|line| across.contains(&line)));
+    }
+
+    #[test]
+    fn equal_steps_over_lines_are_a_stream_of_those() {
+        let asked = asked(&mut stream(true), (640..1000).step_by(8));
+        assert!(asked.iter().all(|line| line % 8 == 0));
+        assert!((664..1000).step_by(8).all(|line| asked.contains(&line)));
+    }
+
+    #[test]
+    fn random_order_is_no_stream() {
+        // The squares modulo a prime.
+        let lines = (1..60).map(|n| 640 + n * n % 61);
+        assert_eq!(asked(&mut stream(false), lines), Vec::<u64>::new());
     }
 
     #[test]

@@ -11,11 +11,16 @@ pub mod lines;
 pub mod older_stores;
 pub mod store_buffer;
 
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::memory::counts::Counts;
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::state::{Fingerprint, Moment, Part, parts};
 use fences::Fences;
 use lines::{Late, Lines, Lookup, SharedLines};
+use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::machine::params::{Core, Execute};
 use mcad_isa::program::{Instr, flag};
 use older_stores::{Forward, OlderStores};
@@ -42,6 +47,8 @@ pub struct Memory {
     renaming: Renaming,
     /// When the lines of the last stores may be written, where lines are modelled, by number.
     owned: Box<[u64]>,
+    /// What all iterations load and store of the repeated string instructions to come.
+    reaches: VecDeque<(Range<u64>, Range<u64>)>,
     /// What the last access waited for.
     late: Late,
     /// Until when nothing may issue, after the fault of the last access.
@@ -51,7 +58,7 @@ pub struct Memory {
 
 parts! {
     Memory { fences, older, buffer, lines, renaming }
-    fixed { p, owned, late, fault, fault_cycles }
+    fixed { p, owned, reaches, late, fault, fault_cycles }
 }
 
 /// Stores whose lines are remembered, more than can be in flight.
@@ -69,6 +76,7 @@ impl Memory {
             lines: Lines::default(),
             renaming: Renaming::default(),
             owned: Box::default(),
+            reaches: VecDeque::new(),
             late: Late::No,
             fault: None,
             fault_cycles: 0,
@@ -96,6 +104,12 @@ impl Memory {
         &mut self.lines
     }
 
+    /// What loads, stores and fetches found.
+    #[must_use]
+    pub fn found(&self) -> Counts {
+        self.lines.found()
+    }
+
     /// What the last access waited for.
     #[inline]
     #[must_use]
@@ -107,6 +121,48 @@ impl Memory {
     #[inline]
     pub fn take_fault(&mut self) -> Option<u64> {
         self.fault.take()
+    }
+
+    /// What all iterations load and store of a repeated string instruction to come; whether that
+    /// matters.
+    pub fn reach(&mut self, loads: Range<u64>, stores: Range<u64>) -> bool {
+        if self.lines.are_modelled() {
+            self.reaches.push_back((loads, stores));
+        }
+        self.lines.are_modelled()
+    }
+
+    /// The next of these instructions goes through its lines from cycle `at` on and would be done
+    /// `least` cycles later if all of them were in the first level; returns how many it takes.
+    pub fn repeat(&mut self, inst: &Inst, at: u64, least: u64) -> u64 {
+        let Some((loads, stores)) = self.reaches.pop_front() else {
+            return least;
+        };
+        let lines = |bytes: &Range<u64>| match bytes.is_empty() {
+            true => 0,
+            false => (bytes.end - 1) / LINE_BYTES - bytes.start / LINE_BYTES + 1,
+        };
+        let all = lines(&loads).max(lines(&stores)).max(1);
+        let mut done = at + least;
+        for n in 0..all {
+            let lookup = |first: u64| Lookup {
+                access: Access::known((first / LINE_BYTES + n) * LINE_BYTES, 1),
+                by: inst.address,
+                instr: inst.instr,
+                at: at + least * n / all,
+            };
+            for (bytes, is_store) in [(&loads, false), (&stores, true)] {
+                if n < lines(bytes) {
+                    let lookup = lookup(bytes.start);
+                    let answer = match is_store {
+                        true => self.lines.store(&lookup),
+                        false => self.lines.load(&lookup),
+                    };
+                    done = done.max(lookup.at + answer.late);
+                }
+            }
+        }
+        done - at
     }
 
     /// Whether a full store buffer waits for lines.

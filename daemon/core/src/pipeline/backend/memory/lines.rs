@@ -6,6 +6,7 @@
 //! In a single block, and on a core whose caches are not modelled, every line is in the first
 //! level.
 
+use crate::memory::counts::Counts;
 use crate::memory::{Answer, Level, Memory, Request, Shared};
 use crate::pipeline::access::{Access, Address};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
@@ -83,6 +84,12 @@ impl Lines {
     #[inline]
     pub fn memory(&mut self) -> Option<&mut Memory> {
         self.memory.as_deref_mut()
+    }
+
+    /// What accesses found so far.
+    #[must_use]
+    pub fn found(&self) -> Counts {
+        (self.memory.as_ref()).map_or_else(Counts::default, |memory| memory.counts)
     }
 
     /// Hands over or takes back what is shared.

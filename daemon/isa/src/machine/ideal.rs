@@ -1,0 +1,102 @@
+//! What it would gain if a part of a core never held a program up: the core with that part perfect.
+//!
+//! Each [`Ideal`] changes the parameters of any core, so that it is simulated beside the core as it
+//! is, in the same pass.
+
+use std::sync::Arc;
+
+use super::CpuModel;
+use super::params::Core;
+
+/// A part that is perfect.
+#[derive(Clone, Copy, Debug)]
+pub struct Ideal {
+    /// Short name, as an option takes it.
+    pub name: &'static str,
+    /// What is perfect, for people.
+    pub what: &'static str,
+    change: fn(&mut Core),
+}
+
+impl Ideal {
+    /// `model` with the part perfect; its name says so.
+    #[must_use]
+    pub fn of(&self, model: &CpuModel) -> Arc<CpuModel> {
+        let mut core = model.core.clone();
+        (self.change)(&mut core);
+        Arc::new(CpuModel {
+            name: format!("{}+{}", model.name, self.name),
+            full_name: format!("{}, {}", model.full_name, self.what),
+            core,
+            table: model.table,
+        })
+    }
+}
+
+/// All parts.
+#[must_use]
+pub fn ideals() -> &'static [Ideal] {
+    &[
+        Ideal {
+            name: "branches",
+            what: "no branch predicted wrongly or found late",
+            change: |core| core.branch = None,
+        },
+        Ideal {
+            name: "l1i",
+            what: "all code in the first level",
+            change: |core| {
+                if let Some(cache) = &mut core.cache {
+                    cache.perfect_l1i = true;
+                }
+            },
+        },
+        Ideal {
+            name: "l1d",
+            what: "all data in the first level",
+            change: |core| {
+                if let Some(cache) = &mut core.cache {
+                    cache.perfect_l1d = true;
+                }
+            },
+        },
+        Ideal {
+            name: "l2",
+            what: "everything in the second level",
+            change: |core| {
+                if let Some(cache) = &mut core.cache {
+                    cache.perfect_l2 = true;
+                }
+            },
+        },
+        Ideal {
+            name: "tlb",
+            what: "translation without a miss",
+            change: |core| core.tlb = None,
+        },
+    ]
+}
+
+/// The part of that name.
+#[must_use]
+pub fn ideal(name: &str) -> Option<&'static Ideal> {
+    ideals().iter().find(|part| part.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_changes_what_it_names_and_stays_a_valid_core() {
+        let model = crate::machine::cpu("glc").unwrap();
+        for part in ideals() {
+            let changed = part.of(&model);
+            assert_eq!(changed.name, format!("glc+{}", part.name));
+            assert_eq!(changed.core.check(), Ok(()), "{}", part.name);
+            let modelled = part.name != "branches" || model.core.branch.is_some();
+            assert_eq!(changed.core != model.core, modelled, "{}", part.name);
+        }
+        assert!(ideal("l1d").is_some() && ideal("l4").is_none());
+    }
+}
