@@ -1,6 +1,7 @@
 //! `mcad eval`: how good predictions are against labels.
 
 mod ablations;
+mod inorder;
 mod rtl;
 mod set;
 
@@ -27,6 +28,10 @@ pub(super) struct Args {
     /// files of cycle,pc,opcode,address lines, plain or in xz format
     #[arg(long, value_name = "CPU", conflicts_with_all = ["predict", "sample", "hold_out", "ablations", "categories", "instructions", "worst", "json"])]
     rtl: Option<String>,
+    /// Hold the mechanistic model of in-order cores against the stepwise core, over a grid of
+    /// machines, on traces
+    #[arg(long, conflicts_with_all = ["rtl", "predict", "sample", "hold_out", "ablations", "categories", "instructions", "worst", "json"])]
+    in_order: bool,
     /// Figures by category, which are found by rule
     #[arg(long)]
     categories: bool,
@@ -49,6 +54,9 @@ pub(super) struct Args {
 
 /// Evaluates.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.in_order {
+        return inorder::run(args.set.files());
+    }
     if let Some(cpu) = &args.rtl {
         return rtl::run(cpu, args.set.files());
     }

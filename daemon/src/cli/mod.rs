@@ -17,6 +17,7 @@ pub mod input;
 mod launch;
 mod man;
 mod measure;
+mod mechanistic;
 mod model;
 pub mod output;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -69,6 +70,8 @@ enum Command {
     Block(block::Args),
     /// Compare predictions of blocks with measurements
     Eval(eval::Args),
+    /// Profile a program once and predict its cycles on any in-order core
+    Model(mechanistic::Args),
     /// Measure on the CPU at hand
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     Profile(profile::Args),
@@ -131,6 +134,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Stop(args) => status::stop(&args),
         Command::Block(args) => block::run(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Model(args) => mechanistic::run(&args),
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         Command::Profile(args) => profile::run(&args),
         Command::Cpus(args) => cpus::run(&args),

@@ -1,0 +1,24 @@
+//! Mechanistic model of superscalar in-order cores, after Breughe, Eyerman and Eeckhout (ACM TACO
+//! 2014): a program is profiled once, and its cycles follow for any width, latencies and units.
+//!
+//! [`profile`] is what one pass over an execution collects: code, and how often each path of
+//! blocks was taken. From that come the rows of H ([`rows`]: how far back the closest producer of
+//! a value is, among which kinds), with which there are three models:
+//!
+//! * [`literal`]: the published formulas, which take every place in an issue group as equally likely;
+//! * [`chain`]: the same rows, with the place in the group from a Markov chain over them (default);
+//! * [`paths`]: each path stepped once through the stepwise core.
+//!
+//! [`machine`] is a point of the design space ([`space`]), [`kind`] what instructions are told apart by, and
+//! [`stack`] where the cycles go.
+
+pub mod chain;
+pub mod kind;
+pub mod literal;
+pub mod machine;
+pub mod paths;
+pub mod profile;
+pub mod rows;
+pub mod space;
+pub mod stack;
+pub mod step;

@@ -1,0 +1,198 @@
+//! A point of the design space: width, latencies and units of an in-order core.
+
+use mcad_isa::machine::inorder::{Branch, Class, Fetch, InOrder, Latency, Unit};
+use serde::{Deserialize, Serialize};
+
+use crate::kind::{KINDS, Kind};
+
+/// The largest width.
+pub const MAX_WIDTH: usize = 4;
+
+/// Units of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Units {
+    /// Cycles from issue to the result.
+    pub latency: u8,
+    /// How many there are.
+    pub count: u8,
+    /// Each can start an instruction every cycle.
+    pub pipelined: bool,
+}
+
+/// A core.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Instructions issued per cycle, 1 to [`MAX_WIDTH`].
+    pub width: u8,
+    /// Stages of the front end: what a misprediction costs to refill.
+    pub depth: u8,
+    /// Integer units.
+    pub alu: Units,
+    /// Load units.
+    pub load: Units,
+    /// Store units.
+    pub store: Units,
+    /// Branch units.
+    pub branch: Units,
+    /// Integer multipliers.
+    pub multiply: Units,
+    /// Integer dividers.
+    pub divide: Units,
+    /// Floating-point adders.
+    pub fp_add: Units,
+    /// Floating-point multipliers.
+    pub fp_multiply: Units,
+    /// Floating-point dividers.
+    pub fp_divide: Units,
+}
+
+impl Default for Machine {
+    /// A two-wide core in the manner of Cortex-A8.
+    fn default() -> Self {
+        let pipelined = |latency, count| Units {
+            latency,
+            count,
+            pipelined: true,
+        };
+        let blocking = |latency| Units {
+            latency,
+            count: 1,
+            pipelined: false,
+        };
+        Self {
+            width: 2,
+            depth: 13,
+            alu: pipelined(1, 4),
+            load: pipelined(2, 1),
+            store: pipelined(1, 1),
+            branch: pipelined(1, 1),
+            multiply: pipelined(4, 1),
+            divide: blocking(20),
+            fp_add: pipelined(4, 1),
+            fp_multiply: pipelined(5, 1),
+            fp_divide: blocking(20),
+        }
+    }
+}
+
+impl Machine {
+    /// Built-in machines.
+    pub const BUILT_IN: [(&str, &str); 1] = [("cortex-a8", include_str!("cortex-a8.toml"))];
+
+    /// A built-in machine.
+    #[must_use]
+    pub fn built_in(name: &str) -> Option<Self> {
+        let text = Self::BUILT_IN.iter().find(|m| m.0 == name)?.1;
+        toml::from_str(text).ok()
+    }
+
+    /// The units of a kind.
+    #[must_use]
+    pub fn units(&self, kind: Kind) -> Units {
+        match kind {
+            Kind::Alu => self.alu,
+            Kind::Load => self.load,
+            Kind::Store => self.store,
+            Kind::Branch => self.branch,
+            Kind::Multiply => self.multiply,
+            Kind::Divide => self.divide,
+            Kind::FpAdd => self.fp_add,
+            Kind::FpMultiply => self.fp_multiply,
+            Kind::FpDivide => self.fp_divide,
+        }
+    }
+
+    /// Whether the figures make sense.
+    ///
+    /// # Errors
+    /// The one that does not.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=MAX_WIDTH as u8).contains(&self.width) {
+            return Err(format!("width = {}: must be 1 to {MAX_WIDTH}", self.width));
+        }
+        for kind in Kind::ALL {
+            let units = self.units(kind);
+            if units.latency == 0 || !(1..=8).contains(&units.count) {
+                return Err(format!(
+                    "{}: latency = {}, count = {}: must be at least 1, and 1 to 8",
+                    kind.name(),
+                    units.latency,
+                    units.count
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Parameters of the stepwise core for the same machine, fetch and prediction being ideal.
+    #[must_use]
+    pub fn stepwise(&self) -> InOrder {
+        let units = |kind: Kind| self.units(kind);
+        let named = |kind: Kind| Unit {
+            name: kind.name().to_owned(),
+            count: u32::from(units(kind).count),
+        };
+        let class = |kind: Kind| {
+            let Units {
+                latency, pipelined, ..
+            } = units(kind);
+            Class {
+                name: kind.name().to_owned(),
+                unit: Some(kind.name().to_owned()),
+                interval: if pipelined { 1 } else { u32::from(latency) },
+                latency: Some(Latency {
+                    operand: latency,
+                    late: latency,
+                    address: latency,
+                    store_data: latency,
+                    multiply: latency,
+                    divide: latency,
+                }),
+                access: None,
+                late: false,
+                alone: false,
+                before: 0,
+                after: 0,
+            }
+        };
+        InOrder {
+            name: String::new(),
+            full_name: String::new(),
+            aliases: Vec::new(),
+            width: u32::from(self.width),
+            retire: 1,
+            fetch: Fetch {
+                ideal: true,
+                bytes: 64,
+                groups: 2,
+                visible_groups: 2,
+                to_align: 0,
+                align_width: 8,
+                align_to_issue: 0,
+                queue: 64,
+                taken_bubble: 0,
+            },
+            icache: None,
+            branch: Branch {
+                redirect: 1,
+                redirect_late: 1,
+                update: 1,
+                distance_bits: 64,
+            },
+            predictor: None,
+            store_buffer: None,
+            divider: None,
+            units: Kind::ALL.iter().map(|&kind| named(kind)).collect(),
+            classes: Kind::ALL.iter().map(|&kind| class(kind)).collect(),
+            late: None,
+        }
+    }
+
+    /// Latencies by kind.
+    #[must_use]
+    pub fn latencies(&self) -> [u8; KINDS] {
+        Kind::ALL.map(|kind| self.units(kind).latency)
+    }
+}

@@ -1,0 +1,86 @@
+//! The rows of H: what instructions were executed in which surroundings, and how often.
+//!
+//! A row is the kinds of the last [`MAX_WIDTH`] instructions and the distance to the closest
+//! producer of a value that the last one reads, up to twice the width. At distances that reach
+//! beyond the pattern the producer's kind is kept too, which the paper leaves out.
+
+use rustc_hash::FxHashMap;
+
+use crate::kind::Kind;
+use crate::machine::MAX_WIDTH;
+use crate::profile::{Inst, Profile};
+
+/// Largest distance that is told apart.
+pub const MAX_DISTANCE: usize = 2 * MAX_WIDTH;
+
+/// A row of H.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Row {
+    /// Kinds of the last instructions, the last one last.
+    pub pattern: [Kind; MAX_WIDTH],
+    /// How far back the closest producer is; 0: further than [`MAX_DISTANCE`], or none.
+    pub distance: u8,
+    /// Its kind.
+    pub producer: Kind,
+    /// How far back the last instruction of the same kind is; 0 as above. Kept for what takes
+    /// units for more than a cycle, else 0.
+    pub same: u8,
+}
+
+/// H with how often each row occurs, most frequent first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// Rows and counts.
+    pub rows: Vec<(Row, u64)>,
+}
+
+impl Rows {
+    /// Collects the rows of a profile.
+    #[must_use]
+    pub fn of(profile: &Profile) -> Self {
+        let mut counts: FxHashMap<Row, u64> = FxHashMap::default();
+        let mut path_code: Vec<&Inst> = Vec::new();
+        for path in &profile.paths {
+            path_code.clear();
+            let mut begin = 0;
+            for &block in &path.blocks {
+                begin = path_code.len();
+                path_code.extend(profile.blocks.get(block as usize).into_iter().flatten());
+            }
+            for n in begin..path_code.len() {
+                *counts.entry(row(&path_code, n)).or_insert(0) += path.count;
+            }
+        }
+        let mut rows: Vec<(Row, u64)> = counts.into_iter().collect();
+        rows.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        Self { rows }
+    }
+
+    /// Instructions counted.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.rows.iter().map(|r| r.1).sum()
+    }
+}
+
+/// The row of instruction `n` of a path.
+fn row(code: &[&Inst], n: usize) -> Row {
+    let back = |distance: usize| n.checked_sub(distance).and_then(|at| code.get(at));
+    let kind = |distance: usize| back(distance).map_or(Kind::Alu, |i| i.kind);
+    let mut pattern = [Kind::Alu; MAX_WIDTH];
+    for (place, kind) in pattern.iter_mut().rev().zip((0..).map(kind)) {
+        *place = kind;
+    }
+    let own = kind(0);
+    let reads = back(0).map_or(&[][..], |i| &i.reads);
+    let produces = |i: &&Inst| reads.iter().any(|r| i.writes.contains(r));
+    let distance = (1..=MAX_DISTANCE).find(|&d| back(d).is_some_and(produces));
+    let long = !matches!(own, Kind::Alu | Kind::Store | Kind::Branch);
+    let same = (1..=MAX_DISTANCE).find(|&d| long && back(d).is_some_and(|i| i.kind == own));
+    Row {
+        pattern,
+        distance: distance.unwrap_or(0) as u8,
+        producer: distance.map_or(Kind::Alu, kind),
+        same: same.unwrap_or(0) as u8,
+    }
+}

@@ -1,0 +1,100 @@
+//! The stepwise core over a profile's code: what the models are held against.
+
+use mcad_core::pipeline::inorder::code::{Code, Control, Source, Static, Target};
+use mcad_core::pipeline::inorder::{Core, Executed, Observer, Stamps};
+use mcad_isa::machine::inorder::{USES, Use};
+
+use crate::machine::Machine;
+use crate::profile::Inst;
+
+/// Cycle of the last issue.
+#[derive(Clone, Copy, Debug, Default)]
+struct LastIssue(u64);
+
+impl Observer for LastIssue {
+    #[inline]
+    fn retired(&mut self, _: &Executed, stamps: &Stamps) {
+        self.0 = stamps.issued;
+    }
+}
+
+/// The code of a profile on one machine, each block's instructions behind each other.
+#[derive(Debug, Default)]
+pub struct StaticCode {
+    code: Code,
+    /// First instruction of each block, and how many it has.
+    blocks: Vec<(u32, u32)>,
+}
+
+impl StaticCode {
+    /// Puts blocks into the core's form.
+    #[must_use]
+    pub fn new(machine: &Machine, blocks: &[Vec<Inst>]) -> Self {
+        let mut this = Self::default();
+        for block in blocks {
+            this.push(machine, block);
+        }
+        this
+    }
+
+    /// Appends a block; gives its number.
+    pub fn push(&mut self, machine: &Machine, block: &[Inst]) -> u32 {
+        let first = self.code.instrs.len() as u32;
+        for inst in block {
+            let source = |&register: &u8| Source {
+                register,
+                needed: Use::Operand,
+            };
+            let latency = [machine.units(inst.kind).latency; USES];
+            let target = |&register: &u8| Target { register, latency };
+            let sources: Vec<Source> = inst.reads.iter().map(source).collect();
+            let targets: Vec<Target> = inst.writes.iter().map(target).collect();
+            let instr = Static::new(inst.kind as u8, 4, Control::None);
+            self.code.push(instr, &sources, &targets);
+        }
+        let number = self.blocks.len() as u32;
+        self.blocks.push((first, block.len() as u32));
+        number
+    }
+}
+
+/// A machine that executes block after block.
+pub struct Stepper {
+    core: Core<LastIssue>,
+    address: u64,
+}
+
+impl Stepper {
+    /// A machine at rest.
+    #[must_use]
+    pub fn new(machine: &Machine) -> Self {
+        Self {
+            core: Core::new(&machine.stepwise(), LastIssue::default()),
+            address: 0,
+        }
+    }
+
+    /// Executes a block.
+    #[inline]
+    pub fn execute(&mut self, code: &StaticCode, block: u32) {
+        let (first, len) = code.blocks.get(block as usize).copied().unwrap_or_default();
+        for instr in first..first + len {
+            self.core.push(
+                &code.code,
+                Executed {
+                    instr,
+                    address: self.address,
+                    ..Executed::default()
+                },
+            );
+            self.address += 4;
+        }
+    }
+
+    /// Ends: the cycle of the last issue.
+    #[must_use]
+    pub fn finish(mut self, code: &StaticCode) -> u64 {
+        self.core.flush(&code.code);
+        self.core.observer.0
+    }
+}

@@ -1,0 +1,165 @@
+//! What can be checked by hand: H's sum, the paper's examples, sums of stacks.
+
+#![allow(clippy::unwrap_used)]
+
+use mcad_model::chain::Chain;
+use mcad_model::kind::Kind;
+use mcad_model::literal;
+use mcad_model::machine::Machine;
+use mcad_model::paths;
+use mcad_model::profile::{Collector, Inst, Profile};
+use mcad_model::rows::{Row, Rows};
+use mcad_model::step::{StaticCode, Stepper};
+
+fn inst(kind: Kind, writes: u8, reads: &[u8]) -> Inst {
+    Inst {
+        kind,
+        reads: reads.to_vec(),
+        writes: vec![writes],
+    }
+}
+
+fn machine(width: u8) -> Machine {
+    Machine {
+        width,
+        ..Machine::default()
+    }
+}
+
+/// Blocks executed in a pseudo-random order, with all kinds of distances.
+fn program(executions: u32) -> (Profile, Vec<u32>) {
+    let kinds = Kind::ALL;
+    let mut state = 12345u32;
+    let mut random = move |below: u32| {
+        state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+        (state >> 16) % below
+    };
+    let blocks: Vec<Vec<Inst>> = (0..20)
+        .map(|_| {
+            (0..3 + random(9))
+                .map(|_| {
+                    let kind = match random(10) {
+                        0..=4 => Kind::Alu,
+                        5 | 6 => Kind::Load,
+                        7 => Kind::Store,
+                        _ if random(8) > 0 => kinds[3 + 3 * random(2) as usize],
+                        _ => kinds[random(9) as usize],
+                    };
+                    inst(
+                        kind,
+                        random(12) as u8,
+                        &[random(12) as u8, random(12) as u8],
+                    )
+                })
+                .collect()
+        })
+        .collect();
+    let mut collector = Collector::default();
+    let mut order = Vec::new();
+    let mut at = 0;
+    for _ in 0..executions {
+        at = if random(4) == 0 {
+            random(20)
+        } else {
+            (at + 1) % 20
+        };
+        let block = &blocks[at as usize];
+        collector.execute(at, 0, block.len() as u32, || block.clone());
+        order.push(at);
+    }
+    let mut numbers: Vec<u32> = Vec::new();
+    for &block in &order {
+        if !numbers.contains(&block) {
+            numbers.push(block);
+        }
+    }
+    let order = order
+        .iter()
+        .map(|b| numbers.iter().position(|n| n == b).unwrap() as u32);
+    (collector.finish("test".into()), order.collect())
+}
+
+#[test]
+fn h_has_every_instruction_once() {
+    let (profile, _) = program(5000);
+    assert_eq!(Rows::of(&profile).total(), profile.instructions);
+}
+
+#[test]
+fn the_papers_pattern_costs_three_sixteenths() {
+    use Kind::{Alu, Branch};
+    let row = Row {
+        pattern: [Branch, Alu, Branch, Alu],
+        distance: 2,
+        producer: Alu,
+        same: 0,
+    };
+    assert!((literal::dependence(&machine(4), &row) - 3.0 / 16.0).abs() < 1e-12);
+}
+
+#[test]
+fn stacks_add_up_and_profiles_come_back_as_written() {
+    let (profile, _) = program(2000);
+    let rows = Rows::of(&profile);
+    for width in 1..=4 {
+        for stack in [
+            literal::predict(&machine(width), &rows),
+            Chain::new(&rows).predict(&machine(width)),
+        ] {
+            let parts: f64 = stack.parts().map(|p| p.1).sum();
+            assert!((parts - stack.total()).abs() <= 1e-9 * stack.total());
+            assert!(stack.total() >= profile.instructions as f64 / f64::from(width));
+        }
+    }
+    let mut file = Vec::new();
+    profile.write(&mut file).unwrap();
+    assert_eq!(Profile::read(&file[..]).unwrap(), profile);
+    assert!(Profile::read(&b"mcadprof"[..]).is_err());
+    assert!(Profile::read(&file[..file.len() / 2]).is_err());
+    file[8] = 9;
+    let error = Profile::read(&file[..]).unwrap_err().to_string();
+    assert!(error.contains("version 9"), "{error}");
+}
+
+#[test]
+fn models_come_near_the_stepwise_core() {
+    let (profile, order) = program(20_000);
+    let rows = Rows::of(&profile);
+    let chain = Chain::new(&rows);
+    for width in 1..=4 {
+        let machine = machine(width);
+        let code = StaticCode::new(&machine, &profile.blocks);
+        let mut stepper = Stepper::new(&machine);
+        for &block in &order {
+            stepper.execute(&code, block);
+        }
+        let exact = stepper.finish(&code) as f64;
+        let by_paths = paths::predict(&machine, &profile);
+        assert!(
+            (by_paths / exact - 1.0).abs() < 0.01,
+            "{width}: {by_paths} {exact}"
+        );
+        let by_chain = chain.predict(&machine).total();
+        assert!(
+            (by_chain / exact - 1.0).abs() < 0.15,
+            "{width}: {by_chain} {exact}"
+        );
+    }
+}
+
+#[test]
+fn a_chain_of_additions_takes_a_cycle_each_in_every_model() {
+    let mut collector = Collector::default();
+    for _ in 0..1000 {
+        collector.execute(0, 0, 10, || vec![inst(Kind::Alu, 1, &[1]); 10]);
+    }
+    let profile = collector.finish("chain".into());
+    let rows = Rows::of(&profile);
+    for width in 1..=4 {
+        let machine = machine(width);
+        let chain = Chain::new(&rows).predict(&machine).total();
+        assert!((chain / 10_000.0 - 1.0).abs() < 0.001, "{width}: {chain}");
+        let paths = paths::predict(&machine, &profile);
+        assert!((paths / 10_000.0 - 1.0).abs() < 0.001, "{width}: {paths}");
+    }
+}

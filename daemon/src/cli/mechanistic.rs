@@ -1,0 +1,291 @@
+//! `mcad model`: profile a program once, then predict its cycles on any in-order core.
+
+mod collect;
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use mcad_model::chain::Chain;
+use mcad_model::machine::Machine;
+use mcad_model::profile::Profile;
+use mcad_model::rows::Rows;
+use mcad_model::space::Space;
+use mcad_model::stack::Stack;
+use mcad_model::{literal, paths};
+
+pub(super) use collect::{Collected, Wanted, collect};
+
+/// Options of `mcad model`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Collect in one pass over a trace what all predictions need
+    Profile {
+        /// Trace file; - reads stdin
+        trace: PathBuf,
+        /// Profile to write
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// Predict the cycles on one in-order core, and where they go
+    Predict {
+        /// Profile
+        profile: PathBuf,
+        /// In-order core: a built-in one, or a file of width, depth, latencies and units
+        #[arg(long, value_name = "NAME|FILE.toml", default_value = "cortex-a8")]
+        cpu: String,
+        #[command(flatten)]
+        how: How,
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Predict the cycles on every core of a design space, as CSV
+    Sweep {
+        /// Profile
+        profile: PathBuf,
+        /// Lists of parameters
+        #[arg(long, value_name = "FILE.toml")]
+        space: PathBuf,
+        #[command(flatten)]
+        how: How,
+        /// Write JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Which model predicts; by default, the place in an issue group is followed along.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct How {
+    /// Use the published formulas as they are
+    #[arg(long)]
+    literal: bool,
+    /// Step each path of blocks once: nearly exact and slower
+    #[arg(long, conflicts_with = "literal")]
+    paths: bool,
+}
+
+/// A profile made ready for predictions.
+struct Predictor {
+    profile: Profile,
+    rows: Rows,
+    chain: Chain,
+    how: How,
+}
+
+/// What is known of the cycles.
+struct Predicted {
+    cycles: f64,
+    /// Absent for paths.
+    stack: Option<Stack>,
+}
+
+impl Predictor {
+    fn new(path: &Path, how: How) -> anyhow::Result<Self> {
+        let profile = read(path)?;
+        let rows = Rows::of(&profile);
+        Ok(Self {
+            chain: Chain::new(&rows),
+            rows,
+            profile,
+            how,
+        })
+    }
+
+    fn predict(&self, machine: &Machine) -> Predicted {
+        let stack = if self.how.literal {
+            literal::predict(machine, &self.rows)
+        } else if self.how.paths {
+            return Predicted {
+                cycles: paths::predict(machine, &self.profile),
+                stack: None,
+            };
+        } else {
+            self.chain.predict(machine)
+        };
+        Predicted {
+            cycles: stack.total(),
+            stack: Some(stack),
+        }
+    }
+}
+
+/// Does what was asked for.
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Profile { trace, output } => profile(trace, output)?,
+        Command::Predict {
+            profile,
+            cpu,
+            how,
+            json,
+        } => predict(&Predictor::new(profile, *how)?, &machine(cpu)?, *json)?,
+        Command::Sweep {
+            profile,
+            space,
+            how,
+            json,
+        } => sweep(&Predictor::new(profile, *how)?, &read_space(space)?, *json)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn profile(trace: &Path, output: &Path) -> anyhow::Result<()> {
+    let collected = collect(trace, Wanted::Profile)?;
+    let shown = output.display();
+    let file = File::create(output).with_context(|| format!("cannot create {shown}"))?;
+    let mut out = BufWriter::new(file);
+    (collected.profile.write(&mut out))
+        .and_then(|()| Ok(out.flush()?))
+        .with_context(|| format!("cannot write {shown}"))?;
+    let mut err = io::stderr().lock();
+    writeln!(
+        err,
+        "{} instructions, {} pieces of code, {} paths",
+        collected.profile.instructions,
+        collected.profile.blocks.len(),
+        collected.profile.paths.len()
+    )?;
+    Ok(())
+}
+
+fn read(path: &Path) -> anyhow::Result<Profile> {
+    let shown = path.display();
+    let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
+    Profile::read(BufReader::new(file)).with_context(|| format!("cannot read {shown}"))
+}
+
+/// The text of a machine: built in, or a file.
+fn machine(name: &str) -> anyhow::Result<Machine> {
+    if let Some(machine) = Machine::built_in(name) {
+        return Ok(machine);
+    }
+    if !name.ends_with(".toml") {
+        let known = Machine::BUILT_IN.map(|m| m.0).join(", ");
+        bail!("no in-order core is called {name}: there are {known}, and files ending in .toml");
+    }
+    let text = std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
+    let machine: Machine = toml::from_str(&text).with_context(|| name.to_owned())?;
+    machine
+        .check()
+        .map_err(|e| anyhow::anyhow!("{name}: {e}"))?;
+    Ok(machine)
+}
+
+fn read_space(path: &Path) -> anyhow::Result<Vec<Machine>> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+    let space: Space = toml::from_str(&text).with_context(|| shown.to_string())?;
+    space
+        .machines()
+        .map_err(|e| anyhow::anyhow!("{shown}: {e}"))
+}
+
+fn predict(predictor: &Predictor, machine: &Machine, json: bool) -> anyhow::Result<()> {
+    let predicted = predictor.predict(machine);
+    let instructions = predictor.profile.instructions;
+    let mut out = BufWriter::new(io::stdout().lock());
+    if json {
+        let value = serde_json::json!({
+            "source": predictor.profile.source,
+            "machine": machine,
+            "instructions": instructions,
+            "cycles": predicted.cycles,
+            "stack": predicted.stack,
+        });
+        serde_json::to_writer_pretty(&mut out, &value)?;
+        writeln!(out)?;
+    } else {
+        let per = |cycles: f64| cycles / instructions.max(1) as f64;
+        writeln!(out, "{}", predictor.profile.source)?;
+        writeln!(
+            out,
+            "{instructions} instructions, {:.0} cycles",
+            predicted.cycles
+        )?;
+        writeln!(out, "cycles per instruction {:.4}", per(predicted.cycles))?;
+        for (name, cycles) in predicted.stack.iter().flat_map(Stack::parts) {
+            if cycles > 0.0 {
+                writeln!(out, "  {:8.4}  {name}", per(cycles))?;
+            }
+        }
+    }
+    out.flush().context("cannot write to stdout")
+}
+
+/// Columns that say which machine a line is of.
+pub(super) const MACHINE: [&str; 11] = [
+    "width",
+    "alu_units",
+    "load_latency",
+    "load_units",
+    "multiply_latency",
+    "multiply_units",
+    "multiply_pipelined",
+    "divide_latency",
+    "fp_add_latency",
+    "fp_multiply_latency",
+    "fp_multiply_units",
+];
+
+/// The values of [`MACHINE`].
+pub(super) fn columns(m: &Machine) -> [String; MACHINE.len()] {
+    [
+        m.width.to_string(),
+        m.alu.count.to_string(),
+        m.load.latency.to_string(),
+        m.load.count.to_string(),
+        m.multiply.latency.to_string(),
+        m.multiply.count.to_string(),
+        m.multiply.pipelined.to_string(),
+        m.divide.latency.to_string(),
+        m.fp_add.latency.to_string(),
+        m.fp_multiply.latency.to_string(),
+        m.fp_multiply.count.to_string(),
+    ]
+}
+
+fn sweep(predictor: &Predictor, machines: &[Machine], json: bool) -> anyhow::Result<()> {
+    let out = BufWriter::new(io::stdout().lock());
+    if json {
+        let all: Vec<serde_json::Value> = machines
+            .iter()
+            .map(|machine| {
+                let predicted = predictor.predict(machine);
+                serde_json::json!({
+                    "machine": machine,
+                    "cycles": predicted.cycles,
+                    "stack": predicted.stack,
+                })
+            })
+            .collect();
+        return serde_json::to_writer_pretty(out, &all).context("cannot write to stdout");
+    }
+    let mut out = csv::Writer::from_writer(out);
+    let stack = Stack::default();
+    let parts = stack.parts().map(|p| p.0);
+    let header = MACHINE.iter().map(|s| (*s).to_owned());
+    let header = header
+        .chain(["cycles", "ipc"].map(str::to_owned))
+        .chain(parts);
+    out.write_record(header)?;
+    for machine in machines {
+        let predicted = predictor.predict(machine);
+        let ipc = predictor.profile.instructions as f64 / predicted.cycles.max(1.0);
+        let stack = predicted.stack.unwrap_or_default();
+        let figures = [format!("{:.0}", predicted.cycles), format!("{ipc:.4}")];
+        let parts = stack.parts().map(|p| format!("{:.0}", p.1));
+        let record = columns(machine).into_iter().chain(figures).chain(parts);
+        out.write_record(record)?;
+    }
+    out.flush().context("cannot write to stdout")
+}

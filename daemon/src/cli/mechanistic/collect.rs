@@ -1,0 +1,217 @@
+//! One pass over a trace, for `mcad model profile` and `mcad eval --in-order`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use mcad_core::pipeline::inorder::code::Code;
+use mcad_core::simulation::dictionary::{Block, Dictionary};
+use mcad_core::simulation::execution::{Assembler, Execution};
+use mcad_isa::machine::{self, CpuModel};
+use mcad_isa::x86::inorder::{Class, Translator, classify};
+use mcad_model::kind::Kind;
+use mcad_model::profile::{Collector, Inst, Profile};
+use mcad_proto::event::{EndReason, Event};
+use mcad_proto::word::StreamId;
+use rustc_hash::FxHashMap;
+
+use crate::cli::replay;
+use crate::source::Source;
+
+/// What is wanted of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The profile alone.
+    Profile,
+    /// Also the executed pieces of code in order, up to so many instructions.
+    Order(u64),
+}
+
+/// What a trace gave.
+pub struct Collected {
+    /// The profile; of the first instructions only where an order was wanted.
+    pub profile: Profile,
+    /// Pieces of code in the order of execution.
+    pub order: Vec<u32>,
+}
+
+/// Reads a trace.
+pub fn collect(trace: &Path, wanted: Wanted) -> anyhow::Result<Collected> {
+    let (mut source, _) = replay::open(trace)?;
+    let mut pass = Pass::new(wanted)?;
+    let mut over = None;
+    while over.is_none() && !pass.full() {
+        source
+            .pull(Duration::from_secs(1), &mut |event| {
+                if let Event::End(reason) = &event {
+                    over = Some(reason.clone());
+                }
+                if let Err(e) = pass.event(&event) {
+                    pass.error.get_or_insert(e);
+                }
+            })
+            .map_err(anyhow::Error::msg)?;
+        if let Some(error) = pass.error.take() {
+            return Err(error).with_context(|| trace.display().to_string());
+        }
+    }
+    if over.is_none() {
+        source.stop();
+    }
+    let _: Option<EndReason> = over;
+    pass.end();
+    if pass.instructions == 0 {
+        bail!("{}: nothing was executed", trace.display());
+    }
+    Ok(Collected {
+        profile: pass.collector.finish(trace.display().to_string()),
+        order: pass.order,
+    })
+}
+
+struct Pass {
+    wanted: Wanted,
+    dictionary: Dictionary,
+    threads: FxHashMap<StreamId, Assembler>,
+    current: Option<StreamId>,
+    collector: Collector,
+    order: Vec<u32>,
+    instructions: u64,
+    translator: Translator,
+    error: Option<anyhow::Error>,
+}
+
+impl Pass {
+    fn new(wanted: Wanted) -> anyhow::Result<Self> {
+        // Whose latencies these are does not matter: only registers are taken.
+        let model = machine::cpus()
+            .iter()
+            .filter_map(|info| machine::cpu(info.name).ok())
+            .find(|model: &std::sync::Arc<CpuModel>| model.core.in_order.is_some())
+            .context("there is no in-order x86 model")?;
+        let core = model.core.in_order.as_ref().context("no in-order core")?;
+        Ok(Self {
+            wanted,
+            dictionary: Dictionary::default(),
+            threads: FxHashMap::default(),
+            current: None,
+            collector: Collector::default(),
+            order: Vec::new(),
+            instructions: 0,
+            translator: Translator::new(core).map_err(anyhow::Error::msg)?,
+            error: None,
+        })
+    }
+
+    /// Whether enough was read.
+    fn full(&self) -> bool {
+        matches!(self.wanted, Wanted::Order(most) if self.instructions >= most)
+    }
+
+    fn event(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        match event {
+            Event::Block(def) => {
+                self.dictionary.define(def).map_err(anyhow::Error::msg)?;
+            }
+            Event::Records { stream, words } => self.records(*stream, words)?,
+            Event::StreamEnd(stream) => {
+                if let Some(mut assembler) = self.threads.remove(stream) {
+                    self.finish(*stream, &mut assembler);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn records(&mut self, stream: StreamId, words: &[u64]) -> anyhow::Result<()> {
+        let new = || Assembler::new(false);
+        let mut assembler = self.threads.remove(&stream).unwrap_or_else(new);
+        self.turn_to(stream);
+        let dictionary = std::mem::take(&mut self.dictionary);
+        let mut failed = false;
+        for &word in words {
+            let emit = &mut |block: &Block, execution: &Execution| self.execute(block, execution);
+            if assembler.word(word, &dictionary, emit).is_err() {
+                failed = true;
+                break;
+            }
+        }
+        self.dictionary = dictionary;
+        self.threads.insert(stream, assembler);
+        if failed {
+            bail!("a record that belongs to no block");
+        }
+        Ok(())
+    }
+
+    fn turn_to(&mut self, stream: StreamId) {
+        if self.current.replace(stream) != Some(stream) {
+            self.collector.switch();
+        }
+    }
+
+    fn finish(&mut self, stream: StreamId, assembler: &mut Assembler) {
+        self.turn_to(stream);
+        let dictionary = std::mem::take(&mut self.dictionary);
+        assembler.end(&dictionary, &mut |block: &Block, execution: &Execution| {
+            self.execute(block, execution);
+        });
+        self.dictionary = dictionary;
+    }
+
+    fn end(&mut self) {
+        let mut rest: Vec<(StreamId, Assembler)> = self.threads.drain().collect();
+        rest.sort_by_key(|thread| thread.0);
+        for (stream, mut assembler) in rest {
+            self.finish(stream, &mut assembler);
+        }
+    }
+
+    fn execute(&mut self, block: &Block, execution: &Execution) {
+        if self.full() {
+            return;
+        }
+        let (first, end) = (execution.first, execution.end.min(block.len()));
+        if first >= end {
+            return;
+        }
+        let translator = &mut self.translator;
+        let make = || {
+            let decoded = block.decode();
+            let part = decoded.get(first..end).unwrap_or(&[]);
+            part.iter()
+                .map(|d| inst(translator, &d.instruction))
+                .collect()
+        };
+        let number = (self.collector).execute(execution.block.0, first as u32, end as u32, make);
+        self.instructions += (end - first) as u64;
+        if self.wanted != Wanted::Profile {
+            self.order.push(number);
+        }
+    }
+}
+
+/// An instruction as the models see it.
+fn inst(translator: &mut Translator, instruction: &iced_x86::Instruction) -> Inst {
+    let mut code = Code::default();
+    translator.append(&mut code, instruction);
+    let class = classify(instruction);
+    let loads = class == Class::AluMemory
+        || class != Class::Lea
+            && (0..instruction.op_count())
+                .skip(1)
+                .any(|n| instruction.op_kind(n) == iced_x86::OpKind::Memory);
+    let (mut reads, mut writes) = (Vec::new(), Vec::new());
+    if let Some(instr) = code.instrs.first() {
+        reads.extend(code.sources(instr).iter().map(|s| s.register));
+        writes.extend(code.targets(instr).iter().map(|t| t.register));
+    }
+    reads.sort_unstable();
+    reads.dedup();
+    Inst {
+        kind: Kind::of(class, loads),
+        reads,
+        writes,
+    }
+}
