@@ -9,6 +9,7 @@ pub mod eval;
 pub mod files;
 pub mod install;
 pub mod memory;
+pub mod near;
 pub mod recorder;
 pub mod regions;
 pub mod remote;

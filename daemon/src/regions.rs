@@ -1,4 +1,7 @@
-//! Regions of interest as the command line names them: a symbol, or an address range.
+//! Regions of interest as the command line names them: a symbol, a function as reports name it
+//! (`gzip+0x4290`), or an address range. The addresses of a range are the guest's, or those that
+//! the program's file has (what `nm` and `objdump` show), which differ for programs that are
+//! loaded anywhere.
 
 use std::fmt;
 use std::str::FromStr;
@@ -72,61 +75,103 @@ impl fmt::Display for RegionSpec {
     }
 }
 
-/// The regions of one session: which have addresses already, and which wait for a module.
+/// The regions of one session that wait for the module or code that they are in.
 #[derive(Debug)]
 pub struct Regions {
-    waiting: Vec<String>,
-    fixed: Vec<RegionDef>,
+    waiting: Vec<RegionSpec>,
+    /// Path of the first file mapped: the program.
+    program: Option<String>,
 }
 
 impl Regions {
     /// Takes what was asked for.
     #[must_use]
     pub fn new(specs: &[RegionSpec]) -> Self {
-        let mut regions = Self {
-            waiting: Vec::new(),
-            fixed: Vec::new(),
-        };
+        let mut waiting: Vec<RegionSpec> = Vec::new();
         for spec in specs {
-            match spec {
-                RegionSpec::Symbol(name) if !regions.waiting.contains(name) => {
-                    regions.waiting.push(name.clone());
-                }
-                RegionSpec::Symbol(_) => {}
-                RegionSpec::Range(start, end) => regions.fixed.push(RegionDef {
-                    name: spec.to_string(),
-                    start: *start,
-                    end: *end,
-                }),
+            if !waiting.contains(spec) {
+                waiting.push(spec.clone());
             }
         }
-        regions
-    }
-
-    /// The regions that need no module; given once.
-    pub fn take_fixed(&mut self) -> Vec<RegionDef> {
-        std::mem::take(&mut self.fixed)
+        Self {
+            waiting,
+            program: None,
+        }
     }
 
     /// The regions that this module has.
     pub fn resolve(&mut self, module: &ModuleDef, symbols: &Symbols) -> Vec<RegionDef> {
+        if self.waiting.is_empty() {
+            return Vec::new();
+        }
+        if self.program.is_none() && module.path.starts_with('/') {
+            self.program = Some(module.path.clone());
+        }
+        let is_program = self.program.as_ref() == Some(&module.path);
+        self.take(|spec| match spec {
+            RegionSpec::Symbol(name) => symbols
+                .find(name, module)
+                .or_else(|| symbols.find_place(name, module)),
+            RegionSpec::Range(start, end) if is_program => {
+                symbols.find_range(start.0..end.0, &spec.to_string(), module)
+            }
+            RegionSpec::Range(..) => None,
+        })
+    }
+
+    /// The ranges that this code is in, as the guest has it.
+    pub fn reached(&mut self, address: GuestAddr) -> Vec<RegionDef> {
+        self.take(|spec| match spec {
+            RegionSpec::Range(start, end) if *start <= address && address < *end => {
+                Some(RegionDef {
+                    name: spec.to_string(),
+                    start: *start,
+                    end: *end,
+                })
+            }
+            _ => None,
+        })
+    }
+
+    /// The regions that are found now wait no longer.
+    fn take(&mut self, find: impl Fn(&RegionSpec) -> Option<RegionDef>) -> Vec<RegionDef> {
         let mut found = Vec::new();
-        self.waiting
-            .retain(|name| match symbols.find(name, module) {
-                Some(region) => {
-                    found.push(region);
-                    false
-                }
-                None => true,
-            });
+        self.waiting.retain(|spec| {
+            let region = find(spec);
+            let waits = region.is_none();
+            found.extend(region);
+            waits
+        });
         found
     }
 
-    /// Symbols that no module had.
-    #[must_use]
-    pub fn unresolved(&self) -> &[String] {
-        &self.waiting
+    /// What is to be said of the regions that were never found.
+    pub fn unresolved(&self, symbols: &Symbols) -> Vec<String> {
+        let of = |spec: &RegionSpec| match spec {
+            RegionSpec::Range(..) => format!(
+                "{} no code was executed there, and the program's file has none there",
+                never_found(spec)
+            ),
+            RegionSpec::Symbol(name) => {
+                let near = symbols.near(name);
+                let hint = match near.as_slice() {
+                    [] => String::new(),
+                    names => format!("; did you mean {}?", names.join(" or ")),
+                };
+                format!(
+                    "{} no mapped file has a function of that name{hint}",
+                    never_found(spec)
+                )
+            }
+        };
+        self.waiting.iter().map(of).collect()
     }
+}
+
+/// How the note of a region begins that was never found.
+#[must_use]
+pub fn never_found(spec: &RegionSpec) -> String {
+    format!("region '{spec}' was never found:")
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod unwind;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -27,6 +28,8 @@ use mcad_proto::word::{BlockId, GuestAddr};
 use elf::ElfSymbols;
 use lines::Lines;
 use modules::{Mapping, ModuleMap};
+
+use crate::near::nearest;
 
 /// One file with what was read of it.
 struct ImageFile {
@@ -129,19 +132,46 @@ impl Symbols {
     pub fn find(&self, name: &str, module: &ModuleDef) -> Option<RegionDef> {
         let file = self.file(&module.path)?;
         let symbols = file.symbols.as_ref()?;
-        let length = module.end.0.checked_sub(module.start.0)?;
-        symbols.named(name).find_map(|range| {
-            let in_mapping = symbols
-                .file_offset(range.start)?
-                .checked_sub(module.file_offset)
-                .filter(|offset| *offset < length)?;
-            let start = module.start.0.checked_add(in_mapping)?;
-            Some(RegionDef {
-                name: name.to_owned(),
-                start: GuestAddr(start),
-                end: GuestAddr(start.checked_add(range.end - range.start)?),
-            })
-        })
+        symbols
+            .named(name)
+            .find_map(|range| mapped(symbols, range, name, module))
+    }
+
+    /// The same for a function that reports name by its module and address, such as `gzip+0x4290`.
+    #[must_use]
+    pub fn find_place(&self, name: &str, module: &ModuleDef) -> Option<RegionDef> {
+        let (file, address) = name.rsplit_once("+0x")?;
+        if file != file_name(&module.path) {
+            return None;
+        }
+        let address = u64::from_str_radix(address, 16).ok()?;
+        let file = self.file(&module.path)?;
+        let symbols = file.symbols.as_ref()?;
+        let function = symbols.function(address)?;
+        mapped(symbols, function.range, name, module)
+    }
+
+    /// Where this mapping has a range of addresses of its file.
+    #[must_use]
+    pub fn find_range(
+        &self,
+        range: Range<u64>,
+        name: &str,
+        module: &ModuleDef,
+    ) -> Option<RegionDef> {
+        let file = self.file(&module.path)?;
+        mapped(file.symbols.as_ref()?, range, name, module)
+    }
+
+    /// The names of functions that look most like one that is none.
+    #[must_use]
+    pub fn near(&self, name: &str) -> Vec<String> {
+        let files = self.files.borrow();
+        let symbols = files.values().filter_map(|file| file.symbols.as_ref());
+        nearest(
+            name,
+            symbols.flat_map(ElfSymbols::names).map(demangle::demangle),
+        )
     }
 
     fn file(&self, path: &str) -> Option<Rc<ImageFile>> {
@@ -182,6 +212,26 @@ impl Symbols {
             module,
         })
     }
+}
+
+/// Where a mapping has a range of its file's addresses, if it has its start.
+fn mapped(
+    symbols: &ElfSymbols,
+    range: Range<u64>,
+    name: &str,
+    module: &ModuleDef,
+) -> Option<RegionDef> {
+    let length = module.end.0.checked_sub(module.start.0)?;
+    let in_mapping = symbols
+        .file_offset(range.start)?
+        .checked_sub(module.file_offset)
+        .filter(|offset| *offset < length)?;
+    let start = module.start.0.checked_add(in_mapping)?;
+    Some(RegionDef {
+        name: name.to_owned(),
+        start: GuestAddr(start),
+        end: GuestAddr(start.checked_add(range.end.checked_sub(range.start)?)?),
+    })
 }
 
 /// Code that belongs to no known function: one entry per module, told apart by the offset.

@@ -276,11 +276,70 @@ fn a_killed_mcad_run_leaves_no_emulator_and_a_readable_recording() {
 }
 
 #[test]
-fn regions_that_do_not_exist_are_reported() {
-    mcad_run(["--region", "no_such_function", "--", "true"])
+fn regions_that_do_not_exist_fail_and_say_what_is_near() {
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("r.json");
+    mcad_run([
+        "-q",
+        "--json",
+        json.to_str().unwrap(),
+        "--region",
+        "mallok",
+        "--",
+        "true",
+    ])
+    .run()
+    .expect(125)
+    .says("region 'mallok' was never found")
+    .says("did you mean malloc");
+    mcad_run(["-q", "--region", "0x10-0x20", "--", "true"])
+        .run()
+        .expect(125)
+        .says("region '0x10-0x20' was never found");
+}
+
+#[test]
+fn regions_are_found_by_every_name_that_they_have() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = "__attribute__((noinline)) int work(int n) { int s = 0; \
+                  for (volatile int i = 0; i < n; i++) s += i; return s; } \
+                  int main(void) { for (int i = 0; i < 7; i++) work(100); return 0; }";
+    let program = inputs::compile(directory.path(), "prog", source);
+    let listing = mcad_tests::Run::of(&inputs::tool("nm"))
+        .args(["-S", program.to_str().unwrap()])
         .run()
         .expect(0)
-        .says("region 'no_such_function' was never found");
+        .text();
+    let line = listing
+        .lines()
+        .find(|line| line.ends_with(" work"))
+        .unwrap();
+    let fields: Vec<u64> = line
+        .split(' ')
+        .take(2)
+        .map(|hex| u64::from_str_radix(hex, 16).unwrap())
+        .collect();
+    let (start, end) = (fields[0], fields[0] + fields[1]);
+    let json = directory.path().join("r.json");
+    let names = [
+        "work".to_owned(),
+        format!("prog+{start:#x}"),
+        format!("{start:#x}-{end:#x}"),
+        format!("{:#x}-{:#x}", 0x40_0000_0000 + start, 0x40_0000_0000 + end),
+    ];
+    let options = names.iter().flat_map(|name| ["--region", name]);
+    mcad_run(["-q", "--json", json.to_str().unwrap()])
+        .args(options)
+        .args(["--", program.to_str().unwrap()])
+        .run()
+        .expect(0);
+    let report = report::read(&json);
+    let regions = &report.cpus[0].regions;
+    assert_eq!(regions.len(), names.len(), "{regions:?}");
+    for region in regions {
+        assert_eq!(region.count, 7, "{region:?}");
+        assert_eq!(region.cycles, regions[0].cycles, "{region:?}");
+    }
 }
 
 #[test]

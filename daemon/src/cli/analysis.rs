@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use mcad_core::simulation::{AnalysisKind, Intervals, Options, Parallel};
 use mcad_isa::machine::{self, CpuModel, ideal};
 
+use crate::near::nearest;
 use crate::regions::RegionSpec;
 
 /// Most models in one pass.
@@ -213,6 +214,12 @@ impl AnalysisArgs {
         Ok(args)
     }
 
+    /// Regions that are asked for.
+    #[must_use]
+    pub fn regions(&self) -> &[RegionSpec] {
+        &self.regions
+    }
+
     /// Whether any of the options was given.
     #[must_use]
     pub fn given(&self) -> bool {
@@ -269,7 +276,14 @@ fn resolve(
     for name in names {
         let model = model(name).with_context(|| {
             let known: Vec<&str> = machine::cpus().iter().map(|cpu| cpu.name).collect();
-            format!("--cpu {} (known: {})", excerpt(name), known.join(" "))
+            let aliases = machine::cpus().iter().flat_map(|cpu| &cpu.aliases);
+            let names = known.iter().copied().chain(aliases.map(String::as_str));
+            let wanted = name.to_ascii_lowercase();
+            let near = match nearest(&wanted, names).first() {
+                Some(near) if *near != wanted => format!("; did you mean {near}?"),
+                _ => String::new(),
+            };
+            format!("--cpu {} (known: {}{near})", excerpt(name), known.join(" "))
         })?;
         if !cpus.iter().any(|known| known.name == model.name) {
             cpus.push(model);
@@ -331,5 +345,11 @@ mod tests {
             message.contains("z80") && message.contains("skl"),
             "{message}"
         );
+        let args = AnalysisArgs {
+            cpus: vec!["skylak".into()],
+            ..AnalysisArgs::default()
+        };
+        let message = format!("{:#}", args.resolve().unwrap_err());
+        assert!(message.contains("did you mean skylake?"), "{message}");
     }
 }

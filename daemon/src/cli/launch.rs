@@ -5,12 +5,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use mcad_report::Report;
 
 use super::analysis::Analysis;
 use super::output::Outputs;
 use super::progress::Progress;
 use super::signals;
 use crate::recorder::Recorder;
+use crate::regions::{RegionSpec, never_found};
 use crate::session::{self, MemoryLimit, Outcome, Plan, State};
 use crate::source::Source;
 use crate::sources;
@@ -77,8 +79,8 @@ pub(super) fn watched(quiet: bool) -> (Arc<State>, Progress) {
 
 /// Tells what an outcome has to tell and writes its report; `false` when something that was asked
 /// for is missing.
-pub(super) fn settle(outcome: &Outcome, output: Outputs) -> bool {
-    let mut whole = tell(outcome);
+pub(super) fn settle(outcome: &Outcome, regions: &[RegionSpec], output: Outputs) -> bool {
+    let mut whole = tell(outcome) & outcome.report.as_ref().is_none_or(|r| found(r, regions));
     if let Some(report) = &outcome.report {
         let timeline = outcome.timeline.as_ref().and_then(|t| t.as_ref().ok());
         if let Err(error) = output.write(report, timeline) {
@@ -87,6 +89,19 @@ pub(super) fn settle(outcome: &Outcome, output: Outputs) -> bool {
         }
     }
     whole
+}
+
+/// Tells which of the regions that were asked for were not found; `false` if there are any.
+pub(super) fn found(report: &Report, regions: &[RegionSpec]) -> bool {
+    let mut all = true;
+    for spec in regions {
+        let begin = never_found(spec);
+        if let Some(note) = report.notes.iter().find(|note| note.starts_with(&begin)) {
+            crate::say!("mcad: {}", mcad_viewers::escape::escape(note));
+            all = false;
+        }
+    }
+    all
 }
 
 /// Tells what went wrong, and notices that have no report to be in; `false` when something that

@@ -66,14 +66,34 @@ pub(super) fn resolved(name: &str) -> &str {
 fn native(host: &Host) -> anyhow::Result<Arc<CpuModel>> {
     let Some(core) = host.core else {
         bail!(
-            "there is no model of this machine's CPU ({}, family {}, model {}); `mcad cpus` lists \
-             those there are",
+            "there is no model of this machine's CPU ({}, family {}, model {}){}",
             escape(&host.name),
             host.family,
-            host.model
+            host.model,
+            nearest(host)
         );
     };
     Ok(machine::cpu(core)?)
+}
+
+/// Which model may stand in for a CPU that has none: the vendor's newest, since those without a
+/// model are newer than those with one, and vendors build a core upon the one before.
+fn nearest(host: &Host) -> String {
+    let vendor = match host.vendor.as_str() {
+        "GenuineIntel" => "Intel",
+        "AuthenticAMD" | "HygonGenuine" => "AMD",
+        _ => return "; `mcad cpus` lists those there are".to_owned(),
+    };
+    // Lists show a vendor's cores from the oldest to the newest.
+    let mut own = machine::cpus().iter().rev();
+    match own.find(|cpu| cpu.full_name.starts_with(vendor)) {
+        Some(cpu) => format!(
+            "; the nearest is {vendor}'s newest that is modelled, --cpu {} ({}): another core, so \
+             expect its figures to differ",
+            cpu.name, cpu.full_name
+        ),
+        None => format!("; no core of {vendor} is modelled, `mcad cpus` lists those that are"),
+    }
 }
 
 #[cfg(test)]
@@ -95,6 +115,8 @@ mod tests {
         let model = native(&host(Some("glc"))).map(|m| m.name.clone());
         assert_eq!(model.ok().as_deref(), Some("glc"));
         let error = native(&host(None)).err().map(|e| e.to_string());
-        assert!(error.is_some_and(|e| e.contains("a CPU, family 6, model 1")));
+        assert!(error.is_some_and(|e| {
+            e.contains("a CPU, family 6, model 1") && e.contains("--cpu glc (Intel Golden Cove")
+        }));
     }
 }

@@ -86,7 +86,15 @@ impl Outputs {
                 super::tell(&before);
             }
         };
+        let nothing = report.trace.instructions == 0 && !report.program.complete;
         match self.text {
+            // A table of zeros would look like a result.
+            None if nothing && !self.strict => {
+                crate::say!(
+                    "mcad: nothing was analysed: {}",
+                    escape(&incomplete(report))
+                );
+            }
             Some(place) => {
                 let style = match place.is_stdout() {
                     true => style_of(&io::stdout()),

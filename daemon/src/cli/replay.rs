@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         quiet: args.output.quiet,
     };
     let outcome = launch.run(&mut source, None);
-    let whole = settle(&outcome, output);
+    let whole = settle(&outcome, args.analysis.regions(), output);
     Ok(status(&outcome, whole))
 }
 

@@ -12,7 +12,7 @@ use mcad_report::Report;
 
 use super::analysis::AnalysisArgs;
 use super::exit::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE, exit_code, of_child};
-use super::launch::{Launch, open_recorder, settle, watched};
+use super::launch::{Launch, found, open_recorder, settle, watched};
 use super::measure::{self, Measure};
 use super::output::{OutputArgs, Outputs};
 use super::timeline::TimelineArgs;
@@ -181,13 +181,17 @@ pub(super) fn trace(
         return Ok(status);
     }
     let recorder = launch.recorder()?;
+    let regions = match &launch.analysis {
+        Some(analysis) => analysis.regions.clone(),
+        None => Vec::new(),
+    };
     let mut source = program.open(memory)?;
     let mut outcome = launch.run(&mut source, recorder);
     let added = match &mut outcome.report {
         Some(report) => add_measured(measure, &outcome.end, report),
         None => true,
     };
-    let whole = settle(&outcome, output);
+    let whole = settle(&outcome, &regions, output);
     ending(&outcome.end, whole && added)
 }
 
@@ -285,6 +289,7 @@ fn forwarded(
     let report = forwarded.report.map_err(anyhow::Error::from);
     let write = |mut report: Report| {
         whole &= add_measured(measure, &forwarded.end, &mut report);
+        whole &= found(&report, args.analysis.regions());
         output.write(&report, None)
     };
     if let Err(error) = report.and_then(write) {

@@ -85,11 +85,7 @@ pub(super) fn simulate(
     }
     state.simulated(simulation.progress());
     let mut report = simulation.finish(&*symbols.borrow());
-    for name in regions.unresolved() {
-        report.notes.push(format!(
-            "region '{name}' was never found: no mapped file has a function of that name"
-        ));
-    }
+    report.notes.extend(regions.unresolved(&symbols.borrow()));
     if let Some(error) = &failure {
         report.program.complete = false;
         report.program.end = error.to_string();
@@ -114,10 +110,9 @@ fn take(
 ) -> Result<(), SimulationError> {
     simulation.event(event)?;
     let found = match event {
-        Event::Session(_) => regions.take_fixed(),
         Event::Block(block) => {
             symbols.borrow_mut().defined(block.id);
-            return Ok(());
+            regions.reached(block.address)
         }
         Event::Module(module) => {
             symbols.borrow_mut().add(module);

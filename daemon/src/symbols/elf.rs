@@ -149,6 +149,13 @@ impl ElfSymbols {
         })
     }
 
+    /// The linker's names of all functions.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.functions
+            .iter()
+            .filter_map(|entry| entry.name.as_deref())
+    }
+
     /// The addresses of functions of this name, as the linker or the source spells it.
     pub(super) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Range<u64>> + 'a {
         let matches = move |entry: &&Entry| {
