@@ -79,7 +79,7 @@ impl fmt::Display for RegionSpec {
 #[derive(Debug)]
 pub struct Regions {
     waiting: Vec<RegionSpec>,
-    /// Path of the first file mapped: the program.
+    /// Path of the program, once it is mapped.
     program: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Regions {
         if self.waiting.is_empty() {
             return Vec::new();
         }
-        if self.program.is_none() && module.path.starts_with('/') {
+        if self.program.is_none() && may_be_program(&module.path) {
             self.program = Some(module.path.clone());
         }
         let is_program = self.program.as_ref() == Some(&module.path);
@@ -166,6 +166,14 @@ impl Regions {
         };
         self.waiting.iter().map(of).collect()
     }
+}
+
+/// Whether a file is the program: its loader and libraries are called otherwise, and one of them
+/// is mapped first.
+fn may_be_program(path: &str) -> bool {
+    path.strip_prefix('/')
+        .and_then(|path| path.rsplit('/').next())
+        .is_some_and(|name| !name.contains(".so"))
 }
 
 /// How the note of a region begins that was never found.

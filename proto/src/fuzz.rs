@@ -3,7 +3,7 @@
 //! cargo-fuzz, `tests/hostile.rs` with damaged valid input in the normal test run.
 
 use crate::event::{Arch, EndReason, Event, SessionInfo};
-use crate::trace::{TraceReader, TraceWriter};
+use crate::trace::{TraceReader, TraceWriter, forge};
 use crate::wire::{CreditGrant, FrameDecoder, Message, ReportAssembler};
 use crate::word::{StreamId, decode_word};
 
@@ -129,4 +129,37 @@ pub fn words(bytes: &[u8]) {
         Ok(back) => assert_eq!(back, words),
         Err(error) => unreachable!("writing to memory does not fail: {error}"),
     }
+}
+
+/// Any bytes as the columns of a chunk whose lengths and checksums fit, in a trace file.
+#[must_use]
+pub fn columns(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes;
+    let mut number = || match bytes.split_at_checked(2) {
+        Some((first, rest)) => {
+            bytes = rest;
+            usize::from(u16::from_le_bytes([first[0], first[1]]))
+        }
+        None => 0,
+    };
+    let words = number() as u32;
+    let lengths: [usize; forge::COLUMNS] = std::array::from_fn(|_| number());
+    let columns = lengths.map(|length| {
+        let (column, rest) = bytes.split_at(length.min(bytes.len()));
+        bytes = rest;
+        column.to_vec()
+    });
+    let info = SessionInfo {
+        arch: Arch::X86_64,
+        producer: String::new(),
+        command: Vec::new(),
+        memory: true,
+    };
+    forge::file(&info, &columns, words)
+}
+
+/// A trace file with the columns (recall, event, control, address, detail) and the number of words
+/// of its chunks changed, and their lengths and checksums made to fit. `None` for no trace.
+pub fn reseal(file: &[u8], change: &mut dyn FnMut(&mut [Vec<u8>; 5], &mut u32)) -> Option<Vec<u8>> {
+    forge::resealed(file, change)
 }

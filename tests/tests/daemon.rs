@@ -27,7 +27,7 @@ fn a_forwarded_session_gives_the_report_of_a_local_replay() {
         "--cpu",
         "glc",
         "--region",
-        "main",
+        "malloc",
     ])
     .args([
         "--record",
@@ -40,7 +40,7 @@ fn a_forwarded_session_gives_the_report_of_a_local_replay() {
     .run()
     .expect(0);
     assert!(run.stdout.starts_with(&[0x1f, 0x8b]));
-    mcad(["replay", "-q", "--cpu", "glc", "--region", "main"])
+    mcad(["replay", "-q", "--cpu", "glc", "--region", "malloc"])
         .args(["--json", local.to_str().unwrap(), trace.to_str().unwrap()])
         .run()
         .expect(0);

@@ -35,7 +35,7 @@ fn recording() -> &'static Recording {
         ])
         .args([
             "--region",
-            "main",
+            "malloc",
             "--json",
             live.to_str().unwrap(),
             "--",
@@ -64,7 +64,7 @@ fn same(a: &Path, b: &Path) {
 /// Replays with the options of the recording.
 fn replay(trace: &str, json: &Path) -> mcad_tests::Run {
     mcad([
-        "replay", "-q", "--cpu", "skl", "--cpu", "glc", "--region", "main",
+        "replay", "-q", "--cpu", "skl", "--cpu", "glc", "--region", "malloc",
     ])
     .args(["--json", json.to_str().unwrap(), trace])
 }

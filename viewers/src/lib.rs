@@ -9,6 +9,7 @@ pub mod curves;
 pub mod diff;
 pub mod escape;
 pub mod firefox;
+pub mod fuzz;
 pub mod html;
 pub mod json;
 pub mod layout;

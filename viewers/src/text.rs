@@ -184,7 +184,10 @@ fn unknown(
     }
     heading(style, out, "Instructions without figures of their own")?;
     // Every CPU sees every instruction, so the share is of all that were simulated.
-    let simulated = report.cpus.iter().map(|cpu| cpu.instructions).sum();
+    let simulated = report
+        .cpus
+        .iter()
+        .fold(0u64, |sum, cpu| sum.saturating_add(cpu.instructions));
     writeln!(
         out,
         "  {} unknown{}, {} approximated{}",

@@ -5,6 +5,7 @@
 //! result is `mcad-report`'s.
 
 pub mod block;
+pub mod fuzz;
 pub mod memory;
 pub mod pipeline;
 pub mod simulation;

@@ -13,6 +13,7 @@ mod column;
 mod decode;
 mod encode;
 mod error;
+pub(crate) mod forge;
 mod index;
 mod input;
 mod library;

@@ -276,7 +276,7 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-fn compressor() -> std::io::Result<Compressor<'static>> {
+pub(super) fn compressor() -> std::io::Result<Compressor<'static>> {
     let mut compressor = Compressor::new(LEVEL)?;
     compressor.set_parameter(CParameter::ChecksumFlag(true))?;
     Ok(compressor)

@@ -276,7 +276,9 @@ impl<'m> Builder<'m> {
         };
         let microcoded = perf.uops_ms > 0;
         let mut simple = perf.simple_decoders.unwrap_or(core.frontend.decoders as u8);
-        let mut complex = perf.complex_decoder || microcoded || perf.uops_mite + perf.uops_ms > 1;
+        let mut complex = perf.complex_decoder
+            || microcoded
+            || usize::from(perf.uops_mite) + usize::from(perf.uops_ms) > 1;
         if is_pop_rsp_or_r12(instruction) {
             complex |= core.frontend.pop_rsp_complex;
             if core.frontend.pop_rsp_ends_group {

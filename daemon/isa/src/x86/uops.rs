@@ -386,7 +386,8 @@ pub fn group(uops: Vec<UopSpec>, perf: &Perf, layout: &PortLayout) -> Vec<Lamina
     if !rest.is_empty() {
         fused.push_back(rest.into());
     }
-    let delivered = usize::from(perf.uops_mite + perf.uops_ms).clamp(1, fused.len().max(1));
+    let delivered = usize::from(perf.uops_mite) + usize::from(perf.uops_ms);
+    let delivered = delivered.clamp(1, fused.len().max(1));
     let mut laminated = Vec::with_capacity(delivered);
     for n in 0..delivered - 1 {
         let Some(first) = fused.pop_front() else {

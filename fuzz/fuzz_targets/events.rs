@@ -1,0 +1,6 @@
+//! Any bytes as blocks, records and regions, into a simulation.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    mcad_core::fuzz::events(bytes);
+});
