@@ -151,7 +151,7 @@ impl Symbols {
         mapped(symbols, function.range, name, module)
     }
 
-    /// Where this mapping has a range of addresses of its file.
+    /// Where this mapping has a range of addresses of its file's code.
     #[must_use]
     pub fn find_range(
         &self,
@@ -160,7 +160,11 @@ impl Symbols {
         module: &ModuleDef,
     ) -> Option<RegionDef> {
         let file = self.file(&module.path)?;
-        mapped(file.symbols.as_ref()?, range, name, module)
+        let symbols = file.symbols.as_ref()?;
+        if !symbols.is_code(range.start) {
+            return None;
+        }
+        mapped(symbols, range, name, module)
     }
 
     /// The names of functions that look most like one that is none.

@@ -310,6 +310,9 @@ impl Simulation {
             }
             Event::Module(module) => {
                 self.cores.map_file(module.start.0..module.end.0);
+                if let Some(recording) = &mut self.recording {
+                    recording.map_file(module.start.0..module.end.0);
+                }
                 self.modules.push(Module {
                     path: module.path.clone(),
                     start: format!("{:#x}", module.start.0),

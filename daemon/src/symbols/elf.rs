@@ -126,6 +126,14 @@ impl ElfSymbols {
         })
     }
 
+    /// Whether an ELF address is in a segment that is executed.
+    pub(super) fn is_code(&self, address: u64) -> bool {
+        self.segments.iter().any(|segment| {
+            let into = address.checked_sub(segment.address);
+            segment.executable && into.is_some_and(|into| into < segment.size)
+        })
+    }
+
     /// The place in the file of an ELF address.
     pub(super) fn file_offset(&self, address: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| {

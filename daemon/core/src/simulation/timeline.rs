@@ -163,6 +163,11 @@ impl Recording {
         }
     }
 
+    /// As the cores of the analysis are told.
+    pub(super) fn map_file(&mut self, addresses: Range<u64>) {
+        self.core.map_file(addresses);
+    }
+
     pub(super) fn execute(
         &mut self,
         stream: StreamId,
