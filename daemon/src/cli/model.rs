@@ -79,14 +79,12 @@ fn native(host: &Host) -> anyhow::Result<Arc<CpuModel>> {
 /// Which model may stand in for a CPU that has none: the vendor's newest, since those without a
 /// model are newer than those with one, and vendors build a core upon the one before.
 fn nearest(host: &Host) -> String {
-    let vendor = match host.vendor.as_str() {
-        "GenuineIntel" => "Intel",
-        "AuthenticAMD" | "HygonGenuine" => "AMD",
+    let (vendor, newest) = match host.vendor.as_str() {
+        "GenuineIntel" => ("Intel", "glc"),
+        "AuthenticAMD" | "HygonGenuine" => ("AMD", "zen5"),
         _ => return "; `mcad cpus` lists those there are".to_owned(),
     };
-    // Lists show a vendor's cores from the oldest to the newest.
-    let mut own = machine::cpus().iter().rev();
-    match own.find(|cpu| cpu.full_name.starts_with(vendor)) {
+    match machine::cpus().iter().find(|cpu| cpu.name == newest) {
         Some(cpu) => format!(
             "; the nearest is {vendor}'s newest that is modelled, --cpu {} ({}): another core, so \
              expect its figures to differ",
