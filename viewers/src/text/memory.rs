@@ -60,7 +60,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         ("function", Align::Left),
         ("module", Align::Left),
     ];
-    let mut table = Table::new(columns.into_iter());
+    let mut table = Table::new(columns);
     for (cpu, f) in rows {
         table.row(vec![
             label(report, cpu),
