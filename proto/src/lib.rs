@@ -2,6 +2,7 @@
 //!
 //! This crate knows nobody: brokers, daemon and tools build on it.
 
+pub mod batch;
 pub mod event;
 pub mod fuzz;
 pub mod generated;

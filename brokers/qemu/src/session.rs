@@ -17,7 +17,7 @@ use crate::process::Start;
 use crate::producer::{Ended, Producer};
 use crate::program::{self, ProgramError};
 use crate::qemu::{self, NoQemu};
-use crate::queue::{Pending, Queue};
+use crate::queue::Queue;
 use crate::ring::RingError;
 use crate::ring::layout::{EXEC_TRIED, Header, OPTION_FOLLOW, OPTION_MEMORY};
 use crate::ring::memory::Memory;
@@ -91,8 +91,8 @@ pub struct Session {
     memory: Arc<Memory>,
     reader: Reader,
     queue: Queue,
-    /// What the last event borrowed.
-    held: Option<Pending>,
+    /// A notice for behind the session's start.
+    notice: Option<String>,
     stopped: Arc<AtomicBool>,
     stage: Stage,
 }
@@ -166,14 +166,12 @@ impl Session {
     }
 
     fn new(producer: Producer, memory: Arc<Memory>, notice: Option<String>) -> Self {
-        let mut queue = Queue::default();
-        queue.events.extend(notice.map(Pending::Notice));
         Self {
             producer,
             reader: Reader::new(Arc::clone(&memory)),
             memory,
-            queue,
-            held: None,
+            queue: Queue::default(),
+            notice,
             stopped: Arc::new(AtomicBool::new(false)),
             stage: Stage::Starting,
         }
@@ -190,7 +188,7 @@ impl Session {
                 return Ok(None);
             }
         }
-        while self.queue.events.is_empty() && self.stage == Stage::Running {
+        while self.queue.is_empty() && self.stage == Stage::Running {
             // Whether it has ended must be known before the last look at the ring.
             let ended = self.ended()?;
             if self.reader.step(&mut self.queue)? {
@@ -202,8 +200,7 @@ impl Session {
                 return Ok(None);
             }
         }
-        self.held = self.queue.events.pop_front();
-        Ok(self.held.as_ref().map(Pending::event))
+        Ok(self.queue.pop())
     }
 
     /// Kills the program; what it wrote is still delivered.
@@ -275,12 +272,15 @@ impl Session {
         );
         let arch = header.arch();
         self.queue.phantoms = arch == Arch::X86_64;
-        self.queue.events.push_front(Pending::Session(SessionInfo {
+        self.queue.push(&Event::Session(SessionInfo {
             arch,
             producer,
             command,
             memory: value(&header.options) & OPTION_MEMORY != 0,
         }));
+        if let Some(notice) = self.notice.take() {
+            self.queue.push(&Event::Notice(notice));
+        }
         self.stage = Stage::Running;
         Ok(true)
     }
@@ -299,7 +299,7 @@ impl Session {
                 let header = self.memory.header();
                 let replaced = header.exec_state.load(Ordering::Acquire) == EXEC_TRIED;
                 if replaced {
-                    self.queue.events.push_back(Pending::Notice(format!(
+                    self.queue.push(&Event::Notice(format!(
                         "the program replaced itself by {}, which ran untraced",
                         exec_path(header)
                     )));
@@ -307,7 +307,7 @@ impl Session {
                 ended.reason(header.ended.load(Ordering::Acquire) != 0, replaced)
             }
         };
-        self.queue.events.push_back(Pending::End(reason));
+        self.queue.push(&Event::End(reason));
         Ok(())
     }
 

@@ -42,7 +42,7 @@ impl Downstream for Queue {
                 }
             }
         } else {
-            self.batch.push(event);
+            self.batch.push(&event);
             if self.batch.is_full() {
                 self.idle(state);
             }
