@@ -12,7 +12,7 @@ use mcad_proto::wire::*;
 use mcad_proto::word::*;
 
 mod support;
-use support::Random;
+use fastrand::Rng;
 
 /// Counts what is allocated.
 struct Counting;
@@ -124,18 +124,18 @@ fn trace() -> Vec<u8> {
 
 /// One to eight changes of the kinds that happen: flipped bits, bytes of extreme values, bytes
 /// lost, doubled or swapped in, a cut.
-fn damage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+fn damage(bytes: &[u8], random: &mut Rng) -> Vec<u8> {
     let mut out = bytes.to_vec();
-    for _ in 0..=random.below(8) {
+    for _ in 0..=random.u64(..8) {
         if out.is_empty() {
             break;
         }
-        let at = random.below(out.len() as u64) as usize;
-        match random.below(8) {
-            0..=2 => out[at] ^= 1 << random.below(8),
-            3 => out[at] = [0, 0xff, 0x7f, 0x80][random.below(4) as usize],
+        let at = random.usize(..out.len());
+        match random.u8(..8) {
+            0..=2 => out[at] ^= 1 << random.u8(..8),
+            3 => out[at] = [0, 0xff, 0x7f, 0x80][random.usize(..4)],
             4 => {
-                let value = random.next().to_le_bytes();
+                let value = random.u64(..).to_le_bytes();
                 let len = value.len().min(out.len() - at);
                 out[at..at + len].copy_from_slice(&value[..len]);
             }
@@ -143,7 +143,7 @@ fn damage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
                 out.remove(at);
             }
             6 => {
-                let len = (random.below(64) as usize).min(out.len() - at);
+                let len = random.usize(..64).min(out.len() - at);
                 let copy = out[at..at + len].to_vec();
                 out.splice(at..at, copy);
             }
@@ -157,7 +157,7 @@ fn damage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
 fn damaged_conversations_do_no_harm() {
     let good = conversation();
     assert_eq!(fuzz::conversation(&good), session().len() + 1);
-    let mut random = Random(1);
+    let mut random = Rng::with_seed(1);
     let mut survived = 0;
     for _ in 0..20_000 {
         survived += fuzz::conversation(&damage(&good, &mut random));
@@ -174,7 +174,7 @@ fn damaged_messages_do_no_harm() {
     let good = conversation();
     let mut decoder = FrameDecoder::new("t");
     decoder.feed(&good);
-    let mut random = Random(2);
+    let mut random = Rng::with_seed(2);
     let mut payloads = Vec::new();
     while let Some(frame) = decoder.next_frame().unwrap() {
         payloads.push(frame.payload().to_vec());
@@ -189,7 +189,7 @@ fn damaged_messages_do_no_harm() {
 fn damaged_traces_do_no_harm() {
     let good = trace();
     assert!(fuzz::trace(&good) >= 3000);
-    let mut random = Random(3);
+    let mut random = Rng::with_seed(3);
     let mut survived = 0;
     for _ in 0..5_000 {
         survived += fuzz::trace(&damage(&good, &mut random));
@@ -209,7 +209,7 @@ fn damaged_columns_with_right_checksums_do_no_harm() {
     let header = chunk.offset as usize;
     let body = header + 44..header + chunk.length as usize;
     let plain = zstd::bulk::decompress(&good[body.clone()], 1 << 20).unwrap();
-    let mut random = Random(4);
+    let mut random = Rng::with_seed(4);
     let mut survived = 0;
     for _ in 0..5_000 {
         let mut columns = damage(&plain, &mut random);
@@ -233,10 +233,10 @@ fn damaged_columns_with_right_checksums_do_no_harm() {
 
 #[test]
 fn random_bytes_do_no_harm() {
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     for _ in 0..3_000 {
-        let len = random.below(600) as usize;
-        let bytes: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+        let len = random.usize(..600);
+        let bytes: Vec<u8> = (0..len).map(|_| random.u8(..)).collect();
         fuzz::conversation(&bytes);
         fuzz::message(&bytes);
         fuzz::trace(&bytes);

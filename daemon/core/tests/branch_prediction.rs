@@ -42,21 +42,6 @@ fn parameters() -> Branch {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn bit(&mut self) -> bool {
-        self.below(2) == 1
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 20) % n
-    }
-}
-
 fn conditional(pc: u64, taken: bool) -> Executed {
     Executed {
         pc,
@@ -81,10 +66,10 @@ fn jump(pc: u64) -> Executed {
 /// did, which is random.
 fn wrong_at(p: &Branch, distance: u64) -> f64 {
     let mut predictor = Predictor::new(p);
-    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut random = fastrand::Rng::with_seed(0x1234_5678_9abc_def1);
     let (rounds, mut wrong) = (4000, 0);
     for round in 0..rounds {
-        let bit = random.bit();
+        let bit = random.bool();
         // Both ways leave one taken branch in the history.
         predictor.branch(&conditional(0x100, bit));
         if !bit {
@@ -157,10 +142,10 @@ fn an_indirect_branch_is_predicted_when_its_targets_recur_in_order() {
     }
     // With random targets out of `n`, one in n is right by chance.
     let mut predictor = Predictor::new(&parameters());
-    let mut random = Random(99);
+    let mut random = fastrand::Rng::with_seed(99);
     let wrong = (0..20_000)
         .filter(|_| {
-            let target = 0x1_0000 + 64 * random.below(8);
+            let target = 0x1_0000 + 64 * random.u64(..8);
             let (pc, next, taken, kind) = (0x500, 0x502, true, Kind::IndirectJump);
             predictor
                 .branch(&Executed {
@@ -243,7 +228,7 @@ struct Literal {
     tables: Vec<HashMap<Key, i32>>,
     base: HashMap<u64, i32>,
     history: Vec<u64>,
-    random: Random,
+    random: fastrand::Rng,
 }
 
 impl Literal {
@@ -278,7 +263,7 @@ impl Literal {
             longest
         });
         if predicted != taken && (hit.is_none() || way(longest) != taken) {
-            let first = hit.map_or(0, |t| t + 1) + usize::from(self.random.below(4) == 0);
+            let first = hit.map_or(0, |t| t + 1) + usize::from(self.random.u64(..4) == 0);
             for table in (first..self.tables.len()).step_by(2).take(2) {
                 self.tables[table].insert(keys[table].clone(), if taken { 0 } else { -1 });
             }
@@ -295,10 +280,10 @@ impl Literal {
     }
 }
 
-/// A program of nested decisions: branches that hang on each other, on counters, on a slowly
+/// A program of nested decisions: branches that depend on each other, on counters, on a slowly
 /// changing input, and some on nothing.
 fn program(mut each: impl FnMut(&Executed)) -> u64 {
-    let mut random = Random(0xfeed_beef_1234_5677);
+    let mut random = fastrand::Rng::with_seed(0xfeed_beef_1234_5677);
     let mut mode = 0u64;
     let mut branches = 0;
     let mut run = |pc: u64, taken: bool| {
@@ -306,10 +291,10 @@ fn program(mut each: impl FnMut(&Executed)) -> u64 {
         each(&conditional(pc, taken));
     };
     for round in 0..6000u64 {
-        if random.below(50) == 0 {
-            mode = random.below(4);
+        if random.u64(..50) == 0 {
+            mode = random.u64(..4);
         }
-        let first = random.below(8) < 2 * mode + 1;
+        let first = random.u64(..8) < 2 * mode + 1;
         let second = mode & 1 == 1;
         run(0x1000, first);
         run(0x1100, second);
@@ -321,7 +306,7 @@ fn program(mut each: impl FnMut(&Executed)) -> u64 {
         for k in 0..20 {
             run(0x2000 + 0x100 * k, (round + k) % (2 + k % 5) == 0);
         }
-        run(0x4000, random.below(10) == 0);
+        run(0x4000, random.u64(..10) == 0);
         run(0x4100, first && !second);
     }
     branches
@@ -340,7 +325,7 @@ fn short_tags_and_small_tables_cost_less_than_a_twentieth() {
         lengths: lengths.iter().map(|l| *l as usize).collect(),
         base: HashMap::new(),
         history: Vec::new(),
-        random: Random(7),
+        random: fastrand::Rng::with_seed(7),
     };
     let (mut ours, mut theirs) = (0u64, 0u64);
     let branches = program(|b| {

@@ -565,18 +565,13 @@ fn no_block_is_faster_than_its_bounds() {
     ];
     for model in models() {
         // Each model has random blocks of its own, whatever models come before it.
-        let mut state = model.name.bytes().fold(1u64, |state, byte| {
-            state.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte)
+        let seed = model.name.bytes().fold(1, |seed, byte| {
+            u64::wrapping_mul(seed, 0x0100_0000_01b3) ^ u64::from(byte)
         });
-        let mut below = |n: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) as usize % n
-        };
+        let mut random = fastrand::Rng::with_seed(seed);
         for _ in 0..40 {
-            let hex: String = (0..=below(7))
-                .map(|_| pieces[below(pieces.len())])
+            let hex: String = (0..random.usize(1..=7))
+                .map(|_| pieces[random.usize(..pieces.len())])
                 .collect();
             for mode in [Mode::Unrolled, Mode::Loop] {
                 let Ok(block) = Block::new(&model, &bytes(&hex)) else {

@@ -38,26 +38,13 @@ const PIECES: &[&[u8]] = &[
     &[0x85, 0xc0],                         // test eax, eax
 ];
 
-/// Small, known-good generator (SplitMix64), so that failures can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n as u64) as usize
-    }
-}
-
 /// Up to nine pieces, half of the time in a loop.
-fn some_block(random: &mut Random) -> Vec<u8> {
+fn some_block(random: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for _ in 0..=random.below(9) {
-        bytes.extend_from_slice(PIECES[random.below(PIECES.len())]);
+    for _ in 0..=random.usize(..9) {
+        bytes.extend_from_slice(PIECES[random.usize(..PIECES.len())]);
     }
-    if random.below(2) == 0 {
+    if random.usize(..2) == 0 {
         bytes.extend_from_slice(&[0x49, 0xff, 0xcf, 0x75, 0x00]); // dec r15; jnz
     }
     bytes
@@ -65,7 +52,7 @@ fn some_block(random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn results_are_the_same_with_and_without() {
-    let mut random = Random(7);
+    let mut random = fastrand::Rng::with_seed(7);
     for info in machine::cpus() {
         let model = cpu(info.name).unwrap();
         let mut simulator = Simulator::new(&model);
@@ -95,7 +82,7 @@ fn results_are_the_same_with_and_without() {
 
 #[test]
 fn settled_iterations_go_on_as_they_did() {
-    let mut random = Random(23);
+    let mut random = fastrand::Rng::with_seed(23);
     for info in machine::cpus() {
         let model = cpu(info.name).unwrap();
         let mut simulator = Simulator::new(&model);
@@ -131,16 +118,16 @@ fn settled_iterations_go_on_as_they_did() {
 fn a_simulator_keeps_nothing_of_earlier_blocks() {
     let model = cpu("icl").unwrap();
     let mut used = Simulator::new(&model);
-    let mut random = Random(11);
+    let mut random = fastrand::Rng::with_seed(11);
     for _ in 0..200 {
         let mut bytes = Vec::new();
-        for _ in 0..=random.below(6) {
-            bytes.extend_from_slice(PIECES[random.below(PIECES.len())]);
+        for _ in 0..=random.usize(..6) {
+            bytes.extend_from_slice(PIECES[random.usize(..PIECES.len())]);
         }
         let Ok(block) = Block::new(&model, &bytes) else {
             continue;
         };
-        let mode = [Mode::Unrolled, Mode::Loop][random.below(2)];
+        let mode = [Mode::Unrolled, Mode::Loop][random.usize(..2)];
         let options = Options {
             mode,
             init: Init::Equal,

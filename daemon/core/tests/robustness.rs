@@ -5,35 +5,22 @@
 use mcad_core::block::{Block, BlockError, Init, MAX_INSTRUCTIONS, Mode, Options, Simulator};
 use mcad_isa::machine::{self, cpu};
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-}
-
 #[test]
 fn random_bytes_give_a_figure_or_an_error() {
-    let mut random = Random(3);
+    let mut random = fastrand::Rng::with_seed(3);
     for info in machine::cpus() {
         let model = cpu(info.name).unwrap();
         let mut simulator = Simulator::new(&model);
         let mut predicted = 0;
         for _ in 0..1500 {
-            let length = 1 + random.next() % 14;
-            let bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+            let length = random.usize(1..=14);
+            let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
             let Ok(block) = Block::new(&model, &bytes) else {
                 continue;
             };
             predicted += 1;
-            let mode = [Mode::Auto, Mode::Unrolled, Mode::Loop][random.next() as usize % 3];
-            let init = [Init::Distinct, Init::Equal, Init::Stack][random.next() as usize % 3];
+            let mode = [Mode::Auto, Mode::Unrolled, Mode::Loop][random.usize(..3)];
+            let init = [Init::Distinct, Init::Equal, Init::Stack][random.usize(..3)];
             let cycles = simulator
                 .predict(
                     &block,

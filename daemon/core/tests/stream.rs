@@ -1,4 +1,4 @@
-//! Whole sessions: the result hangs on the trace alone, not on how it was cut, and keeps the
+//! Whole sessions: the result depends on the trace alone, not on how it was cut, and keeps the
 //! bounds that any core has.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests fail tests.

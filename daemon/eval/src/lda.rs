@@ -105,7 +105,7 @@ impl Model {
 }
 
 fn fit_once(distinct: &BTreeMap<&Document, u32>, vocabulary: usize, seed: u64) -> Model {
-    let mut random = SplitMix(seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut by_word = vec![[0.0; TOPICS]; vocabulary];
     let mut all = [0.0; TOPICS];
     let mut total = 0.0;
@@ -116,7 +116,7 @@ fn fit_once(distinct: &BTreeMap<&Document, u32>, vocabulary: usize, seed: u64) -
             copies: f64::from(*copies),
             topics: document
                 .iter()
-                .map(|_| normalised(&[(); TOPICS].map(|()| random.exponential())))
+                .map(|_| normalised(&[(); TOPICS].map(|()| exponential(&mut random))))
                 .collect(),
         })
         .collect();
@@ -253,22 +253,9 @@ fn first_max(values: &Mixture) -> Option<usize> {
     values.reduce(better).map(|best| best.0)
 }
 
-/// SplitMix64 (Steele, Lea & Flood 2014).
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Exponentially distributed; normalised, such numbers are uniform over the mixtures.
-    fn exponential(&mut self) -> f64 {
-        let uniform = ((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
-        -uniform.ln() + f64::MIN_POSITIVE
-    }
+/// Exponentially distributed; normalised, such numbers are uniform over the mixtures.
+fn exponential(random: &mut fastrand::Rng) -> f64 {
+    -(1.0 - random.f64()).ln() + f64::MIN_POSITIVE
 }
 
 #[cfg(test)]
@@ -278,8 +265,8 @@ mod tests {
     /// Documents of 20 words, each from one of six topics of two words that only it has, and one
     /// word in five from anywhere.
     fn planted() -> (Vec<Document>, Vec<usize>) {
-        let mut random = SplitMix(99);
-        let mut below = |n: u64| (random.next() % n) as usize;
+        let mut random = fastrand::Rng::with_seed(99);
+        let mut below = |n: usize| random.usize(..n);
         let (mut documents, mut topics) = (Vec::new(), Vec::new());
         for _ in 0..600 {
             let topic = below(6);

@@ -7,47 +7,30 @@ use mcad_proto::word::{Access, BlockId, GuestAddr, access_word, block_word};
 #[allow(dead_code)] // not every test that includes this file needs it
 pub const BLOCKS: u32 = 64;
 
-/// A small generator of pseudo-random numbers (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
-
 /// At least `count` record words.
 pub fn words(count: usize) -> Vec<u64> {
-    let mut random = Random(7);
+    let mut random = fastrand::Rng::with_seed(7);
     let mut out = Vec::with_capacity(count + 100);
     let mut stack = 0x7fff_ffff_0000u64;
     let mut array = 0x5555_0000_0000u64;
     while out.len() < count {
-        let function = random.below(8) as u32 * 8;
+        let function = random.u32(..8) * 8;
         stack -= 0x40;
         block(&mut out, function);
         access(&mut out, 0, true, 8, stack);
-        for i in 0..random.below(40) {
+        for i in 0..random.u64(..40) {
             block(&mut out, function + 1);
             access(&mut out, 0, false, 8, array + 8 * i);
             access(&mut out, 2, false, 4, array + 0x10_0000 + 4 * i);
             access(&mut out, 3, true, 8, stack + 8);
-            if random.below(10) == 0 {
+            if random.u64(..10) == 0 {
                 block(&mut out, function + 2);
-                access(&mut out, 1, false, 1, array + random.below(1 << 20));
+                access(&mut out, 1, false, 1, array + random.u64(..1 << 20));
             }
         }
-        if random.below(20) == 0 {
+        if random.u64(..20) == 0 {
             block(&mut out, function + 3);
-            for i in 0..random.below(700) {
+            for i in 0..random.u64(..700) {
                 access(&mut out, 0, false, 32, array + 32 * i);
                 access(&mut out, 0, true, 32, array + 0x20_0000 + 32 * i);
             }

@@ -81,12 +81,8 @@ pub fn measure(built: &Path, work: &Path) -> Result<Vec<Figure>> {
 /// free, rsi counts the loop.
 fn block() -> String {
     let registers = ["rax", "rbx", "rcx", "rdx", "r9", "r10", "r11", "r12"];
-    let mut state = 7_u32;
-    let mut pick = |count: usize| {
-        // The generator of Numerical Recipes; only its upper bits are used.
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 16) as usize % count
-    };
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut pick = |count: usize| random.usize(..count);
     let mut text = String::new();
     for _ in 0..LENGTH {
         let (a, b) = (registers[pick(8)], registers[pick(8)]);
