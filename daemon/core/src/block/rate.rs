@@ -9,7 +9,7 @@ const MAX_TERMS: u32 = 40;
 
 /// Cycles per iteration, given the cycle in which each iteration retired.
 ///
-/// The rate is the slope of the least-squares line, which hangs less on the phase in which the
+/// The rate is the slope of the least-squares line, which depends less on the phase in which the
 /// first and the last iteration happen to retire than the difference between the two does. No
 /// iteration being further from the line than d cycles, the slope of n iterations is taken to be
 /// known within d / n (deviations that all conspire could shift it by 3 d / n). In the steady state

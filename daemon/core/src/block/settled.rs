@@ -1,6 +1,6 @@
 //! Whether the iterations of a block have settled, though the core's state does not recur.
 //!
-//! Where ports have slack, which of them a µop takes hangs on all choices before it, so that the
+//! Where ports have slack, which of them a µop takes depends on all choices before it, so that the
 //! state of the core seldom recurs; but what paces the block — the front end, a chain, one port —
 //! does not care. Iterations have settled when they retire in a period, or at a rate that stays the
 //! same, and nothing piles up any more: as long as the scheduler, the re-order buffer or the store

@@ -185,17 +185,17 @@ fn pipeline_report(
     let cycles_of = |id: BlockId| core.cycles(id).iter().sum();
     let uops_of = |id: BlockId| core.fused_in(id) * executed(s, id).times;
     let mut unknown = Unknown::default();
-    for (form, doubt) in &core.doubtful {
-        if doubt.count == 0 {
+    for (form, unlisted) in &core.unlisted {
+        if unlisted.count == 0 {
             continue;
         }
-        let treatment = match &doubt.borrowed_from {
+        let treatment = match &unlisted.borrowed_from {
             Some(from) => {
-                unknown.approximated += doubt.count;
+                unknown.approximated += unlisted.count;
                 format!("approximated as {from}")
             }
             None => {
-                unknown.count += doubt.count;
+                unknown.count += unlisted.count;
                 "unknown: one cycle on any integer ALU, with its loads and stores".to_owned()
             }
         };
@@ -203,7 +203,7 @@ fn pipeline_report(
             form: form.clone(),
             treatment,
             cpu: core.model.name.clone(),
-            count: doubt.count,
+            count: unlisted.count,
         });
     }
     unknown

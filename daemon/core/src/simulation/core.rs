@@ -180,9 +180,9 @@ struct Place {
     len: u32,
 }
 
-/// A form without figures, or with borrowed ones.
+/// Executions of a form without figures of its own.
 #[derive(Clone, Debug, Default)]
-pub struct Doubtful {
+pub struct Unlisted {
     /// What it was treated as; `None`: the generic µop.
     pub borrowed_from: Option<String>,
     /// Times executed.
@@ -195,11 +195,11 @@ pub struct Core<W = ()> {
     pub model: Arc<CpuModel>,
     pub(super) program: Program,
     places: Vec<Place>,
-    /// Place in `doubtful` by static instruction.
-    doubts: FxHashMap<u32, u32>,
-    doubtful_names: FxHashMap<String, u32>,
-    /// Forms in doubt, in order of appearance.
-    pub doubtful: Vec<(String, Doubtful)>,
+    /// Place in `unlisted` by static instruction.
+    unlisted_at: FxHashMap<u32, u32>,
+    unlisted_names: FxHashMap<String, u32>,
+    /// Forms without figures of their own, in order of appearance.
+    pub unlisted: Vec<(String, Unlisted)>,
     pub(super) threads: FxHashMap<Part, Thread<W>>,
     /// Threads that ended, or intervals of threads.
     pub finished: Vec<ThreadReport>,
@@ -231,9 +231,9 @@ impl<W: Watch> Core<W> {
             model,
             program: Program::default(),
             places: Vec::new(),
-            doubts: FxHashMap::default(),
-            doubtful_names: FxHashMap::default(),
-            doubtful: Vec::new(),
+            unlisted_at: FxHashMap::default(),
+            unlisted_names: FxHashMap::default(),
+            unlisted: Vec::new(),
             threads: FxHashMap::default(),
             finished: Vec::new(),
             cycles: Vec::new(),
@@ -287,18 +287,18 @@ impl<W: Watch> Core<W> {
                     .instruction_string()
                     .to_owned(),
             };
-            let next = self.doubtful.len() as u32;
-            let place = *self.doubtful_names.entry(name.clone()).or_insert(next);
+            let next = self.unlisted.len() as u32;
+            let place = *self.unlisted_names.entry(name.clone()).or_insert(next);
             if place == next {
-                self.doubtful.push((
+                self.unlisted.push((
                     name,
-                    Doubtful {
+                    Unlisted {
                         borrowed_from,
                         count: 0,
                     },
                 ));
             }
-            self.doubts.insert(first + n as u32, place);
+            self.unlisted_at.insert(first + n as u32, place);
         }
         let at = id.0 as usize;
         if self.places.len() <= at {
@@ -405,12 +405,12 @@ impl<W: Watch> Core<W> {
         if !self.cut {
             thread.pipeline.lend(&mut self.shared);
         }
-        if !self.doubts.is_empty() {
+        if !self.unlisted_at.is_empty() {
             for n in execution.first..end {
-                if let Some(&doubt) = self.doubts.get(&(place.first + n as u32))
-                    && let Some((_, doubtful)) = self.doubtful.get_mut(doubt as usize)
+                if let Some(&form) = self.unlisted_at.get(&(place.first + n as u32))
+                    && let Some((_, unlisted)) = self.unlisted.get_mut(form as usize)
                 {
-                    doubtful.count += 1;
+                    unlisted.count += 1;
                 }
             }
         }

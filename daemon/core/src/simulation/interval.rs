@@ -124,8 +124,8 @@ impl Core {
         for (sum, cycles) in self.cycles.iter_mut().zip(other.cycles) {
             *sum += cycles;
         }
-        for ((_, sum), (_, doubtful)) in self.doubtful.iter_mut().zip(other.doubtful) {
-            sum.count += doubtful.count;
+        for ((_, sum), (_, unlisted)) in self.unlisted.iter_mut().zip(other.unlisted) {
+            sum.count += unlisted.count;
         }
         if self.stays.len() < other.stays.len() {
             self.stays.resize_with(other.stays.len(), Stays::default);

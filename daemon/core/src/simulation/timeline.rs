@@ -181,7 +181,7 @@ impl Recording {
             .execute(stream.into(), block, execution, memory, &[], dictionary);
         let (program, stamps) = self.core.watched(stream);
         if let Some(stamps) = stamps {
-            let teller = Teller {
+            let passage = Passage {
                 stream,
                 window: &self.window,
                 hottest: self.hottest.as_mut(),
@@ -192,7 +192,7 @@ impl Recording {
                 dictionary,
                 program,
             };
-            teller.tell(stamps, self.threads.entry(stream).or_default(), false);
+            passage.pass(stamps, self.threads.entry(stream).or_default(), false);
         }
     }
 
@@ -206,7 +206,7 @@ impl Recording {
             return;
         };
         let mut progress = self.threads.remove(&stream).unwrap_or_default();
-        let teller = Teller {
+        let passage = Passage {
             stream,
             window: &self.window,
             hottest: self.hottest.as_mut(),
@@ -217,7 +217,7 @@ impl Recording {
             dictionary,
             program: self.core.program(),
         };
-        teller.tell(&mut stamps, &mut progress, true);
+        passage.pass(&mut stamps, &mut progress, true);
         if let Some(hottest) = &mut self.hottest {
             hottest.end_thread(stream);
         }
@@ -238,8 +238,8 @@ impl Recording {
     }
 }
 
-/// Tells a sink what of a thread's stamps is in the window.
-struct Teller<'a> {
+/// The passage of a thread's stamps to the sink, as far as they are in the window.
+struct Passage<'a> {
     stream: StreamId,
     window: &'a Window,
     hottest: Option<&'a mut Hottest>,
@@ -251,9 +251,9 @@ struct Teller<'a> {
     program: &'a Program,
 }
 
-impl Teller<'_> {
+impl Passage<'_> {
     /// Takes whole blocks out of `stamps`, and with `last` whatever is there.
-    fn tell(mut self, stamps: &mut Stamps, progress: &mut Progress, last: bool) {
+    fn pass(mut self, stamps: &mut Stamps, progress: &mut Progress, last: bool) {
         let mut begin = 0;
         let mut uop = 0;
         while begin < stamps.done.len() {

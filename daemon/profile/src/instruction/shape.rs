@@ -239,7 +239,7 @@ impl<'t> Shape<'t> {
         form.is_some_and(|form| std::ptr::eq(form, self.form))
     }
 
-    /// Numbers of operands that nothing hangs on: 10 and on, or 4 and on where there are eight.
+    /// Numbers of operands that nothing depends on: 10 and on, or 4 and on where there are eight.
     fn default_number(&self, n: u32) -> u8 {
         let n = n as u8;
         match self.free(n.into()) {

@@ -63,7 +63,7 @@ fn chain(lines: &str, operations: u64) -> Source {
     }
 }
 
-/// The load hangs on the store's data; the store's data on the load.
+/// The load depends on the store's data; the store's data on the load.
 fn offsets(stored: &str, loaded: &str, size: i64, load: &str) -> Vec<Point> {
     let by = match load {
         "mov" => "",

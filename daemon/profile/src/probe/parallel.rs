@@ -1,4 +1,4 @@
-//! Misses at once: chases side by side, and loads whose addresses do not hang on each other.
+//! Misses at once: chases side by side, and loads whose addresses do not depend on each other.
 
 use std::fmt::Write;
 

@@ -12,7 +12,7 @@ use mcad_isa::machine::params::branch::MAX_HISTORY;
 const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
 const RING: usize = MAX_HISTORY as usize;
 
-/// Spreads the bits of a key: the high half of what comes out hangs on all bits of it.
+/// Spreads the bits of a key: the high half of what comes out depends on all bits of it.
 #[inline]
 #[must_use]
 pub fn spread(key: u64) -> u64 {
@@ -20,7 +20,7 @@ pub fn spread(key: u64) -> u64 {
     x ^ x >> 32
 }
 
-/// A key's place in a table of `2^log` entries: the top bits of a product, which hang on all
+/// A key's place in a table of `2^log` entries: the top bits of a product, which depend on all
 /// bits below them.
 #[inline]
 #[must_use]
