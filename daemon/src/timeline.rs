@@ -166,8 +166,19 @@ pub(crate) struct FileSink {
 }
 
 impl FileSink {
-    pub(crate) fn new(
+    /// What makes the sink once the CPU model is known.
+    pub(crate) fn for_model(
         plan: &TimelinePlan,
+        symbols: Rc<RefCell<Symbols>>,
+        recorded: Rc<RefCell<Recorded>>,
+    ) -> impl FnOnce(&CpuModel) -> Box<dyn TimelineSink> + 'static {
+        let (file, window) = (plan.file.try_clone(), plan.window.text.clone());
+        move |model| Box::new(Self::new(file, window, model, symbols, recorded))
+    }
+
+    fn new(
+        file: io::Result<File>,
+        window: String,
         model: &CpuModel,
         symbols: Rc<RefCell<Symbols>>,
         recorded: Rc<RefCell<Recorded>>,
@@ -179,12 +190,9 @@ impl FileSink {
             issue_width: model.core.rename.issue_width,
             reorder_buffer: model.core.retire.reorder_buffer,
             ports: model.core.ports.count() as u32,
-            window: plan.window.text.clone(),
+            window,
         };
-        let writer = plan
-            .file
-            .try_clone()
-            .and_then(|file| Writer::new(BufWriter::new(file), &header));
+        let writer = file.and_then(|file| Writer::new(BufWriter::new(file), &header));
         let mut sink = Self {
             writer: None,
             codes: Vec::new(),

@@ -9,6 +9,7 @@ mod qemu;
 mod run;
 mod setup;
 mod tables;
+mod tables_llvm;
 mod test;
 
 use std::process::ExitCode;
@@ -44,6 +45,8 @@ enum Command {
     EvalPrograms(eval::programs::Args),
     /// Make the embedded instruction tables from published rows
     Tables(tables::Args),
+    /// Make the embedded tables of AArch64 and RISC-V from an installed LLVM, or prove them
+    TablesLlvm(tables_llvm::Args),
     /// Say which instructions of blocks and programs the tables lack
     TablesCoverage(tables::coverage::Args),
     /// Print the forms of instructions given as bytes
@@ -64,6 +67,7 @@ fn main() -> Result<ExitCode> {
         Command::EvalInstructions(args) => return eval::instructions::run(&args),
         Command::EvalPrograms(args) => return eval::programs::run(&args),
         Command::Tables(args) => tables::run(&args)?,
+        Command::TablesLlvm(args) => tables_llvm::run(&args)?,
         Command::TablesCoverage(args) => tables::coverage::run(&args)?,
         Command::TablesFind(args) => tables::lookup::run(&args)?,
     }

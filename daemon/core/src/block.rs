@@ -25,6 +25,7 @@ pub use alias::Init;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::program::{Program, Uop, flag};
 use mcad_isa::x86::build::{Builder, Decoded, Described, decode};
+use mcad_proto::event::Arch;
 pub use simulator::Simulator;
 
 /// Which notion of throughput.
@@ -93,6 +94,14 @@ pub enum BlockError {
         /// The instruction.
         instruction: String,
     },
+    /// A CPU of another instruction set.
+    #[error("{cpu} executes {arch} code; single blocks are predicted of x86-64 only")]
+    WrongArch {
+        /// CPU model.
+        cpu: String,
+        /// Its instruction set.
+        arch: Arch,
+    },
     /// Too long to simulate.
     #[error("the block has {0} instructions; at most {MAX_INSTRUCTIONS} are simulated")]
     TooLong(usize),
@@ -130,6 +139,12 @@ impl Block {
     /// # Errors
     /// [`BlockError`] for bytes that are no block that this CPU can execute.
     pub fn new(model: &Arc<CpuModel>, bytes: &[u8]) -> Result<Self, BlockError> {
+        if model.arch() != Arch::X86_64 {
+            return Err(BlockError::WrongArch {
+                cpu: model.name.clone(),
+                arch: model.arch(),
+            });
+        }
         let (decoded, bad) = decode(bytes, 0);
         if let Some(offset) = bad {
             let rest = bytes.get(offset..).unwrap_or(&[]);

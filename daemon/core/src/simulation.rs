@@ -30,8 +30,8 @@ use rustc_hash::FxHashMap;
 use self::core::Core;
 use dictionary::{Block, Dictionary};
 use execution::{Assembler, BadRecord, Execution};
-use mcad_isa::machine::CpuModel;
-use mcad_isa::x86::build::Decoded;
+use mcad_isa::code::Code;
+use mcad_isa::machine::{self, CpuModel};
 use mcad_report::{Module, Report, TraceStats};
 use timeline::{Recording, TimelineSink, Window};
 use workers::Workers;
@@ -51,7 +51,8 @@ pub enum AnalysisKind {
 /// What to simulate.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// CPU models; each is simulated over the one stream.
+    /// CPU models; each is simulated over the one stream. None: the usual one of the stream's
+    /// instruction set.
     pub cpus: Vec<Arc<CpuModel>>,
     /// Analyses per CPU model.
     pub analyses: Vec<AnalysisKind>,
@@ -90,6 +91,9 @@ pub enum SimulationError {
         /// What is wrong.
         what: String,
     },
+    /// The system gives no thread to simulate on.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] io::Error),
     /// The trace is of another instruction set than the CPU model.
     #[error(
         "the trace is of {arch} code, which the CPU model '{model}' does not execute; choose one \
@@ -170,7 +174,7 @@ enum Cores {
 }
 
 impl Cores {
-    fn define(&mut self, dictionary: &Dictionary, id: BlockId, decoded: Vec<Decoded>) {
+    fn define(&mut self, dictionary: &Dictionary, id: BlockId, decoded: Vec<Code>) {
         match self {
             Self::Here(cores) => cores.iter_mut().for_each(|core| core.define(id, &decoded)),
             Self::Workers(workers) => {
@@ -199,11 +203,17 @@ impl Cores {
         }
     }
 }
+/// Makes what a timeline is told to, once the CPU model is known.
+type MakeSink = Box<dyn FnOnce(&CpuModel) -> Box<dyn TimelineSink>>;
 
 /// A running simulation.
 pub struct Simulation {
     options: Options,
     cores: Cores,
+    /// Threads that simulate from the session's start on.
+    threads_wanted: Option<(Parallel, OnThread)>,
+    /// A recording that begins with the session.
+    wanted: Option<(Window, u64, MakeSink)>,
     recording: Option<Recording>,
     dictionary: Dictionary,
     threads: FxHashMap<StreamId, Assembler>,
@@ -220,30 +230,23 @@ impl Simulation {
     /// Starts a simulation on this thread.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let models = options.pipelines().iter();
-        let cores = models.map(|m| Core::new(Arc::clone(m))).collect();
-        Self::with(options, Cores::Here(cores))
+        Self::with(options, None)
     }
 
     /// Starts a simulation on threads of its own; the result is the same unless guest threads are
     /// cut into intervals. Then the stays in regions of interest mean nothing. Each thread calls
     /// `on_thread` when it starts and drops what that gives when it ends.
-    ///
-    /// # Errors
-    /// When the system gives no thread.
-    pub fn parallel(
-        options: Options,
-        parallel: Parallel,
-        on_thread: &OnThread,
-    ) -> io::Result<Self> {
-        let workers = Workers::start(options.pipelines(), options.memory, parallel, on_thread)?;
-        Ok(Self::with(options, Cores::Workers(workers)))
+    #[must_use]
+    pub fn parallel(options: Options, parallel: Parallel, on_thread: OnThread) -> Self {
+        Self::with(options, Some((parallel, on_thread)))
     }
 
-    fn with(options: Options, cores: Cores) -> Self {
+    fn with(options: Options, threads_wanted: Option<(Parallel, OnThread)>) -> Self {
         Self {
             options,
-            cores,
+            cores: Cores::Here(Vec::new()),
+            threads_wanted,
+            wanted: None,
             recording: None,
             dictionary: Dictionary::default(),
             threads: FxHashMap::default(),
@@ -266,10 +269,46 @@ impl Simulation {
 
     /// Records the window of the first CPU model's run, at most `limit` instructions of it. To be
     /// called before the first event. Needs [`AnalysisKind::Pipeline`] to make sense of it.
-    pub fn record(&mut self, window: Window, limit: u64, sink: Box<dyn TimelineSink>) {
-        if let Some(model) = self.options.cpus.first() {
+    pub fn record(
+        &mut self,
+        window: Window,
+        limit: u64,
+        sink: impl FnOnce(&CpuModel) -> Box<dyn TimelineSink> + 'static,
+    ) {
+        self.wanted = Some((window, limit, Box::new(sink)));
+    }
+
+    /// The session begins: now the instruction set is known.
+    fn begin(&mut self, info: &SessionInfo) -> Result<(), SimulationError> {
+        self.session = Some(info.clone());
+        self.dictionary = Dictionary::new(info.arch);
+        if self.options.cpus.is_empty() {
+            let usual = machine::cpu(machine::default_cpu(info.arch));
+            let usual = usual.map_err(|error| self.broken(error.to_string()))?;
+            self.options.cpus.push(usual);
+        }
+        let other = |cpu: &&Arc<CpuModel>| cpu.arch() != info.arch;
+        if let Some(cpu) = self.options.cpus.iter().find(other) {
+            return Err(SimulationError::WrongArch {
+                arch: info.arch,
+                model: cpu.name.clone(),
+            });
+        }
+        let models = self.options.pipelines();
+        self.cores = match self.threads_wanted.take() {
+            None => Cores::Here(models.iter().cloned().map(Core::new).collect()),
+            Some((parallel, on_thread)) => {
+                let memory = self.options.memory;
+                Cores::Workers(Workers::start(models, memory, parallel, &on_thread)?)
+            }
+        };
+        if let (Some((window, limit, sink)), Some(model)) =
+            (self.wanted.take(), self.options.cpus.first())
+        {
+            let sink = sink(model);
             self.recording = Some(Recording::new(Arc::clone(model), window, limit, sink));
         }
+        Ok(())
     }
 
     /// Takes the next event.
@@ -286,14 +325,7 @@ impl Simulation {
                 if self.session.is_some() {
                     return Err(self.broken("a second start of session".into()));
                 }
-                self.session = Some(info.clone());
-                let other = |cpu: &&Arc<CpuModel>| cpu.arch() != info.arch;
-                if let Some(cpu) = self.options.cpus.iter().find(other) {
-                    return Err(SimulationError::WrongArch {
-                        arch: info.arch,
-                        model: cpu.name.clone(),
-                    });
-                }
+                self.begin(info)?;
             }
             Event::Block(def) => {
                 let new = self.dictionary.define(def).map_err(|e| self.broken(e))?;

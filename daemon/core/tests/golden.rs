@@ -12,8 +12,7 @@ use mcad_core::block::{Block, EarlyEnd, Init, Mode, Options};
 use mcad_isa::machine::{self, cpu};
 
 fn predictions(golden: &str) -> String {
-    let models: Vec<_> = machine::cpus()
-        .iter()
+    let models: Vec<_> = machine::cpus_of(mcad_proto::event::Arch::X86_64)
         .map(|c| cpu(c.name).unwrap())
         .filter(|m| m.core.in_order.is_none())
         .collect();

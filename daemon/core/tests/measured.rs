@@ -33,7 +33,7 @@ fn measured_figures_replace_the_bases() {
     assert_eq!(slow.name, "here");
     assert_eq!(cycles(&slow, &chain), 7.0);
     let form = |m: &CpuModel| {
-        let forms = m.table.forms().iter();
+        let forms = m.forms().unwrap().forms().iter();
         forms
             .clone()
             .find(|f| &*f.name == "IMUL (R64, R64)")

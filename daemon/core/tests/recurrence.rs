@@ -53,7 +53,7 @@ fn some_block(random: &mut fastrand::Rng) -> Vec<u8> {
 #[test]
 fn results_are_the_same_with_and_without() {
     let mut random = fastrand::Rng::with_seed(7);
-    for info in machine::cpus() {
+    for info in machine::cpus_of(mcad_proto::event::Arch::X86_64) {
         let model = cpu(info.name).unwrap();
         let mut simulator = Simulator::new(&model);
         for _ in 0..60 {
@@ -83,7 +83,7 @@ fn results_are_the_same_with_and_without() {
 #[test]
 fn settled_iterations_go_on_as_they_did() {
     let mut random = fastrand::Rng::with_seed(23);
-    for info in machine::cpus() {
+    for info in machine::cpus_of(mcad_proto::event::Arch::X86_64) {
         let model = cpu(info.name).unwrap();
         let mut simulator = Simulator::new(&model);
         let (mut blocks, mut far, mut difference) = (0, 0, 0.0);

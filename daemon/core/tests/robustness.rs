@@ -8,7 +8,7 @@ use mcad_isa::machine::{self, cpu};
 #[test]
 fn random_bytes_give_a_figure_or_an_error() {
     let mut random = fastrand::Rng::with_seed(3);
-    for info in machine::cpus() {
+    for info in machine::cpus_of(mcad_proto::event::Arch::X86_64) {
         let model = cpu(info.name).unwrap();
         let mut simulator = Simulator::new(&model);
         let mut predicted = 0;

@@ -78,7 +78,8 @@ fn run(cpu: &str, window: Option<(Window, u64)>) -> (Report, Told) {
         memory: true,
     });
     if let Some((window, limit)) = window {
-        simulation.record(window, limit, Box::new(Sink(Rc::clone(&told))));
+        let sink = Sink(Rc::clone(&told));
+        simulation.record(window, limit, |_| Box::new(sink));
     }
     let mut take = |event: Event<'_>| simulation.event(&event).unwrap();
     take(Event::Session(SessionInfo {

@@ -15,7 +15,7 @@ use mcad_core::block::Block;
 use mcad_daemon::eval::Pair;
 use mcad_isa::machine::params::{PortLayout, PortSet};
 use mcad_isa::machine::{self, CpuModel};
-use mcad_isa::x86::uops::UopKind;
+use mcad_isa::uop::UopKind;
 use serde::Serialize;
 
 use crate::applications::Applications;

@@ -1,11 +1,16 @@
 //! What CPUs and instructions are, before anything executes: no I/O.
 //!
-//! `machine` holds the CPU models as data, `x86` turns bytes into the static instructions of
-//! `program`, whose registers are those of `regs`.
+//! `machine` holds the CPU models as data. `code` is a decoded instruction of any instruction set;
+//! `x86` and `llvm` (AArch64, RISC-V) decode and fill the static instructions of `program`, whose
+//! registers are those of `regs` and whose µops `uop` describes; `build` chooses between them.
 
+pub mod build;
+pub mod code;
 pub mod inorder;
+pub mod llvm;
 pub mod machine;
 pub mod program;
 pub mod regs;
 pub mod riscv;
+pub mod uop;
 pub mod x86;

@@ -15,6 +15,8 @@ pub mod table;
 
 use std::sync::{Arc, OnceLock};
 
+use crate::llvm::cost::Units;
+use crate::llvm::table::CpuTable;
 use mcad_proto::event::Arch;
 use params::Core;
 use table::FormTable;
@@ -31,14 +33,42 @@ pub struct CpuModel {
     /// Parameters of the core.
     pub core: Core,
     /// Figures of its instructions.
-    pub table: &'static FormTable,
+    pub instructions: Instructions,
+    /// QEMU's name of the CPU that comes nearest, by which a program's libraries choose their code.
+    pub qemu_cpu: Option<String>,
+}
+
+/// Where the figures of a CPU's instructions come from.
+#[derive(Clone, Debug)]
+pub enum Instructions {
+    /// x86-64: a table by instruction form.
+    X86(&'static FormTable),
+    /// AArch64 and RISC-V: LLVM's scheduling model.
+    Llvm {
+        /// Costs and encodings.
+        cpu: CpuTable,
+        /// Its units as ports.
+        units: Units,
+    },
 }
 
 impl CpuModel {
     /// Instruction set that it executes.
     #[must_use]
     pub const fn arch(&self) -> Arch {
-        Arch::X86_64
+        match &self.instructions {
+            Instructions::X86(_) => Arch::X86_64,
+            Instructions::Llvm { cpu, .. } => cpu.arch,
+        }
+    }
+
+    /// The table by instruction form, which x86-64 has.
+    #[must_use]
+    pub const fn forms(&self) -> Option<&'static FormTable> {
+        match &self.instructions {
+            Instructions::X86(table) => Some(table),
+            Instructions::Llvm { .. } => None,
+        }
     }
 }
 
@@ -51,6 +81,8 @@ pub struct CpuInfo {
     pub aliases: Vec<String>,
     /// Full name for people.
     pub full_name: String,
+    /// Instruction set that it executes.
+    pub arch: Arch,
 }
 
 /// Why a CPU model cannot be had.
@@ -81,22 +113,38 @@ pub enum MachineError {
 #[derive(Debug)]
 struct BuiltIn {
     name: &'static str,
+    arch: Arch,
     text: &'static str,
 }
 
 macro_rules! built_in {
-    ($($name:literal),* $(,)?) => {
-        &[$(BuiltIn {
+    ($($arch:ident: $($name:literal)*;)*) => {
+        &[$($(BuiltIn {
             name: $name,
+            arch: Arch::$arch,
             text: include_str!(concat!("machine/models/", $name, ".toml")),
-        }),*]
+        }),*),*]
     };
 }
 
 /// In the order in which lists show them.
 const BUILT_IN: &[BuiltIn] = built_in![
-    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc", "zen5", "atom",
+    X86_64: "snb" "ivb" "hsw" "bdw" "skl" "skx" "clx" "icl" "tgl" "rkl" "glc"
+        "zen5" "atom";
+    AArch64: "cortex-a57" "cortex-a72" "cortex-a76" "cortex-a78" "neoverse-n1" "neoverse-n2"
+        "neoverse-v1" "neoverse-v2" "a64fx" "apple-m1";
+    RiscV64: "sifive-p450" "sifive-p670" "xiangshan-nanhu";
 ];
+
+/// The model that is meant when none is named, of each instruction set.
+#[must_use]
+pub const fn default_cpu(arch: Arch) -> &'static str {
+    match arch {
+        Arch::X86_64 => "skl",
+        Arch::AArch64 => "neoverse-n1",
+        _ => "sifive-p670",
+    }
+}
 
 /// All built-in models.
 #[must_use]
@@ -109,10 +157,16 @@ pub fn cpus() -> &'static [CpuInfo] {
                 name: cpu.name,
                 aliases: header.aliases,
                 full_name: header.full_name.unwrap_or_default(),
+                arch: cpu.arch,
             })
         });
         infos.collect()
     })
+}
+
+/// The models of an instruction set.
+pub fn cpus_of(arch: Arch) -> impl Iterator<Item = &'static CpuInfo> {
+    cpus().iter().filter(move |cpu| cpu.arch == arch)
 }
 
 /// The built-in CPU of a short name or alias, in any case of letters.
@@ -143,10 +197,14 @@ mod tests {
     #[test]
     fn every_built_in_cpu_is_whole_and_found_by_all_its_names() {
         assert_eq!(cpus().len(), BUILT_IN.len());
+        for arch in [Arch::X86_64, Arch::AArch64, Arch::RiscV64] {
+            assert_eq!(cpu(default_cpu(arch)).unwrap().arch(), arch);
+        }
         for info in cpus() {
             let model = cpu(info.name).unwrap();
             assert_eq!(model.name, info.name);
             assert_eq!(model.full_name, info.full_name);
+            assert_eq!(model.arch(), info.arch);
             assert!(!info.full_name.is_empty());
             for alias in &info.aliases {
                 assert_eq!(cpu(&alias.to_uppercase()).unwrap().name, info.name);

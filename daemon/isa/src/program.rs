@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::machine::params::PortSet;
 use crate::regs::RegId;
-use crate::x86::uops::{LaminatedSpec, UopKind};
+use crate::uop::{LaminatedSpec, UopKind};
 
 /// Facts of an instruction, one bit each.
 pub mod flag {

@@ -20,9 +20,12 @@ impl RegId {
     /// The frame pointer.
     pub const RBP: Self = Self(5);
     /// Nothing: never written, always there.
-    pub const NONE: Self = Self(95);
+    pub const NONE: Self = Self(103);
     /// First value between the µops of one instruction.
-    pub const PSEUDO: u8 = 96;
+    pub const PSEUDO: u8 = 104;
+    /// Ids below this are registers; each instruction set has its own numbers (`llvm::regs` those of
+    /// AArch64 and RISC-V).
+    pub const GENERAL: usize = 103;
     /// Number of ids.
     pub const COUNT: usize = 128;
 

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use mcad_core::simulation::{AnalysisKind, Intervals, Options, Parallel};
 use mcad_isa::machine::{self, CpuModel, ideal};
+use mcad_proto::event::Arch;
 
 use crate::near::nearest;
 use crate::regions::RegionSpec;
@@ -19,9 +20,6 @@ const MAX_NAME: usize = 64;
 
 /// Most regions of interest.
 const MAX_REGIONS: usize = 256;
-
-/// The model used when none is asked for.
-const DEFAULT_CPU: &str = "skl";
 
 /// What to analyse, as parsed.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -93,15 +91,16 @@ impl AnalysisArgs {
     }
 
     fn resolve_with(&self, model: &Models) -> anyhow::Result<Analysis> {
-        let names = if self.cpus.is_empty() {
-            vec![DEFAULT_CPU.to_owned()]
-        } else {
-            self.cpus.clone()
-        };
         let analyses = if self.analyses.is_empty() {
             vec![Kind::Pipeline]
         } else {
             self.analyses.clone()
+        };
+        let names = match self.ideals.is_empty() {
+            true => self.cpus.clone(),
+            // What is made ideal must be known before the session begins.
+            false if self.cpus.is_empty() => vec![machine::default_cpu(Arch::X86_64).to_owned()],
+            false => self.cpus.clone(),
         };
         let mut analysis = resolve(model, &names, &analyses, &self.regions, !self.no_memory)?;
         analysis.options.cpus = with_ideals(analysis.options.cpus, &self.ideals)?;

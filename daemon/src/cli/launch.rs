@@ -7,6 +7,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use mcad_report::Report;
 
+use mcad_isa::machine::CpuModel;
+
 use super::analysis::Analysis;
 use super::output::Outputs;
 use super::progress::Progress;
@@ -33,6 +35,12 @@ pub(super) struct Launch<'a> {
 }
 
 impl Launch<'_> {
+    /// The CPU models that analyse, as far as they are named.
+    pub(super) fn models(&self) -> &[Arc<CpuModel>] {
+        let analysis = self.analysis.as_ref();
+        analysis.map_or(&[], |analysis| analysis.options.cpus.as_slice())
+    }
+
     /// The recorder is opened before the source, so that a path that cannot be written is told
     /// before anything runs.
     pub(super) fn recorder(&self) -> anyhow::Result<Option<Recorder>> {

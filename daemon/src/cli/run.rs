@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use mcad_broker_abi::{BrokerSession, Config};
 use mcad_broker_qemu::program;
+use mcad_isa::machine::{self, CpuModel};
 use mcad_proto::event::EndReason;
 use mcad_report::Report;
 
@@ -85,8 +87,12 @@ pub(super) struct TraceArgs {
 }
 
 impl TraceArgs {
-    /// Starts the program.
-    pub(super) fn open(&self, memory: bool) -> anyhow::Result<BrokerSession> {
+    /// Starts the program, on the CPU that comes nearest to the first of `models`.
+    pub(super) fn open(
+        &self,
+        memory: bool,
+        models: &[Arc<CpuModel>],
+    ) -> anyhow::Result<BrokerSession> {
         let mut config = Config::new();
         for word in &self.command {
             let word = word.to_str().with_context(|| {
@@ -106,11 +112,24 @@ impl TraceArgs {
                 config.push(key, path)?;
             }
         }
-        if let Some(cpu) = &self.emulator.qemu_cpu {
-            config.push("qemu_cpu", cpu)?;
+        let given = self.emulator.qemu_cpu.clone();
+        if let Some(cpu) = given.or_else(|| self.nearest_cpu(models)) {
+            config.push("qemu_cpu", &cpu)?;
         }
         config.push("memory", if memory { "1" } else { "0" })?;
         Ok(install::broker("qemu")?.open(&config)?)
+    }
+
+    /// What QEMU calls the CPU that comes nearest to the model that analyses.
+    fn nearest_cpu(&self, models: &[Arc<CpuModel>]) -> Option<String> {
+        match models.first() {
+            Some(model) => model.qemu_cpu.clone(),
+            None => {
+                let arch = program::resolve(&self.command).ok()?.arch;
+                let usual = machine::cpu(machine::default_cpu(arch)).ok()?;
+                usual.qemu_cpu.clone()
+            }
+        }
     }
 
     /// The status that a shell gives for a program that is not there or cannot be run.
@@ -185,7 +204,7 @@ pub(super) fn trace(
         Some(analysis) => analysis.regions.clone(),
         None => Vec::new(),
     };
-    let mut source = program.open(memory)?;
+    let mut source = program.open(memory, launch.models())?;
     let mut outcome = launch.run(&mut source, recorder);
     let added = match &mut outcome.report {
         Some(report) => add_measured(measure, &outcome.end, report),
@@ -239,7 +258,7 @@ pub(super) fn report_of(
         source_name: "qemu".to_owned(),
         quiet,
     };
-    let mut source = program.open(args.memory())?;
+    let mut source = program.open(args.memory(), launch.models())?;
     let outcome = launch.run(&mut source, None);
     if let Some(failure) = outcome.failure {
         return Err(failure.into());
@@ -277,7 +296,7 @@ fn forwarded(
         options: args.analysis.to_foreign()?,
         record,
     };
-    let mut source = args.trace.open(args.analysis.memory())?;
+    let mut source = args.trace.open(args.analysis.memory(), &[])?;
     let state = watched(args.output.quiet);
     let forwarded = forward::run(&mut source, forward, &state.0);
     drop(state);

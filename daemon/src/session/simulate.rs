@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -47,23 +46,20 @@ pub(super) fn simulate(
 ) -> Simulated {
     let retained = plan.retained;
     let _charge = retained.account().charge();
-    let model = plan.options.cpus.first().cloned();
     let mut simulation = match plan.parallel {
         None => Simulation::new(plan.options),
         Some(parallel) => {
             let account = retained.account().clone();
             let charge: OnThread = Arc::new(move || Box::new(account.charge()));
-            // Ends this thread as a panic would, and the session says why.
-            Simulation::parallel(plan.options, parallel, &charge)
-                .unwrap_or_else(|error| resume_unwind(Box::new(SessionError::Thread(error))))
+            Simulation::parallel(plan.options, parallel, charge)
         }
     };
     let symbols = Rc::new(RefCell::new(Symbols::new()));
     let recorded = Rc::new(RefCell::new(Recorded::default()));
-    if let (Some(timeline), Some(model)) = (&plan.timeline, model) {
-        let sink = FileSink::new(timeline, &model, Rc::clone(&symbols), Rc::clone(&recorded));
+    if let Some(timeline) = &plan.timeline {
+        let sink = FileSink::for_model(timeline, Rc::clone(&symbols), Rc::clone(&recorded));
         let window = timeline.window.window.clone();
-        simulation.record(window, timeline.limit, Box::new(sink));
+        simulation.record(window, timeline.limit, sink);
     }
     let mut regions = Regions::new(plan.regions);
     let mut failure = None;

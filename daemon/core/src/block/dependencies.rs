@@ -12,7 +12,7 @@ use super::Block;
 use super::alias::{Aliases, Init, Plan};
 use mcad_isa::program::{Instr, NO_REG, Uop, flag};
 use mcad_isa::regs::RegId;
-use mcad_isa::x86::uops::UopKind;
+use mcad_isa::uop::UopKind;
 
 /// Latest value of a cell: its time and the last step towards it.
 #[derive(Clone, Copy)]

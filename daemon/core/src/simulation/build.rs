@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iced_x86::{Formatter, IntelFormatter};
+use mcad_isa::code::Printer;
 use mcad_proto::event::{Arch, EndReason};
 use mcad_proto::word::BlockId;
 
@@ -421,14 +421,7 @@ fn blocks(
 }
 
 fn code(block: &Block) -> Vec<String> {
-    let mut formatter = IntelFormatter::new();
-    block
-        .decode()
-        .iter()
-        .map(|d| {
-            let mut text = String::new();
-            formatter.format(&d.instruction, &mut text);
-            text
-        })
-        .collect()
+    let mut printer = Printer::new();
+    let decoded = block.decode();
+    decoded.iter().map(|code| printer.text(code)).collect()
 }

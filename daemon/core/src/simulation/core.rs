@@ -17,10 +17,11 @@ use crate::pipeline::access::Access;
 use crate::pipeline::backend::memory::lines::SharedLines;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
+use mcad_isa::build::append;
+use mcad_isa::code::Code;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
 use mcad_isa::program::{Instr, Program, flag};
-use mcad_isa::x86::build::{Builder, Decoded};
 use mcad_report::{ThreadReport, TopDown};
 
 /// What is watched of a pipeline besides the cycles of blocks; `()` watches nothing.
@@ -266,39 +267,25 @@ impl<W: Watch> Core<W> {
     }
 
     /// Makes the static instructions of a block.
-    pub fn define(&mut self, id: BlockId, decoded: &[Decoded]) {
+    pub fn define(&mut self, id: BlockId, decoded: &[Code]) {
         let first = self.program.instrs.len() as u32;
-        let model = Arc::clone(&self.model);
-        let described = Builder::new(&model).append(&mut self.program, decoded);
-        for (n, (described, decoded)) in described.iter().zip(decoded).enumerate() {
-            let borrowed_from = match described.form {
-                _ if described.fused_previous => continue,
-                Some(form) => match &form.approximated_from {
-                    Some(from) => Some(from.to_string()),
-                    None => continue,
-                },
-                None => None,
-            };
-            let name = match described.form {
-                Some(form) => form.name.to_string(),
-                None => decoded
-                    .instruction
-                    .op_code()
-                    .instruction_string()
-                    .to_owned(),
-            };
+        for doubt in append(&self.model, &mut self.program, decoded) {
             let next = self.unlisted.len() as u32;
-            let place = *self.unlisted_names.entry(name.clone()).or_insert(next);
+            let place = *self
+                .unlisted_names
+                .entry(doubt.name.clone())
+                .or_insert(next);
             if place == next {
+                let borrowed_from = doubt.borrowed_from;
                 self.unlisted.push((
-                    name,
+                    doubt.name,
                     Unlisted {
                         borrowed_from,
                         count: 0,
                     },
                 ));
             }
-            self.unlisted_at.insert(first + n as u32, place);
+            self.unlisted_at.insert(first + doubt.place as u32, place);
         }
         let at = id.0 as usize;
         if self.places.len() <= at {

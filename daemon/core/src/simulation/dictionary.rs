@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register};
-use mcad_proto::event::BlockDef;
+use iced_x86::InstructionInfoFactory;
+use mcad_proto::event::{Arch, BlockDef};
 use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS};
 
-use mcad_isa::x86::build::{Decoded, decode};
+use mcad_isa::code::{Code, Flow, decode};
 
 /// Most distinct blocks of one session: bounds the memory that a hostile stream can claim.
 pub const MAX_BLOCKS: usize = 1 << 24;
@@ -29,6 +29,8 @@ pub enum Ending {
 /// A block.
 #[derive(Clone, Debug)]
 pub struct Block {
+    /// Its instruction set.
+    pub arch: Arch,
     /// Address of its first instruction.
     pub address: GuestAddr,
     /// One past its last byte.
@@ -93,36 +95,37 @@ impl Block {
 
     /// The instructions, decoded anew.
     #[must_use]
-    pub fn decode(&self) -> Vec<Decoded> {
-        decode(&self.bytes, self.address.0).0
+    pub fn decode(&self) -> Vec<Code> {
+        decode(self.arch, &self.bytes, self.address.0).0
     }
 }
 
-/// Whether the instruction has a memory access whenever it executes.
-fn always_accesses(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> bool {
-    factory.info(instruction).used_memory().iter().any(|m| {
-        matches!(
-            m.access(),
-            OpAccess::Read | OpAccess::Write | OpAccess::ReadWrite | OpAccess::ReadCondWrite
-        )
-    }) && !is_rep(instruction)
-        && instruction.op_mask() == Register::None
-}
-
-fn is_rep(instruction: &Instruction) -> bool {
-    instruction.is_string_instruction()
-        && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
-}
-
 /// Blocks by id.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Dictionary {
+    arch: Arch,
     /// Shared with those that simulate on other threads.
     blocks: Vec<Option<Arc<Block>>>,
     defined: usize,
 }
 
+impl Default for Dictionary {
+    fn default() -> Self {
+        Self::new(Arch::X86_64)
+    }
+}
+
 impl Dictionary {
+    /// No blocks yet, of this instruction set.
+    #[must_use]
+    pub fn new(arch: Arch) -> Self {
+        Self {
+            arch,
+            blocks: Vec::new(),
+            defined: 0,
+        }
+    }
+
     /// A block.
     #[inline]
     #[must_use]
@@ -164,7 +167,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// A text when the definition cannot be true.
-    pub fn define(&mut self, def: &BlockDef<'_>) -> Result<Option<Vec<Decoded>>, String> {
+    pub fn define(&mut self, def: &BlockDef<'_>) -> Result<Option<Vec<Code>>, String> {
         let place = def.id.0 as usize;
         if place >= MAX_BLOCKS {
             return Err(format!("block id {} is beyond {MAX_BLOCKS}", def.id.0));
@@ -193,7 +196,7 @@ impl Dictionary {
                 def.id.0
             ));
         }
-        let (decoded, bad) = decode(def.bytes, def.address.0);
+        let (decoded, bad) = decode(self.arch, def.bytes, def.address.0);
         // A guest may run into bytes that are no instruction and handle the fault, and the
         // emulator may know an instruction that the decoder does not: what comes before counts.
         let cut = bad.is_some();
@@ -208,46 +211,46 @@ impl Dictionary {
         let mut factory = InstructionInfoFactory::new();
         let mut offsets = Vec::with_capacity(count + 1);
         let mut offset = 0u16;
-        for d in &decoded {
+        for code in &decoded {
             offsets.push(offset);
-            offset += d.bytes.len() as u16;
+            offset += code.len() as u16;
         }
         offsets.push(offset);
-        let last = decoded.last().map(|d| d.instruction).filter(|_| !cut);
-        let flow = last.map_or(FlowControl::Next, |i| i.flow_control());
+        let last = decoded.last().filter(|_| !cut);
+        let flow = match cut {
+            true => Flow::Exception,
+            false => last.map_or(Flow::Next, Code::flow),
+        };
+        let target = match flow {
+            Flow::Jump(target) | Flow::Conditional(target) | Flow::Call(target) => target,
+            Flow::Next | Flow::Return | Flow::System | Flow::Exception => None,
+        };
         let block = Block {
+            arch: self.arch,
             address: def.address,
             end: GuestAddr(def.address.0.wrapping_add(def.bytes.len() as u64)),
             bytes: def.bytes.into(),
             offsets: offsets.into(),
             ending: match flow {
-                FlowControl::Call | FlowControl::IndirectCall => Ending::Call,
-                FlowControl::Return => Ending::Return,
+                Flow::Call(_) => Ending::Call,
+                Flow::Return => Ending::Return,
                 _ => Ending::Plain,
             },
-            leaves_anywhere: cut
-                || !matches!(
-                    flow,
-                    FlowControl::Next
-                        | FlowControl::UnconditionalBranch
-                        | FlowControl::ConditionalBranch
-                        | FlowControl::Call
-                ),
-            starts_with_rep: decoded.first().is_some_and(|d| is_rep(&d.instruction)),
-            ends_with_rep: last.is_some_and(|i| is_rep(&i)),
+            leaves_anywhere: match flow {
+                Flow::Jump(target) | Flow::Conditional(target) | Flow::Call(target) => {
+                    target.is_none()
+                }
+                Flow::Return | Flow::Exception => true,
+                Flow::Next | Flow::System => false,
+            },
+            starts_with_rep: decoded.first().is_some_and(Code::repeats),
+            ends_with_rep: last.is_some_and(Code::repeats),
             accesses: decoded
                 .iter()
-                .map(|d| always_accesses(&mut factory, &d.instruction))
+                .map(|code| code.always_accesses(&mut factory))
                 .collect(),
-            target: match flow {
-                FlowControl::UnconditionalBranch
-                | FlowControl::ConditionalBranch
-                | FlowControl::Call => last.map(|i| GuestAddr(i.near_branch_target())),
-                _ => None,
-            },
-            falls_through: (!cut
-                && matches!(flow, FlowControl::Next | FlowControl::ConditionalBranch))
-                || last.is_some_and(|i| i.mnemonic() == iced_x86::Mnemonic::Syscall),
+            target: target.map(GuestAddr),
+            falls_through: matches!(flow, Flow::Next | Flow::Conditional(_) | Flow::System),
         };
         self.insert(def.id, Arc::new(block));
         Ok(Some(decoded))

@@ -7,8 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use iced_x86::OpKind;
-
 use super::dictionary::Block;
 
 /// Blocks in a fingerprint.
@@ -72,19 +70,8 @@ impl Fnv {
 
 fn hash(block: &Block) -> u64 {
     let mut fnv = Fnv(0xcbf2_9ce4_8422_2325);
-    for decoded in &block.decode() {
-        let instruction = &decoded.instruction;
-        // The text, since the numbers of mnemonics change with the decoder's version.
-        fnv.bytes(format!("{:?}", instruction.mnemonic()).as_bytes());
-        for operand in 0..instruction.op_count() {
-            fnv.bytes(match instruction.op_kind(operand) {
-                OpKind::Register => b"r",
-                OpKind::Memory => b"m",
-                OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64 => b"b",
-                _ => b"i",
-            });
-        }
-        fnv.bytes(b";");
+    for code in &block.decode() {
+        fnv.bytes(code.shape().as_bytes());
     }
     fnv.0
 }

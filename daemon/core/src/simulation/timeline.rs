@@ -8,7 +8,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use iced_x86::{Formatter, IntelFormatter};
 use mcad_proto::event::RegionDef;
 use mcad_proto::word::{BlockId, StreamId};
 use rustc_hash::FxHashMap;
@@ -20,9 +19,9 @@ use super::hottest::Hottest;
 use super::region::Tracker;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Retired, UopStamps};
+use mcad_isa::code::{Code, Printer};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::program::{Program, flag};
-use mcad_isa::x86::build::Decoded;
 
 /// Which part of a run is recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +126,7 @@ pub(super) struct Recording {
     left_out: u64,
     sink: Box<dyn TimelineSink>,
     threads: FxHashMap<StreamId, Progress>,
-    formatter: IntelFormatter,
+    printer: Printer,
 }
 
 impl Recording {
@@ -148,18 +147,16 @@ impl Recording {
             left_out: 0,
             sink,
             threads: FxHashMap::default(),
-            formatter: IntelFormatter::new(),
+            printer: Printer::new(),
         }
     }
 
-    pub(super) fn define(&mut self, id: BlockId, decoded: &[Decoded]) {
+    pub(super) fn define(&mut self, id: BlockId, decoded: &[Code]) {
         let first = self.core.program().instrs.len() as u32;
         self.core.define(id, decoded);
-        let mut text = String::new();
         for (code, d) in (first..).zip(decoded) {
-            text.clear();
-            self.formatter.format(&d.instruction, &mut text);
-            self.sink.code(code, id, d.instruction.ip(), &text);
+            let text = self.printer.text(d);
+            self.sink.code(code, id, d.address(), &text);
         }
     }
 

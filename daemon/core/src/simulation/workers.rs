@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
+use mcad_isa::code::Code;
 use mcad_isa::machine::CpuModel;
-use mcad_isa::x86::build::Decoded;
 use mcad_proto::event::RegionDef;
 use mcad_proto::word::{BlockId, StreamId};
 use mcad_report::IntervalReport;
@@ -50,7 +50,7 @@ pub struct Parallel {
 struct Definition {
     id: BlockId,
     block: Arc<Block>,
-    decoded: Vec<Decoded>,
+    decoded: Vec<Code>,
 }
 
 enum Order {
@@ -236,7 +236,7 @@ impl Workers {
     }
 
     /// A block was defined.
-    pub(super) fn define(&mut self, id: BlockId, block: Arc<Block>, decoded: Vec<Decoded>) {
+    pub(super) fn define(&mut self, id: BlockId, block: Arc<Block>, decoded: Vec<Code>) {
         self.definitions += 1;
         let definition = Arc::new(Definition { id, block, decoded });
         for worker in self.all() {

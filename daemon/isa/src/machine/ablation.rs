@@ -28,7 +28,8 @@ impl Ablation {
             name: model.name.clone(),
             full_name: format!("{}, {}", model.full_name, self.what),
             core,
-            table: model.table,
+            instructions: model.instructions.clone(),
+            qemu_cpu: model.qemu_cpu.clone(),
         })
     }
 

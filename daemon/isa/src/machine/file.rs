@@ -6,6 +6,7 @@
 //! aliases = ["tiny"]           # of built-in ones
 //! base = "skl"                 # everything else is as in this CPU: built in, or a .toml file
 //! table = "skl"                # instruction table; the base's when left out
+//! qemu_cpu = "cortex-a72"      # what QEMU is to show the program, by which libraries choose code
 //!
 //! [retire]                     # any parameter of `params`
 //! reorder_buffer = 96
@@ -30,7 +31,9 @@ use super::measured::{self, MeasuredForm};
 use super::params::Core;
 use super::params::check::Wrong;
 use super::table::FormTable;
-use super::{CpuModel, MachineError, built_in};
+use super::{CpuModel, Instructions, MachineError, built_in};
+use crate::llvm;
+use crate::llvm::cost::Units;
 
 /// What a file says beside the parameters.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -42,11 +45,20 @@ pub(super) struct Header {
     pub(super) aliases: Vec<String>,
     pub(super) base: Option<Spanned<String>>,
     pub(super) table: Option<Spanned<String>>,
+    pub(super) qemu_cpu: Option<String>,
     #[serde(default, rename = "form")]
     pub(super) forms: Vec<Spanned<MeasuredForm>>,
 }
 
-const HEADER: [&str; 6] = ["name", "full_name", "aliases", "base", "table", "form"];
+const HEADER: [&str; 7] = [
+    "name",
+    "full_name",
+    "aliases",
+    "base",
+    "table",
+    "qemu_cpu",
+    "form",
+];
 
 /// Gives the text of a file that is named as a base.
 pub type Read<'r> = &'r dyn Fn(&str) -> Result<String, String>;
@@ -184,6 +196,16 @@ fn chain(place: &str, text: &str, files: Read<'_>) -> Result<Vec<(String, String
         }
         texts.push(base);
     }
+    // What LLVM says of the core lies below what the files say of it.
+    if let Some((place, text)) = texts.last()
+        && let Some(name) = header(place, text)?.table
+    {
+        let error = |what: &str| at(place, text, Some(name.span()), what);
+        if let Some(cpu) = llvm::table::cpu(name.get_ref()).map_err(|what| error(&what))? {
+            let below = llvm::model::parameters(&cpu).map_err(|what| error(&what))?;
+            texts.push((format!("LLVM's model of {}", name.get_ref()), below));
+        }
+    }
     Ok(texts)
 }
 
@@ -211,10 +233,11 @@ fn applied(
     base: Option<CpuModel>,
 ) -> Result<CpuModel, MachineError> {
     let header = &layer.header;
-    let mut table = match (&header.table, &base) {
-        (Some(name), _) => FormTable::for_cpu(name.get_ref())
-            .map_err(|e| layer.error(Some(name.span()), &e.to_string()))?,
-        (None, Some(base)) => base.table,
+    let instructions = match (&header.table, &base) {
+        (Some(name), _) => {
+            instructions(name.get_ref()).map_err(|what| layer.error(Some(name.span()), &what))?
+        }
+        (None, Some(base)) => base.instructions.clone(),
         (None, None) => {
             return Err(layer.error(
                 None,
@@ -222,14 +245,7 @@ fn applied(
             ));
         }
     };
-    if !header.forms.is_empty() {
-        let mut own = table.clone();
-        for form in &header.forms {
-            measured::apply(&mut own, form.get_ref(), &core.ports)
-                .map_err(|what| layer.error(Some(form.span()), &what))?;
-        }
-        table = Box::leak(Box::new(own));
-    }
+    let instructions = with_forms(layer, &core, instructions)?;
     let stem = || {
         let file = layer.place.rsplit(['/', '\\']).next().unwrap_or_default();
         file.strip_suffix(".toml").unwrap_or(file).to_owned()
@@ -244,8 +260,46 @@ fn applied(
         name,
         full_name,
         core,
-        table,
+        instructions,
+        qemu_cpu: header
+            .qemu_cpu
+            .clone()
+            .or(base.and_then(|base| base.qemu_cpu)),
     })
+}
+
+/// The figures of a table's name: uops.info's of a CPU, or LLVM's.
+fn instructions(name: &str) -> Result<Instructions, String> {
+    match llvm::table::cpu(name)? {
+        Some(cpu) => Ok(Instructions::Llvm {
+            cpu,
+            units: Units::new(cpu.cpu)?,
+        }),
+        None => FormTable::for_cpu(name)
+            .map(Instructions::X86)
+            .map_err(|e| e.to_string()),
+    }
+}
+
+/// The figures with those of single forms that a file has.
+fn with_forms(
+    layer: &Layer<'_>,
+    core: &Core,
+    instructions: Instructions,
+) -> Result<Instructions, MachineError> {
+    let Some(first) = layer.header.forms.first() else {
+        return Ok(instructions);
+    };
+    let Instructions::X86(table) = instructions else {
+        let what = "only tables of x86-64 have forms that a file can change";
+        return Err(layer.error(Some(first.span()), what));
+    };
+    let mut own = table.clone();
+    for form in &layer.header.forms {
+        measured::apply(&mut own, form.get_ref(), &core.ports)
+            .map_err(|what| layer.error(Some(form.span()), &what))?;
+    }
+    Ok(Instructions::X86(Box::leak(Box::new(own))))
 }
 
 /// The error of a parameter out of its bounds, in the last file that has it.
@@ -303,7 +357,7 @@ mod tests {
         let mut core = model.core.clone();
         core.retire.reorder_buffer = base.core.retire.reorder_buffer;
         assert_eq!(core, base.core);
-        assert!(std::ptr::eq(model.table, base.table));
+        assert!(std::ptr::eq(model.forms().unwrap(), base.forms().unwrap()));
     }
 
     #[test]
@@ -317,7 +371,7 @@ mod tests {
         let retire = &model.core.retire;
         assert_eq!((retire.width, retire.reorder_buffer), (6, 100));
         assert!(std::ptr::eq(
-            model.table,
+            model.forms().unwrap(),
             FormTable::for_cpu("rkl").unwrap()
         ));
     }

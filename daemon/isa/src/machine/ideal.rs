@@ -28,7 +28,8 @@ impl Ideal {
             name: format!("{}+{}", model.name, self.name),
             full_name: format!("{}, {}", model.full_name, self.what),
             core,
-            table: model.table,
+            instructions: model.instructions.clone(),
+            qemu_cpu: model.qemu_cpu.clone(),
         })
     }
 }

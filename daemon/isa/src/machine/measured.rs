@@ -255,7 +255,7 @@ mod tests {
              [[form]]\nname = \"IMUL (R64, R64)\"\nvariant = \"same_register\"\ndivider = 7\n",
         )
         .unwrap();
-        let form = model.table.forms().iter();
+        let form = model.forms().unwrap().forms().iter();
         let form = form
             .clone()
             .find(|f| &*f.name == "IMUL (R64, R64)")

@@ -143,7 +143,7 @@ impl<'m> Builder<'m> {
     fn prepare(&mut self, decoded: &Decoded, zmm: bool) -> Prepared {
         let instruction = &decoded.instruction;
         let encoding = encoding(instruction, &decoded.bytes);
-        let Some(form) = self.model.table.find(instruction) else {
+        let Some(form) = self.model.forms().and_then(|table| table.find(instruction)) else {
             let (perf, operands) = self.unknown(instruction);
             return Prepared {
                 form: None,

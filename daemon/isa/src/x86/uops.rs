@@ -13,34 +13,7 @@ use super::operands::{Operands, Value};
 use crate::machine::params::{Core, PortLayout, PortSet, Role};
 use crate::machine::table::Perf;
 use crate::regs::RegId;
-
-/// What a µop does in the memory pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UopKind {
-    /// Computes.
-    Compute,
-    /// The n-th load; the last access stands for those beyond the recorded ones.
-    Load(u8),
-    /// Computes the address of the n-th store.
-    StoreAddress(u8),
-    /// Delivers the data of the store whose address µop came before it.
-    StoreData(u8),
-}
-
-/// One µop of the unfused domain.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UopSpec {
-    /// Ports that can execute it; empty: none is needed.
-    pub ports: PortSet,
-    /// What it waits for.
-    pub inputs: Vec<RegId>,
-    /// What it writes, with the cycles from dispatch.
-    pub outputs: Vec<(RegId, u16)>,
-    /// Cycles that it keeps the divider.
-    pub divider: u16,
-    /// Its part in memory accesses.
-    pub kind: UopKind,
-}
+use crate::uop::{FusedSpec, LaminatedSpec, UopKind, UopSpec};
 
 impl UopSpec {
     fn compute(ports: PortSet, inputs: Vec<RegId>, outputs: Vec<(RegId, u16)>) -> Self {
@@ -53,12 +26,6 @@ impl UopSpec {
         }
     }
 }
-
-/// µops issued in one slot.
-pub type FusedSpec = Vec<UopSpec>;
-
-/// Fused µops delivered as one by the decoders and the µop cache.
-pub type LaminatedSpec = Vec<FusedSpec>;
 
 fn ids(values: &[Value]) -> Vec<RegId> {
     values.iter().filter_map(|v| v.id).collect()

@@ -7,11 +7,12 @@ use anyhow::{Context, bail};
 use mcad_core::pipeline::inorder::code::Code;
 use mcad_core::simulation::dictionary::{Block, Dictionary};
 use mcad_core::simulation::execution::{Assembler, Execution};
+use mcad_isa::code::Code as Decoded;
 use mcad_isa::machine::{self, CpuModel};
 use mcad_isa::x86::inorder::{Class, Translator, classify};
 use mcad_model::kind::Kind;
 use mcad_model::profile::{Collector, Inst, Profile};
-use mcad_proto::event::{EndReason, Event};
+use mcad_proto::event::{Arch, EndReason, Event};
 use mcad_proto::word::StreamId;
 use rustc_hash::FxHashMap;
 
@@ -110,6 +111,12 @@ impl Pass {
 
     fn event(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         match event {
+            Event::Session(info) if info.arch != Arch::X86_64 => {
+                bail!(
+                    "the trace is of {} code; profiles are made of x86-64",
+                    info.arch
+                );
+            }
             Event::Block(def) => {
                 self.dictionary.define(def).map_err(anyhow::Error::msg)?;
             }
@@ -180,8 +187,12 @@ impl Pass {
         let make = || {
             let decoded = block.decode();
             let part = decoded.get(first..end).unwrap_or(&[]);
+            // The session's blocks are of x86-64: `Dictionary::default`.
             part.iter()
-                .map(|d| inst(translator, &d.instruction))
+                .filter_map(|code| match code {
+                    Decoded::X86(decoded) => Some(inst(translator, &decoded.instruction)),
+                    Decoded::Llvm(_) => None,
+                })
                 .collect()
         };
         let number = (self.collector).execute(execution.block.0, first as u32, end as u32, make);

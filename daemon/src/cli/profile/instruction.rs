@@ -65,7 +65,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => Host::at_hand().core.unwrap_or(DEFAULT_CPU),
     };
     let model = model(name)?;
-    let subjects = Subjects::of(model.table);
+    let table = model
+        .forms()
+        .with_context(|| format!("{name} executes {} code, not this host's", model.arch()))?;
+    let subjects = Subjects::of(table);
     let mut chosen: Vec<_> = subjects.iter().filter(|s| args.wants(*s)).collect();
     if chosen.is_empty() {
         bail!("no form of {name} has a name with this in it; --list shows them");
@@ -81,7 +84,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut bench = Bench::new(args.machine.profiler()?)?;
     if args.conflicts {
         if args.patterns.is_empty() {
-            chosen = conflicts::common(model.table, &subjects);
+            chosen = conflicts::common(table, &subjects);
         }
         return conflicts::run(args, &mut bench, &chosen, &mut out);
     }

@@ -6,7 +6,7 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{Execute, Rename};
 use mcad_isa::program::{FIRST_INPUTS, Instr, NO_REG, Program, Uop, flag};
 use mcad_isa::regs::RegId;
-use mcad_isa::x86::uops::UopKind;
+use mcad_isa::uop::UopKind;
 
 /// What the last writer of a register means for its readers.
 pub mod writer {

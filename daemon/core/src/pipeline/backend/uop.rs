@@ -13,7 +13,7 @@ use super::{Delivered, UopStamps};
 use crate::pipeline::access::Access;
 use crate::pipeline::inst::Inst;
 use mcad_isa::program::{FIRST_INPUTS, Instr, Program, Uop, flag};
-use mcad_isa::x86::uops::UopKind;
+use mcad_isa::uop::UopKind;
 
 /// The instruction that a µop belongs to.
 #[derive(Clone, Copy)]

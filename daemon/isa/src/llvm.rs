@@ -1,0 +1,117 @@
+//! AArch64 and RISC-V: what LLVM's machine-code layer says of their instructions and of the CPUs
+//! that execute them, as tables.
+//!
+//! [`wire`] is the embedded file and [`table`] where it is; [`decode`] finds the instruction of a
+//! word and [`flow`] where control goes after it; [`regs`] says which registers there are; [`cost`]
+//! turns a scheduling class into µops, [`build`] whole blocks, and [`model`] gives a CPU's
+//! parameters as far as LLVM knows them. docs/ISA.md says how the files are made and what proves
+//! them.
+
+pub mod build;
+pub mod cost;
+pub mod decode;
+pub mod flow;
+pub mod model;
+mod printer;
+pub mod regs;
+pub mod table;
+pub mod wire;
+
+use mcad_proto::event::Arch;
+
+use crate::code::Flow;
+pub use printer::Printer;
+use table::Table;
+use wire::{Opcode, flag};
+
+/// A decoded instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Instruction {
+    /// Its instruction set.
+    pub arch: Arch,
+    /// Its address.
+    pub address: u64,
+    /// Its word; of two bytes, the lower half.
+    pub word: u32,
+    table: &'static Table,
+    opcode: u16,
+}
+
+impl Instruction {
+    /// What the table has of it.
+    #[must_use]
+    pub fn opcode(&self) -> &'static Opcode {
+        // `decode` found it there.
+        &self.table.file.opcodes[usize::from(self.opcode)]
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::from(self.opcode().size)
+    }
+
+    /// Whether it has no bytes, which no instruction has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where control goes after it.
+    #[must_use]
+    pub fn flow(&self) -> Flow {
+        flow::flow(self.arch, self.word, self.address)
+    }
+
+    /// Whether it accesses memory whenever it executes: not exclusive stores, which may fail, and
+    /// not vectors, which may have no active element.
+    #[must_use]
+    pub fn always_accesses(&self) -> bool {
+        let opcode = self.opcode();
+        let plain = opcode.flags & (flag::LOAD | flag::STORE) != 0
+            && opcode.flags & flag::SIDE_EFFECTS == 0
+            && opcode.vector_forms.is_empty();
+        plain
+            && match self.arch {
+                // Loads and stores of one or two registers (Arm ARM, C4.1): not the exclusive
+                // ones, not SVE.
+                Arch::AArch64 => {
+                    let pair = self.word & 0x3a00_0000 == 0x2800_0000;
+                    pair || self.word & 0x3a00_0000 == 0x3800_0000
+                }
+                _ => self.len() == 2 || matches!(self.word & 0x7f, 0x03 | 0x23),
+            }
+    }
+}
+
+/// Decodes code at `address`. Stops at the first bytes that are no instruction and returns their
+/// offset with what came before.
+#[must_use]
+pub fn decode(arch: Arch, bytes: &[u8], address: u64) -> (Vec<Instruction>, Option<usize>) {
+    let mut decoded = Vec::new();
+    let mut at = 0;
+    // A damaged table decodes nothing; models of the instruction set refuse to load with its error.
+    let Some(Ok(table)) = table::of(arch) else {
+        return (decoded, Some(0));
+    };
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let mut four = [0; 4];
+        let got = rest.len().min(4);
+        four[..got].copy_from_slice(&rest[..got]);
+        let word = u32::from_le_bytes(four);
+        let size = table.decoder.size(word);
+        let opcode = table.decoder.find(word).filter(|_| size <= got);
+        let Some(opcode) = opcode else {
+            return (decoded, Some(at));
+        };
+        decoded.push(Instruction {
+            arch,
+            address: address.wrapping_add(at as u64),
+            word: if size == 2 { word & 0xffff } else { word },
+            table,
+            opcode,
+        });
+        at += size;
+    }
+    (decoded, None)
+}

@@ -1,0 +1,413 @@
+//! Builds the static instructions of a block of A64 or RISC-V code for one CPU.
+//!
+//! LLVM says what an instruction reads and writes, how many µops it is, which units it takes and
+//! how long each result takes. Which of the µops loads and which computes it does not say: the
+//! units of loads and stores are the model's (`ports.load`, `ports.store_address`,
+//! `ports.store_data`), the register that an address is taken from is where the instruction set
+//! puts it, and every other µop waits for all that is read. ReadAdvance (a result that comes later
+//! than another input) is not modelled in out-of-order cores.
+
+use mcad_proto::event::Arch;
+
+use super::cost::{Taken, Units};
+use super::decode::form;
+use super::table::CpuTable;
+use super::wire::{Class, Operand, flag as llvm};
+use super::{Instruction, wire};
+use crate::code::Flow;
+use crate::machine::params::{PortLayout, PortSet};
+use crate::program::{BranchKind, Chase, Instr, NO_REG, Program, flag};
+use crate::regs::RegId;
+use crate::uop::{FusedSpec, LaminatedSpec, UopKind, UopSpec};
+
+/// Longest time for which a pipelined unit is booked; what takes it longer keeps the divider.
+const MOST_PIPELINED: u16 = 4;
+
+/// What a CPU's table says of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Its own costs.
+    Exactly,
+    /// Costs of something like it, named here.
+    As(&'static str),
+    /// Nothing.
+    Not,
+}
+
+/// A register read or written: which, and its index among uses or definitions.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    reg: RegId,
+    index: u8,
+    /// Part of an address.
+    address: bool,
+}
+
+/// Appends the instructions of one block to `program`.
+pub fn append(
+    program: &mut Program,
+    block: &[Instruction],
+    cpu: &CpuTable,
+    units: &Units,
+    ports: &PortLayout,
+) -> Vec<Known> {
+    block
+        .iter()
+        .map(|instruction| one(program, instruction, cpu, units, ports))
+        .collect()
+}
+
+fn one(
+    program: &mut Program,
+    instruction: &Instruction,
+    cpu: &CpuTable,
+    units: &Units,
+    ports: &PortLayout,
+) -> Known {
+    let opcode = instruction.opcode();
+    let reads = named(instruction, false);
+    let writes = named(instruction, true);
+    let class = class_of(instruction, cpu);
+    let (load, store) = (
+        opcode.flags & llvm::LOAD != 0,
+        opcode.flags & llvm::STORE != 0,
+    );
+    let known = match class {
+        Some(_) if opcode.vector_forms.is_empty() => Known::Exactly,
+        Some(_) => Known::As("the same at the scheduling model's usual vector length"),
+        None if load && store => Known::As("a load and a store"),
+        None if orders(instruction) => Known::As("a fence of one µop"),
+        None => Known::Not,
+    };
+    let one_cycle = Class {
+        uops: 1,
+        ..Class::default()
+    };
+    let class = class.unwrap_or(&one_cycle);
+    let mut taken = units.taken(class);
+    if taken.is_empty() && known != Known::Exactly {
+        let one = |ports| Taken { ports, cycles: 1 };
+        taken = match load && store {
+            true => vec![one(ports.load), one(ports.store_address)],
+            false => vec![one(ports.alu)],
+        };
+    }
+    let parts = Parts {
+        reads,
+        writes,
+        class,
+        load,
+        store,
+    };
+    let fused = parts.uops(&taken, ports);
+    let laminated: Vec<LaminatedSpec> = fused.into_iter().map(|fused| vec![fused]).collect();
+    let chase = Chase {
+        base: NO_REG,
+        index: NO_REG,
+        near: false,
+    };
+    program.push(
+        instr(instruction, known, laminated.len()),
+        &laminated,
+        &[chase],
+    );
+    known
+}
+
+fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
+    let mut flags = match known {
+        Known::Exactly => 0,
+        Known::As(_) => flag::APPROXIMATED,
+        Known::Not => flag::UNKNOWN,
+    };
+    let (branch, target) = match instruction.flow() {
+        Flow::Conditional(target) => (Some(BranchKind::Conditional), target),
+        Flow::Jump(Some(target)) => (Some(BranchKind::Jump), Some(target)),
+        Flow::Jump(None) => (Some(BranchKind::IndirectJump), None),
+        Flow::Call(Some(target)) => (Some(BranchKind::Call), Some(target)),
+        Flow::Call(None) => (Some(BranchKind::IndirectCall), None),
+        Flow::Return => (Some(BranchKind::Return), None),
+        Flow::Next | Flow::System | Flow::Exception => (None, None),
+    };
+    if branch.is_some() {
+        flags |= flag::BRANCH;
+    }
+    if orders(instruction) {
+        flags |= flag::LOAD_FENCE | flag::STORE_FENCE;
+    }
+    let displacement = target.map_or(0, |to| to.wrapping_sub(instruction.address) as i32);
+    Instr {
+        flags,
+        uops: 0,
+        laminated: 0,
+        laminated_len: 0,
+        laminated_mite: 0,
+        simple_decoders: u8::MAX,
+        uops_mite: uops.min(usize::from(u8::MAX)) as u8,
+        microcoded: false,
+        len: instruction.len() as u8,
+        nominal_opcode: 0,
+        rsp_change: 0,
+        wide_reads: 0,
+        wide_uses: 0,
+        high8_reads: 0,
+        high8_writes: 0,
+        move_from: RegId::NONE,
+        move_to: RegId::NONE,
+        throughput: 0,
+        form: 0,
+        zeroed: 0..0,
+        fused: 0,
+        step: 0,
+        plain: 0,
+        branch,
+        displacement,
+    }
+}
+
+/// Whether older accesses come before younger ones at it: `dmb`, `dsb`; `fence`. Sources: Arm ARM,
+/// C6 (barriers, CRm and op2); RISC-V unprivileged specification, 2.7.
+fn orders(instruction: &Instruction) -> bool {
+    match instruction.arch {
+        Arch::AArch64 => {
+            let barrier = instruction.word & 0xffff_f01f == 0xd503_301f;
+            barrier && matches!(instruction.word >> 5 & 7, 4 | 5)
+        }
+        _ => instruction.word & 0x707f == 0x0f,
+    }
+}
+
+/// The scheduling class of an instruction on a CPU.
+#[must_use]
+pub fn class_of(instruction: &Instruction, cpu: &CpuTable) -> Option<&'static Class> {
+    let form = form(instruction.opcode(), instruction.word)?;
+    let class = *cpu.cpu.class_of.get(usize::from(form))?;
+    cpu.cpu.classes.get(usize::from(class).checked_sub(1)?)
+}
+
+/// Registers that an instruction reads or writes.
+fn named(instruction: &Instruction, writes: bool) -> Vec<Named> {
+    let opcode = instruction.opcode();
+    let mut all = Vec::new();
+    for operand in opcode
+        .operands
+        .iter()
+        .filter(|operand| operand.def == writes)
+    {
+        let address = addresses(instruction, operand);
+        for reg in registers(operand, instruction.word) {
+            all.push(Named {
+                reg,
+                index: operand.index,
+                address,
+            });
+        }
+    }
+    let (implicit, explicit) = match writes {
+        true => (&opcode.defs, opcode.explicit_defs),
+        false => (&opcode.uses, opcode.explicit_uses),
+    };
+    for (n, &reg) in implicit.iter().enumerate() {
+        // Calls are said to read the stack pointer, for the compiler.
+        let compilers =
+            instruction.flow() != Flow::Next && instruction.arch == Arch::AArch64 && reg == 31;
+        if usize::from(reg) < RegId::GENERAL && !compilers {
+            all.push(Named {
+                reg: RegId(reg),
+                index: explicit + n as u8,
+                address: false,
+            });
+        }
+    }
+    all
+}
+
+/// The registers that an operand of `word` names.
+pub(super) fn registers(operand: &Operand, word: u32) -> impl Iterator<Item = RegId> {
+    let absent = operand.unless.is_some_and(|bit| word >> bit & 1 == 1);
+    let field = match operand.len {
+        0 => 0,
+        len => i32::from((word >> operand.pos & ((1 << len) - 1)) as u16),
+    };
+    let first = i32::from(operand.base) + i32::from(operand.stride) * field;
+    let (bank, size) = (i32::from(operand.bank.0), i32::from(operand.bank.1).max(1));
+    let none = absent || operand.zero.map(i32::from) == Some(first);
+    let count = if none { 0 } else { i32::from(operand.count) };
+    (0..count).map(move |n| RegId((bank + (first - bank + n).rem_euclid(size)) as u8))
+}
+
+/// Whether an operand read is part of the address of a load or store.
+fn addresses(instruction: &Instruction, operand: &Operand) -> bool {
+    let opcode = instruction.opcode();
+    if operand.def || opcode.flags & (llvm::LOAD | llvm::STORE) == 0 {
+        return false;
+    }
+    match instruction.arch {
+        // Rn, and Rm of the forms with a register offset.
+        Arch::AArch64 => {
+            operand.pos == 5 || (operand.pos == 16 && instruction.word & 0x3b20_0c00 == 0x3820_0800)
+        }
+        // rs1; the compressed forms have rs1' in its own place, or the stack pointer.
+        _ if instruction.len() == 4 => operand.pos == 15,
+        _ => operand.len == 0 || operand.pos == 7 && operand.len == 3,
+    }
+}
+
+/// What an instruction is put together from.
+struct Parts<'c> {
+    reads: Vec<Named>,
+    writes: Vec<Named>,
+    class: &'c Class,
+    load: bool,
+    store: bool,
+}
+
+impl Parts<'_> {
+    /// The µops in groups that share an issue slot.
+    fn uops(&self, taken: &[Taken], layout: &PortLayout) -> Vec<FusedSpec> {
+        let mut kinds: Vec<(UopKind, PortSet, u16)> = Vec::new();
+        let (mut load, mut store) = (self.load, self.store);
+        for part in taken {
+            let kind = if load && part.ports.meets(layout.load) {
+                load = false;
+                UopKind::Load(0)
+            } else if store && part.ports.meets(layout.store_address) {
+                store = false;
+                UopKind::StoreAddress(0)
+            } else {
+                UopKind::Compute
+            };
+            kinds.push((kind, part.ports, part.cycles));
+        }
+        // What the model books on no unit of loads or stores is done all the same.
+        if store {
+            kinds.insert(0, (UopKind::StoreAddress(0), PortSet::NONE, 1));
+        }
+        if load {
+            kinds.insert(0, (UopKind::Load(0), PortSet::NONE, 1));
+        }
+        if self.store {
+            // The data's own unit, if there is one; else it comes with the address.
+            let data = kinds.iter().position(|(kind, ports, _)| {
+                *kind == UopKind::Compute && ports.meets(layout.store_data)
+            });
+            let data = data.map_or((PortSet::NONE, 1), |n| {
+                let (_, ports, cycles) = kinds.remove(n);
+                (ports, cycles)
+            });
+            kinds.push((UopKind::StoreData(0), data.0, data.1));
+        }
+        // Loads first, then what computes, then stores.
+        kinds.sort_by_key(|(kind, ..)| match kind {
+            UopKind::Load(_) => 0,
+            UopKind::Compute => 1,
+            UopKind::StoreAddress(_) => 2,
+            UopKind::StoreData(_) => 3,
+        });
+        if kinds.is_empty() {
+            kinds.push((UopKind::Compute, PortSet::NONE, 1));
+        }
+        self.groups(&kinds)
+    }
+
+    fn groups(&self, kinds: &[(UopKind, PortSet, u16)]) -> Vec<FusedSpec> {
+        let computes = kinds.iter().any(|(kind, ..)| *kind == UopKind::Compute);
+        let last = kinds.iter().rposition(|(kind, ..)| match kind {
+            UopKind::Compute => true,
+            _ => !computes,
+        });
+        let mut specs: Vec<FusedSpec> = Vec::new();
+        for (n, &(kind, ports, cycles)) in kinds.iter().enumerate() {
+            let divider = if cycles > MOST_PIPELINED { cycles } else { 0 };
+            let mut group = vec![UopSpec {
+                ports,
+                inputs: self.inputs(kind),
+                outputs: self.outputs(kind, Some(n) == last, computes),
+                divider,
+                kind,
+            }];
+            // A pipelined unit that is taken for more cycles executes as many halves.
+            for _ in 1..if divider > 0 { 1 } else { cycles.max(1) } {
+                group.push(UopSpec {
+                    ports,
+                    inputs: self.inputs(kind),
+                    outputs: Vec::new(),
+                    divider: 0,
+                    kind: UopKind::Compute,
+                });
+            }
+            specs.push(group);
+        }
+        let slots = usize::from(self.class.uops.max(1));
+        // Slots and units are counted apart: units beyond the slots share the last one.
+        while specs.len() > slots {
+            let group = specs.pop().unwrap_or_default();
+            if let Some(last) = specs.last_mut() {
+                last.extend(group);
+            }
+        }
+        while specs.len() < slots {
+            specs.push(vec![UopSpec {
+                ports: PortSet::NONE,
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+                divider: 0,
+                kind: UopKind::Compute,
+            }]);
+        }
+        specs
+    }
+
+    fn inputs(&self, kind: UopKind) -> Vec<RegId> {
+        let wanted = |named: &&Named| match kind {
+            UopKind::Load(_) | UopKind::StoreAddress(_) => named.address,
+            UopKind::StoreData(_) => !named.address,
+            UopKind::Compute => true,
+        };
+        self.reads
+            .iter()
+            .filter(wanted)
+            .map(|named| named.reg)
+            .collect()
+    }
+
+    /// What a µop writes: the address register that is written back by whatever computes, all else
+    /// by the load, or by the last µop that computes.
+    fn outputs(&self, kind: UopKind, last: bool, computes: bool) -> Vec<(RegId, u16)> {
+        let writes_back = |named: &Named| {
+            let mut reads = self.reads.iter();
+            reads.any(|read| read.address && read.reg == named.reg)
+        };
+        let mine = |named: &&Named| match kind {
+            UopKind::Load(_) => !(computes && writes_back(named)),
+            _ if self.load => last && writes_back(named),
+            _ => last,
+        };
+        let written = self.writes.iter().filter(mine);
+        written
+            .map(|named| (named.reg, self.latency(named.index)))
+            .collect()
+    }
+
+    fn latency(&self, definition: u8) -> u16 {
+        let latency = self.class.latencies.get(usize::from(definition));
+        let most = || self.class.latencies.iter().map(|(cycles, _)| *cycles).max();
+        let cycles = latency
+            .map(|(cycles, _)| *cycles)
+            .or_else(most)
+            .unwrap_or(1);
+        u16::try_from(cycles).unwrap_or(0).max(1)
+    }
+}
+
+/// Registers of a wire operand, for tests of other modules.
+#[must_use]
+pub fn registers_of(opcode: &wire::Opcode, word: u32, writes: bool) -> Vec<RegId> {
+    let operands = opcode
+        .operands
+        .iter()
+        .filter(|operand| operand.def == writes);
+    operands
+        .flat_map(|operand| registers(operand, word))
+        .collect()
+}

@@ -1,0 +1,136 @@
+//! Programs for AArch64 and RISC-V from capture to report, replay, views and comparison.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests fail tests.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mcad_tests::{mcad, mcad_run, report};
+use tempfile::TempDir;
+
+/// Instruction set, its default model, and another one.
+const ARCHES: [(&str, &str, &str); 2] = [
+    ("aarch64", "neoverse-n1", "cortex-a72"),
+    ("riscv64", "sifive-p670", "xiangshan-nanhu"),
+];
+
+const SOURCE: &str = r#"
+#include <stdio.h>
+__attribute__((noinline)) long work(const long *list, int count) {
+    long sum = 0;
+    __asm__ volatile ("");
+    for (int i = 0; i < count; i++) sum = (sum ^ list[i]) * 7 + i;
+    return sum;
+}
+int main(int argc, char **argv) {
+    static long list[1000];
+    long sum = 0;
+    for (int i = 0; i < 1000; i++) list[i] = i * 7919;
+    for (int i = 0; i < 50; i++) sum += work(list, 1000);
+    printf("%ld\n", sum);
+    return 7;
+}"#;
+
+/// A statically linked program by Debian's cross compiler.
+fn compiled(directory: &TempDir, arch: &str, optimisation: &str) -> PathBuf {
+    let source = directory.path().join("work.c");
+    std::fs::write(&source, SOURCE).unwrap();
+    let program = directory.path().join(format!("work-{arch}{optimisation}"));
+    let compiler = format!("{arch}-linux-gnu-gcc");
+    let status = Command::new(&compiler)
+        .args([optimisation, "-g", "-static", "-o"])
+        .args([&program, &source])
+        .status()
+        .unwrap_or_else(|e| panic!("{compiler}: {e} (`cargo xtask setup --tests` installs it)"));
+    assert!(status.success());
+    program
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_run_is_reported_replayed_and_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    for (arch, usual, other) in ARCHES {
+        let program = compiled(&directory, arch, "-O2");
+        let (live, trace) = (at("live.json"), at("trace.mcad"));
+        let run = mcad_run(["-q", "--region", "work", "--json", text(&live)])
+            .args(["--record", text(&trace), "--html", text(&at("page.html"))])
+            .args(["--", text(&program)])
+            .run()
+            .expect(7);
+        let plain = Command::new(format!("qemu-{arch}")).arg(&program).output();
+        let plain =
+            plain.unwrap_or_else(|e| panic!("qemu-{arch}: {e} (apt-get install qemu-user)"));
+        assert_eq!(run.stdout, plain.stdout, "{arch}");
+        let found = report::read(&live);
+        assert_eq!(found.program.arch, arch);
+        let cpu = &found.cpus[0];
+        assert_eq!(cpu.cpu, usual);
+        assert_eq!(cpu.unknown_instructions.count, 0, "{arch}");
+        assert!(cpu.unknown_instructions.approximated * 1_000 < found.trace.instructions);
+        // 50 calls, each over 1 000 elements.
+        let region = &cpu.regions[0];
+        assert_eq!((region.name.as_str(), region.count), ("work", 50), "{arch}");
+        let hottest = &cpu.functions[0];
+        assert_eq!(hottest.name, "work", "{arch}");
+
+        let again = at("again.json");
+        mcad(["replay", "-q", "--region", "work", "--json", text(&again)])
+            .args([text(&trace)])
+            .run()
+            .expect(0);
+        assert_eq!(report::stable(&live), report::stable(&again), "{arch}");
+        let other_json = at("other.json");
+        mcad(["replay", "-q", "--cpu", other, "--json", text(&other_json)])
+            .args([text(&trace)])
+            .run()
+            .expect(0);
+        let slower = &report::read(&other_json).cpus[0];
+        assert_eq!(slower.cpu, other);
+        assert!(slower.cycles > 0);
+
+        let chrome = at("chrome.json");
+        mcad([
+            "view",
+            text(&trace),
+            "--format",
+            "chrome",
+            "-o",
+            text(&chrome),
+        ])
+        .run()
+        .expect(0);
+        let chrome = std::fs::read_to_string(&chrome).unwrap();
+        let loads = if arch == "aarch64" { "ldr x" } else { "ld a" };
+        assert!(chrome.contains(loads), "{arch}");
+        let page = std::fs::read_to_string(at("page.html")).unwrap();
+        assert!(page.len() > 100_000 && page.contains(usual), "{arch}");
+
+        let refused = mcad(["replay", "-q", "--cpu", "skl", text(&trace)]).run();
+        assert_ne!(refused.code(), 0);
+        assert!(refused.stderr.contains(&format!("{arch} code")), "{arch}");
+    }
+}
+
+#[test]
+fn two_builds_are_compared() {
+    let directory = tempfile::tempdir().unwrap();
+    for (arch, ..) in ARCHES {
+        let reports = ["-O0", "-O2"].map(|level| {
+            let program = compiled(&directory, arch, level);
+            let json = directory.path().join(format!("{arch}{level}.json"));
+            mcad_run(["-q", "--json", text(&json), "--", text(&program)])
+                .run()
+                .expect(7);
+            json
+        });
+        let run = mcad(["diff", text(&reports[0]), text(&reports[1])]).run();
+        assert!(run.expect(0).text().contains("work"), "{arch}");
+        let cycles = reports.map(|json| report::read(&json).cpus[0].cycles);
+        assert!(cycles[1] < cycles[0], "{arch}: {cycles:?}");
+    }
+}
