@@ -6,6 +6,7 @@
 
 pub mod block;
 pub mod fuzz;
+mod lists;
 pub mod memory;
 pub mod pipeline;
 pub mod simulation;

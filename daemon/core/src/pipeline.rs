@@ -14,6 +14,7 @@
 
 pub mod access;
 pub mod backend;
+pub mod backlog;
 pub mod frontend;
 pub mod inorder;
 pub mod inst;
@@ -31,6 +32,7 @@ use backend::Backend;
 use backend::memory::lines::{Lines, SharedLines};
 use frontend::FrontEnd;
 use frontend::fetch;
+use frontend::plan::Run;
 use frontend::predict::stream::Counts;
 use inorder::stream::Stream;
 use inst::Inst;
@@ -132,6 +134,13 @@ impl<O: Observer> Pipeline<O> {
             return;
         }
         self.front.queue.push(program, inst, accesses);
+        self.run_when_full(program);
+    }
+
+    /// Takes all instructions of a block: the same as pushing one after the other.
+    #[inline]
+    pub fn push_run(&mut self, program: &Program, run: Run<'_>) {
+        self.front.queue.push_run(program, run);
         self.run_when_full(program);
     }
 

@@ -15,6 +15,7 @@ mod hottest;
 mod interval;
 mod listing;
 mod misses;
+mod one_by_one;
 pub mod region;
 pub mod timeline;
 mod workers;

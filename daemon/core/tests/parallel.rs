@@ -176,6 +176,10 @@ fn a_loop_in_what_the_detector_holds_is_simulated() {
         ),
     ];
     for info in machine::cpus_of(mcad_proto::event::Arch::X86_64) {
+        // Cores without a front end of that kind tell their cycles at the end.
+        if machine::cpu(info.name).unwrap().core.in_order.is_some() {
+            continue;
+        }
         let mut simulation = Simulation::new(options(&[info.name]));
         begin(&mut simulation, LOOP);
         let stream = StreamId(0);

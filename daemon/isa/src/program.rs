@@ -322,6 +322,7 @@ impl Program {
     /// [`Instr::plain`] of an instruction whose µops are there.
     fn plain_uops(&self, instr: &Instr) -> u8 {
         const SPECIAL: u32 = flag::SERIALIZING | flag::SPACED | flag::DEFERRED_WRITES | flag::REP;
+        debug_assert!(instr.uops as usize <= self.uops.len());
         let uops = self.uops.get(instr.uops as usize..).unwrap_or(&[]);
         let unusual = instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::SHIFT);
         let plain = !instr.is(SPECIAL)
@@ -342,6 +343,7 @@ impl Program {
     #[must_use]
     pub fn inputs_of(&self, uop: &Uop) -> &[RegId] {
         let start = uop.inputs as usize;
+        debug_assert!(start + usize::from(uop.inputs_len) <= self.inputs.len());
         self.inputs
             .get(start..start + usize::from(uop.inputs_len))
             .unwrap_or(&[])
@@ -352,6 +354,7 @@ impl Program {
     #[must_use]
     pub fn outputs_of(&self, uop: &Uop) -> &[Output] {
         let start = uop.outputs as usize;
+        debug_assert!(start + usize::from(uop.outputs_len) <= self.outputs.len());
         self.outputs
             .get(start..start + usize::from(uop.outputs_len))
             .unwrap_or(&[])

@@ -30,6 +30,21 @@ pub struct Symbol {
     pub displacement: i64,
 }
 
+/// Accesses of one instruction of an executed block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Place of the instruction in its block.
+    pub index: u16,
+    /// First access among those of the block: loads, then stores.
+    pub start: u32,
+    /// Loads.
+    pub loads: u8,
+    /// Stores.
+    pub stores: u8,
+    /// Bytes loaded or stored, whichever is more.
+    pub bytes: u64,
+}
+
 /// The line that an access begins in, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {

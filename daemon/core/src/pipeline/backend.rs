@@ -23,6 +23,7 @@ use super::access::Access;
 use super::inst::Inst;
 use super::observer::{Backlog, Delivery, Observer, Retired, UopStamps};
 use super::state::{Moment, parts};
+use crate::lists::part;
 use crate::memory::counts::Counts;
 use issue::{Issue, Resources};
 use mcad_isa::machine::CpuModel;
@@ -306,14 +307,10 @@ impl Backend {
         self.place(u32::from(i.instr.fused), delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
         let first = i.instr.uops as usize;
-        let uops = i
-            .program
-            .uops
-            .get(first..first + usize::from(i.instr.plain));
-        debug_assert!(uops.is_some(), "an instruction's µops are in its program");
+        let uops = part(&i.program.uops, first..first + usize::from(i.instr.plain));
         let (mut done, mut cause, mut last_done) = (0, Cause::CORE, 0);
         let mut first_group = true;
-        for uop in uops.unwrap_or(&[]) {
+        for uop in uops {
             let (executed, waited) = self.plain_uop(i, uop);
             if executed >= done {
                 (done, cause) = (executed, self.cause(uop, waited));

@@ -9,6 +9,7 @@ pub mod decode;
 pub mod fetch;
 pub mod loop_stream;
 pub mod microcode;
+pub mod plan;
 pub mod predecode;
 pub mod predict;
 pub mod stack_engine;

@@ -32,9 +32,9 @@ pub struct Inst {
     pub extra_cycles: u32,
     /// What all of its iterations access was handed over before it.
     pub reaches: bool,
-    /// Set by the feed.
+    /// Set as it is queued.
     pub source: Source,
-    /// How it lies in the predecoder's blocks; set by the feed for what may be decoded.
+    /// How it lies in the predecoder's blocks; set as it is queued for what may be decoded.
     pub layout: Layout,
     /// Cycle of predecode; set by the front end.
     pub predecoded: u64,
@@ -111,6 +111,13 @@ impl Inst {
             predecoded: 0,
             stream_end: false,
         }
+    }
+
+    /// The 64-byte line that it begins in.
+    #[inline]
+    #[must_use]
+    pub fn line(&self) -> u64 {
+        self.address >> 6
     }
 
     /// The same, with how it lies in the predecoder's blocks of `block` bytes.

@@ -1,5 +1,7 @@
 //! A queue whose entries keep their numbers: a ring that grows when it must.
 
+use crate::lists::part;
+
 /// Consecutive entries, numbered from the first one ever.
 pub struct Window<T> {
     /// A power of two.
@@ -19,8 +21,8 @@ pub fn last<T>(ring: &[T], end: u64, count: usize) -> (&[T], &[T]) {
     let (start, rest) = ring.split_at(place);
     let (older, younger) = (count.saturating_sub(place), count.min(place));
     (
-        rest.get(rest.len().saturating_sub(older)..).unwrap_or(&[]),
-        start.get(place - younger..).unwrap_or(&[]),
+        part(rest, rest.len().saturating_sub(older)..rest.len()),
+        part(start, place - younger..start.len()),
     )
 }
 
@@ -105,6 +107,19 @@ impl<T: Copy + Default> Window<T> {
         }
     }
 
+    /// Entries by number, as two pieces: all of `from..to` must be there.
+    #[inline]
+    pub fn pieces_mut(&mut self, from: u64, to: u64) -> [&mut [T]; 2] {
+        debug_assert!(self.head <= from && from <= to && to <= self.end);
+        let (first, count) = (self.place(from), (to - from) as usize);
+        let (start, rest) = self.slots.split_at_mut(first);
+        let older = count.min(rest.len());
+        [
+            rest.get_mut(..older).unwrap_or_default(),
+            start.get_mut(..count - older).unwrap_or_default(),
+        ]
+    }
+
     /// The first entry.
     #[inline]
     #[must_use]
@@ -136,6 +151,23 @@ impl<T: Copy + Default> Window<T> {
             *slot = entry;
         }
         self.end += 1;
+    }
+
+    /// Appends entries.
+    #[inline]
+    pub fn append(&mut self, entries: &[T]) {
+        while self.len() + entries.len() > self.slots.len() {
+            self.grow();
+        }
+        let place = self.place(self.end);
+        let (first, rest) = entries.split_at(entries.len().min(self.slots.len() - place));
+        if let Some(slots) = self.slots.get_mut(place..place + first.len()) {
+            slots.copy_from_slice(first);
+        }
+        if let Some(slots) = self.slots.get_mut(..rest.len()) {
+            slots.copy_from_slice(rest);
+        }
+        self.end += entries.len() as u64;
     }
 
     /// Takes the first entry.
@@ -183,5 +215,14 @@ mod tests {
             assert_eq!(window.len(), window.iter().count());
         }
         assert_eq!(window.back(), Some(&99));
+        for count in [0, 1, 7, 60, 300] {
+            let from = window.end();
+            let entries: Vec<u64> = (from..from + count).collect();
+            window.append(&entries);
+            assert!(window.iter().copied().eq(window.head()..from + count));
+            (0..count / 2).for_each(|_| {
+                window.pop();
+            });
+        }
     }
 }

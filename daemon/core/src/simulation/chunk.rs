@@ -2,8 +2,8 @@
 
 use mcad_proto::word::{BlockId, StreamId};
 
-use super::execution::{Execution, Span};
-use crate::pipeline::access::Access;
+use super::execution::Execution;
+use crate::pipeline::access::{Access, Span};
 
 /// Executions in a chunk at most: some 40 000 instructions, and less than a mebibyte.
 const EXECUTIONS: usize = 1 << 13;
@@ -18,6 +18,7 @@ struct Packed {
     end: u16,
     spans: u32,
     accesses: u32,
+    in_order: bool,
     repeats: u64,
 }
 
@@ -52,6 +53,7 @@ impl Chunk {
             end: execution.end as u16,
             spans: self.spans.len() as u32,
             accesses: self.accesses.len() as u32,
+            in_order: execution.in_order,
             repeats: execution.repeats,
         });
         let end = self.executions.len();
@@ -70,6 +72,7 @@ impl Chunk {
                 scratch.block = packed.block;
                 scratch.first = usize::from(packed.first);
                 scratch.end = usize::from(packed.end);
+                scratch.in_order = packed.in_order;
                 scratch.repeats = packed.repeats;
                 scratch.spans.clear();
                 scratch.spans.extend_from_slice(&self.spans[span..spans]);

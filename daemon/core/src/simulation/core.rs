@@ -10,18 +10,20 @@ use rustc_hash::FxHashMap;
 use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
 use super::interval::Seam;
+use super::one_by_one::OneByOne;
 use super::region::{Stays, Tracker};
+use crate::lists::part;
 use crate::memory::counts::{Counts, MissesByInstruction};
 use crate::pipeline::Pipeline;
-use crate::pipeline::access::Access;
 use crate::pipeline::backend::memory::lines::SharedLines;
+use crate::pipeline::frontend::plan::{Plan, Run};
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
 use mcad_isa::build::append;
 use mcad_isa::code::Code;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
-use mcad_isa::program::{Instr, Program, flag};
+use mcad_isa::program::{Instr, Program};
 use mcad_report::{ThreadReport, TopDown};
 
 /// What is watched of a pipeline besides the cycles of blocks; `()` watches nothing.
@@ -175,10 +177,14 @@ impl From<StreamId> for Part {
 }
 
 /// Where the instructions of a block are in the static program.
-#[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    first: u32,
-    len: u32,
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    pub(super) first: u32,
+    pub(super) len: u32,
+    /// For executions of the whole block.
+    plan: Option<Plan>,
+    /// Instructions without figures of their own: place in the block, and in [`Core::unlisted`].
+    unlisted: Vec<(usize, usize)>,
 }
 
 /// Executions of a form without figures of its own.
@@ -196,9 +202,7 @@ pub struct Core<W = ()> {
     pub model: Arc<CpuModel>,
     pub(super) program: Program,
     places: Vec<Place>,
-    /// Place in `unlisted` by static instruction.
-    unlisted_at: FxHashMap<u32, u32>,
-    unlisted_names: FxHashMap<String, u32>,
+    unlisted_names: FxHashMap<String, usize>,
     /// Forms without figures of their own, in order of appearance.
     pub unlisted: Vec<(String, Unlisted)>,
     pub(super) threads: FxHashMap<Part, Thread<W>>,
@@ -232,7 +236,6 @@ impl<W: Watch> Core<W> {
             model,
             program: Program::default(),
             places: Vec::new(),
-            unlisted_at: FxHashMap::default(),
             unlisted_names: FxHashMap::default(),
             unlisted: Vec::new(),
             threads: FxHashMap::default(),
@@ -266,27 +269,28 @@ impl<W: Watch> Core<W> {
         }
     }
 
-    /// Makes the static instructions of a block.
+    /// Makes the static instructions of a block, and its plan.
     pub fn define(&mut self, id: BlockId, decoded: &[Code]) {
         let first = self.program.instrs.len() as u32;
+        let mut unlisted = Vec::new();
         for doubt in append(&self.model, &mut self.program, decoded) {
-            let next = self.unlisted.len() as u32;
+            let next = self.unlisted.len();
             let place = *self
                 .unlisted_names
                 .entry(doubt.name.clone())
                 .or_insert(next);
             if place == next {
-                let borrowed_from = doubt.borrowed_from;
-                self.unlisted.push((
-                    doubt.name,
-                    Unlisted {
-                        borrowed_from,
-                        count: 0,
-                    },
-                ));
+                let form = Unlisted {
+                    borrowed_from: doubt.borrowed_from,
+                    count: 0,
+                };
+                self.unlisted.push((doubt.name, form));
             }
-            self.unlisted_at.insert(first + doubt.place as u32, place);
+            unlisted.push((doubt.place, place));
         }
+        let addresses: Vec<u64> = decoded.iter().map(Code::address).collect();
+        let predecode_block = self.model.core.frontend.predecode_block_bytes;
+        let plan = Plan::new(&self.program, first, &addresses, id.0 + 1, predecode_block);
         let at = id.0 as usize;
         if self.places.len() <= at {
             self.places.resize(at + 1, Place::default());
@@ -294,6 +298,8 @@ impl<W: Watch> Core<W> {
         self.places[at] = Place {
             first,
             len: decoded.len() as u32,
+            plan,
+            unlisted,
         };
     }
 
@@ -307,7 +313,7 @@ impl<W: Watch> Core<W> {
         regions: &[RegionDef],
         dictionary: &Dictionary,
     ) {
-        let Some(&place) = self.places.get(execution.block.0 as usize) else {
+        let Some(place) = self.places.get(execution.block.0 as usize) else {
             return;
         };
         let model = &self.model;
@@ -327,63 +333,38 @@ impl<W: Watch> Core<W> {
         if !regions.is_empty() && observer.log.is_none() {
             observer.log = Some(Vec::new());
         }
-        let end = execution.end.min(place.len as usize);
-        if !thread.warming {
-            thread.instructions += (end - execution.first.min(end)) as u64;
-        }
-        // The cycles of a block are read off at its last instruction with µops of its own.
-        let mut tagged = end.saturating_sub(1);
-        if self
-            .program
-            .instrs
-            .get(place.first as usize + tagged)
-            .is_some_and(|i| i.is(flag::FUSED_PREVIOUS))
-            && tagged > execution.first
-        {
-            tagged -= 1;
-        }
         if !self.cut {
             thread.pipeline.lend(&mut self.shared);
         }
-        let mut spans = execution.spans.iter().peekable();
-        for n in execution.first..end {
-            let number = place.first + n as u32;
-            let mut inst = Inst::new(number, block.address_of(n));
-            if n == tagged {
-                inst.tag = execution.block.0 + 1;
+        let (first, end) = (execution.first, execution.end.min(place.len as usize));
+        if !thread.warming {
+            thread.instructions += (end - first.min(end)) as u64;
+        }
+        let whole = first == 0 && end == place.len as usize && execution.in_order;
+        match &place.plan {
+            Some(plan) if whole => {
+                let (spans, accesses) = match memory {
+                    true => (&*execution.spans, &*execution.accesses),
+                    false => (&[][..], &[][..]),
+                };
+                let run = Run {
+                    plan,
+                    spans,
+                    accesses,
+                };
+                thread.pipeline.push_run(&self.program, run);
             }
-            let mut accesses: &[Access] = &[];
-            while spans.peek().is_some_and(|s| usize::from(s.index) < n) {
-                spans.next();
+            _ => {
+                let one_by_one = OneByOne {
+                    program: &self.program,
+                    p: &model.core.execute,
+                    place,
+                    block,
+                    execution,
+                    memory,
+                };
+                one_by_one.push(&mut thread.pipeline);
             }
-            if let Some(span) = spans.next_if(|s| usize::from(s.index) == n) {
-                if memory {
-                    inst.loads = span.loads;
-                    inst.stores = span.stores;
-                    let range = span.start as usize
-                        ..span.start as usize + usize::from(span.loads) + usize::from(span.stores);
-                    accesses = execution.accesses.get(range).unwrap_or(&[]);
-                }
-                if let Some(instr) = self.program.instrs.get(number as usize)
-                    && instr.is(flag::REP)
-                {
-                    let p = &self.model.core.execute;
-                    let iterations = if n + 1 == end { execution.repeats } else { 0 }
-                        .max(u64::from(span.loads.max(span.stores)));
-                    let cycles = if instr.is(flag::REP_COMPARE) {
-                        iterations * p.rep_compare_cycles
-                    } else {
-                        span.bytes / p.rep_bytes_per_cycle.max(1)
-                    };
-                    inst.extra_cycles = cycles.min(u64::from(u32::MAX)) as u32;
-                    let reach = execution.reaches.iter().find(|r| usize::from(r.index) == n);
-                    if let Some(reach) = reach.filter(|_| memory) {
-                        inst.reaches =
-                            (thread.pipeline).reach(reach.loads.clone(), reach.stores.clone());
-                    }
-                }
-            }
-            thread.pipeline.push(&self.program, inst, accesses);
         }
         if thread.warming {
             return;
@@ -392,13 +373,11 @@ impl<W: Watch> Core<W> {
         if !self.cut {
             thread.pipeline.lend(&mut self.shared);
         }
-        if !self.unlisted_at.is_empty() {
-            for n in execution.first..end {
-                if let Some(&form) = self.unlisted_at.get(&(place.first + n as u32))
-                    && let Some((_, unlisted)) = self.unlisted.get_mut(form as usize)
-                {
-                    unlisted.count += 1;
-                }
+        for &(n, unlisted) in &place.unlisted {
+            if (first..end).contains(&n)
+                && let Some((_, unlisted)) = self.unlisted.get_mut(unlisted)
+            {
+                unlisted.count += 1;
             }
         }
         thread.track(regions, dictionary);
@@ -479,14 +458,14 @@ impl<W: Watch> Core<W> {
     /// Where the instructions of a block are in the program; empty for an unknown block.
     #[must_use]
     pub fn range(&self, id: BlockId) -> Range<usize> {
-        let place = self.places.get(id.0 as usize).copied().unwrap_or_default();
-        place.first as usize..(place.first + place.len) as usize
+        let (first, len) = (self.places.get(id.0 as usize)).map_or((0, 0), |p| (p.first, p.len));
+        first as usize..(first + len) as usize
     }
 
     /// The instructions of a block.
     #[must_use]
     pub fn instructions(&self, id: BlockId) -> &[Instr] {
-        self.program.instrs.get(self.range(id)).unwrap_or(&[])
+        part(&self.program.instrs, self.range(id))
     }
 
     /// Cycles of each instruction of a block so far; may end early.

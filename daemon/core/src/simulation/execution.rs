@@ -11,22 +11,8 @@ use std::ops::Range;
 use mcad_proto::word::{BadWord, BlockId, Record, decode_word};
 
 use super::dictionary::{Block, Dictionary};
-use crate::pipeline::access::{Access, Address};
-
-/// Accesses of one instruction of an execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Place of the instruction in its block.
-    pub index: u16,
-    /// First access in [`Execution::accesses`]: loads, then stores.
-    pub start: u32,
-    /// Loads.
-    pub loads: u8,
-    /// Stores.
-    pub stores: u8,
-    /// Bytes loaded or stored, whichever is more.
-    pub bytes: u64,
-}
+use crate::lists::part;
+use crate::pipeline::access::{Access, Address, Span};
 
 /// All that a repeated string instruction loads or stores, of which [`Execution::accesses`] has only
 /// the first.
@@ -74,6 +60,8 @@ pub struct Execution {
     pub spans: Vec<Span>,
     /// All accesses.
     pub accesses: Vec<Access>,
+    /// Each instruction has one span at most, and those of later ones come later.
+    pub in_order: bool,
     /// Iterations of the last instruction beyond its first, if it is a repeated one.
     pub repeats: u64,
     /// What repeated string instructions reach that access memory many times, in program order.
@@ -354,6 +342,7 @@ impl Assembler {
     /// Hands the accesses to their instructions, loads before stores.
     #[inline]
     fn distribute(&mut self, out: &mut Execution, len: usize) {
+        out.in_order = self.raw.is_sorted_by_key(|raw| raw.index);
         let mut at = 0;
         while let Some(&raw) = self.raw.get(at) {
             let index = raw.index;
@@ -361,7 +350,7 @@ impl Assembler {
             while self.raw.get(to).is_some_and(|r| r.index == index) {
                 to += 1;
             }
-            let group = self.raw.get(at..to).unwrap_or(&[]);
+            let group = part(&self.raw, at..to);
             at = to;
             if usize::from(index) < out.first {
                 continue;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::lists::part;
 use mcad_proto::word::{BlockId, GuestAddr};
 
 use super::Symbolizer;
@@ -43,9 +44,9 @@ fn ports(program: &Program, instr: &Instr, layout: &PortLayout) -> String {
     let laminated = instr.laminated as usize;
     let laminated = laminated..laminated + usize::from(instr.laminated_len);
     let mut counts: Vec<(PortSet, u32)> = Vec::new();
-    for group in program.laminated.get(laminated).unwrap_or(&[]) {
+    for group in part(&program.laminated, laminated) {
         let uops = group.uops as usize..group.uops as usize + usize::from(group.uops_len);
-        for uop in program.uops.get(uops).unwrap_or(&[]) {
+        for uop in part(&program.uops, uops) {
             match counts.iter_mut().find(|(set, _)| *set == uop.ports) {
                 _ if uop.ports.is_empty() => {}
                 Some((_, count)) => *count += 1,

@@ -17,6 +17,7 @@ use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
 use super::hottest::Hottest;
 use super::region::Tracker;
+use crate::lists::part;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Retired, UopStamps};
 use mcad_isa::code::{Code, Printer};
@@ -254,13 +255,13 @@ impl Passage<'_> {
         let mut begin = 0;
         let mut uop = 0;
         while begin < stamps.done.len() {
-            let rest = stamps.done.get(begin..).unwrap_or(&[]);
+            let rest = part(&stamps.done, begin..stamps.done.len());
             let len = match rest.iter().position(|done| done.tag != 0) {
                 Some(tagged) => tagged + 1,
                 None if last => rest.len(),
                 None => break,
             };
-            let block = rest.get(..len).unwrap_or(&[]);
+            let block = part(rest, 0..len);
             uop = self.block(block, &stamps.uops, uop, progress);
             begin += len;
         }
@@ -294,7 +295,7 @@ impl Passage<'_> {
                 code: done.instr,
                 pair,
                 retired: done.retired,
-                uops: uops.get(uop..done.end).unwrap_or(&[]),
+                uops: part(uops, uop..done.end),
             };
             let inside = match self.window {
                 Window::Instructions(range) => range.contains(&number),

@@ -319,7 +319,7 @@ impl Memory {
     }
 
     /// First cycle in which an instruction can issue, for its stores.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn room_for(&self, inst: &Inst) -> u64 {
         if inst.stores > 0 && self.buffer.is_modelled() {
@@ -330,11 +330,15 @@ impl Memory {
     }
 
     /// An instruction's stores go to the store buffer as it retires.
-    #[inline]
+    #[inline(always)]
     pub fn retire(&mut self, inst: &Inst, accesses: &[Access], retired: u64) {
-        if inst.stores == 0 || !self.buffer.is_modelled() {
-            return;
+        if inst.stores > 0 && self.buffer.is_modelled() {
+            self.retire_stores(inst, accesses, retired);
         }
+    }
+
+    #[inline(never)]
+    fn retire_stores(&mut self, inst: &Inst, accesses: &[Access], retired: u64) {
         let stored = self.older.count();
         for n in 0..usize::from(inst.stores) {
             if self.buffer.count() < stored {

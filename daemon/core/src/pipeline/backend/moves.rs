@@ -28,6 +28,9 @@ struct Class {
     now: u32,
     /// Eliminations and slots in use, by active cycle.
     history: [(u32, u32); HISTORY],
+    /// Cycles in a row, as far as that matters, that ended with nothing eliminated and as much
+    /// shared as before.
+    quiet: u32,
 }
 
 impl Class {
@@ -42,6 +45,7 @@ impl Class {
             regs: 0,
             now: 0,
             history: [(0, 0); HISTORY],
+            quiet: 0,
         }
     }
 
@@ -53,9 +57,16 @@ impl Class {
             regs,
             now,
             history,
+            quiet,
         } = self;
         shared.clear();
-        (*regs, *now, *history) = (0, 0, [(0, 0); HISTORY]);
+        (*regs, *now, *history, *quiet) = (0, 0, [(0, 0); HISTORY], 0);
+    }
+
+    /// Whether cycles end without a change: the whole history is as this cycle will be.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.slots.is_none() || self.quiet > HISTORY as u32 && self.now == 0
     }
 
     fn possible(&self, active: u64, pipeline: u64) -> bool {
@@ -93,6 +104,7 @@ impl Class {
         if self.regs & regs == 0 {
             return;
         }
+        self.quiet = 0;
         for shared in &mut self.shared {
             if shared.regs & regs != 0 {
                 shared.regs &= !regs;
@@ -112,6 +124,8 @@ impl Class {
             regs: _,
             now,
             history,
+            // It follows from the history.
+            quiet: _,
         } = self;
         if slots.is_none() {
             return;
@@ -139,7 +153,13 @@ impl Class {
             });
             self.regs = self.shared.iter().fold(0, |a, s| a | s.regs);
         }
-        self.history[active as usize % HISTORY] = (self.now, self.shared.len() as u32);
+        let ended = (self.now, self.shared.len() as u32);
+        let before = self.history[active.wrapping_sub(1) as usize % HISTORY];
+        self.quiet = match ended == before && self.now == 0 {
+            true => (self.quiet + 1).min(HISTORY as u32 + 1),
+            false => 0,
+        };
+        self.history[active as usize % HISTORY] = ended;
         self.now = 0;
     }
 }
@@ -208,9 +228,15 @@ impl Moves {
     /// Ends the current active cycle and lets `idle` more pass.
     #[inline]
     pub fn end_cycle(&mut self, idle: u64) {
-        if self.gpr.slots.is_none() && self.simd.slots.is_none() {
-            return;
+        if self.gpr.is_quiet() && self.simd.is_quiet() {
+            // The history stays as it is, wherever in it the cycle falls.
+            self.active += 1 + idle;
+        } else {
+            self.end_busy_cycle(idle);
         }
+    }
+
+    fn end_busy_cycle(&mut self, idle: u64) {
         let skipped = idle.saturating_sub(HISTORY as u64 + 1);
         for _ in 0..=idle.min(HISTORY as u64 + 1) {
             self.gpr.end_cycle(self.active);

@@ -2,6 +2,7 @@
 //! for who reads it, which share a physical one, and sums that rename has added.
 
 use super::moves::Moves;
+use crate::lists::part;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{Execute, Rename};
 use mcad_isa::program::{FIRST_INPUTS, Instr, NO_REG, Program, Uop, flag};
@@ -423,7 +424,7 @@ impl Registers {
     pub fn set_to_zero(&mut self, program: &Program, instr: &Instr) {
         if !instr.zeroed.is_empty() {
             let range = instr.zeroed.start as usize..instr.zeroed.end as usize;
-            for &reg in program.zeroed.get(range).unwrap_or(&[]) {
+            for &reg in part(&program.zeroed, range) {
                 self.set_now(reg, Stamp::default(), writer::NO_UOPS);
             }
         }

@@ -2,6 +2,7 @@
 //! earliest one cycle after all their µops have executed.
 
 use super::topdown::Cause;
+use crate::lists::part;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::last;
 use mcad_isa::machine::params::Retire;
@@ -152,5 +153,5 @@ impl Part for Retirement {
 /// Those of the ring's stamps, which never fall, that lie behind `now`.
 fn waiting(stamps: &[u64], now: u64) -> &[u64] {
     let gone = stamps.partition_point(|stamp| stamp >> Cause::BITS <= now);
-    stamps.get(gone..).unwrap_or(&[])
+    part(stamps, gone..stamps.len())
 }

@@ -6,15 +6,18 @@
 //! cache or from the decoders. Only closed groups are released, so that no decision depends on how
 //! the stream was cut.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::ahead::{Ahead, Now, Wait};
 use super::loop_stream::{Detector, Step};
+use super::plan::Run;
 use super::predict::stream::{Start, Starts};
-use super::uop_cache::{Entry, Packed, Packer, UopCache};
+use super::uop_cache::contents::UopCache;
+use super::uop_cache::pack::{Entry, Line, Packer, Stretch};
+use crate::lists::part;
 use crate::pipeline::access::Access;
 use crate::pipeline::backend::Backend;
+use crate::pipeline::backlog::Backlog;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::Window;
@@ -35,14 +38,14 @@ pub struct FetchQueue {
     cache: UopCache,
     packer: Packer,
     insts: Window<Inst>,
-    accesses: Vec<Access>,
-    accesses_head: usize,
+    accesses: Backlog<Access>,
     /// First instruction of the open group.
     open: u64,
+    /// The open group is a part of one block.
+    open_is_run: bool,
     next_address: u64,
     route: Source,
     after_branch: bool,
-    scratch: Vec<Entry>,
     detector: Detector,
     /// The iteration so far came from the µop cache.
     cached: bool,
@@ -53,9 +56,9 @@ pub struct FetchQueue {
     /// First instruction that has not been fetched.
     limit: u64,
     /// Entries of µop-cache lines on their way to the front end.
-    pub entries: VecDeque<Entry>,
-    /// Number of entries of each line.
-    pub lines: VecDeque<u8>,
+    pub entries: Backlog<Entry>,
+    /// Their lines.
+    pub lines: Backlog<Line>,
 }
 
 impl FetchQueue {
@@ -69,20 +72,19 @@ impl FetchQueue {
             p,
             // It grows where more wait; blocks do with this, which fits a first-level cache.
             insts: Window::new(256),
-            accesses: Vec::new(),
-            accesses_head: 0,
+            accesses: Backlog::new(),
             open: 0,
+            open_is_run: false,
             next_address: 0,
             route: Source::Decoders,
             after_branch: true,
-            scratch: Vec::new(),
             detector: Detector::new(&model.core.frontend, !warm),
             cached: true,
             stream_from: 0,
             prediction: None,
             limit: u64::MAX,
-            entries: VecDeque::new(),
-            lines: VecDeque::new(),
+            entries: Backlog::new(),
+            lines: Backlog::new(),
         }
     }
 
@@ -165,27 +167,21 @@ impl FetchQueue {
     #[inline]
     #[must_use]
     pub fn front_accesses(&self) -> &[Access] {
-        self.accesses.get(self.accesses_head..).unwrap_or(&[])
+        self.accesses.all()
     }
 
     /// The next instruction has been delivered completely.
     #[inline]
     pub fn pop(&mut self) {
         if let Some(inst) = self.insts.pop() {
-            self.accesses_head += usize::from(inst.loads) + usize::from(inst.stores);
-            if self.accesses_head > 4096 {
-                self.accesses.drain(..self.accesses_head);
-                self.accesses_head = 0;
-            }
+            (self.accesses).pop(usize::from(inst.loads) + usize::from(inst.stores));
         }
     }
 
     /// Whether no µop of the next instruction has been taken from the µop cache.
     #[must_use]
     pub fn between_instructions(&self) -> bool {
-        self.entries
-            .front()
-            .is_none_or(super::uop_cache::Entry::starts_instruction)
+        self.entries.front().is_none_or(Entry::starts_instruction)
     }
 
     /// Says whether everything that can be in the µop cache is, from the next reset on.
@@ -198,20 +194,26 @@ impl FetchQueue {
     #[inline]
     fn append(&mut self, inst: Inst, accesses: &[Access]) {
         self.insts.push(inst);
+        self.open_is_run = false;
         if !accesses.is_empty() {
-            self.accesses.extend_from_slice(accesses);
+            self.accesses.append(accesses);
         }
     }
 
     /// Takes the next executed instruction.
     #[inline]
     pub fn push(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
-        let replaying = self.detector.is_replaying();
         if let Some(starts) = &mut self.prediction {
             let number = self.insts.end() + self.detector.held();
-            starts.arrive(program, &inst, number, replaying);
+            starts.arrive(program, &inst, number, self.detector.is_replaying());
         }
-        if replaying {
+        self.take(program, inst, accesses);
+    }
+
+    /// Takes an instruction that has arrived.
+    #[inline]
+    fn take(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
+        if self.detector.is_replaying() {
             self.replay(program, inst, accesses);
         } else {
             self.pass(program, inst, accesses);
@@ -227,7 +229,7 @@ impl FetchQueue {
             Step::Held => {}
             Step::Complete { refill } => {
                 let (insts, accesses) = self.detector.take();
-                self.accesses.extend_from_slice(&accesses);
+                self.accesses.append(&accesses);
                 let count = insts.len();
                 for (n, mut inst) in insts.into_iter().enumerate() {
                     inst.source = Source::LoopStream;
@@ -274,36 +276,43 @@ impl FetchQueue {
                 rest.split_at((usize::from(inst.loads) + usize::from(inst.stores)).min(rest.len()));
             rest = others;
             // What was held may itself be a loop that is replayed from here on.
-            self.push(program, inst, own);
+            self.take(program, inst, own);
+        }
+    }
+
+    /// Closes the open group if `inst`, which follows it, does not belong to it.
+    #[inline]
+    fn join(&mut self, program: &Program, inst: &Inst) {
+        let end = self.insts.end();
+        if end == self.open {
+            return;
+        }
+        let jumped = inst.address != self.next_address;
+        let Some(last) = self.insts.back_mut() else {
+            return;
+        };
+        last.taken |= jumped;
+        let back = jumped && inst.address <= last.address;
+        if !jumped && last.line() == inst.line() {
+            return;
+        }
+        self.close_group(program, end);
+        self.cached &= self.route == Source::UopCache;
+        if back {
+            self.detector.back_edge(&self.p, self.cached);
+            self.cached = true;
+            if self.detector.is_replaying() {
+                self.stream_from = self.open;
+            }
         }
     }
 
     #[inline]
     fn pass(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
-        let end = self.insts.end();
-        if end > self.open {
-            let jumped = inst.address != self.next_address;
-            if jumped && let Some(last) = self.insts.back_mut() {
-                last.taken = true;
-            }
-            let other_line = self
-                .insts
-                .back()
-                .is_some_and(|last| last.address >> LINE_SHIFT != inst.address >> LINE_SHIFT);
-            if jumped || other_line {
-                let back = jumped && self.insts.back().is_some_and(|l| inst.address <= l.address);
-                self.close_group(program);
-                self.cached &= self.route == Source::UopCache;
-                if back {
-                    self.detector.back_edge(&self.p, self.cached);
-                    self.cached = true;
-                    if self.detector.is_replaying() {
-                        self.stream_from = self.open;
-                        self.replay(program, inst, accesses);
-                        return;
-                    }
-                }
-            }
+        self.join(program, &inst);
+        if self.detector.is_replaying() {
+            self.replay(program, inst, accesses);
+            return;
         }
         let Some(instr) = program.instrs.get(inst.instr as usize) else {
             return;
@@ -312,6 +321,58 @@ impl FetchQueue {
         self.next_address = inst.address.wrapping_add(u64::from(instr.len));
         let inst = inst.laid_out(instr, self.p.predecode_block_bytes);
         self.append(inst, accesses);
+    }
+
+    /// Takes all instructions of a block: the same as [`FetchQueue::push`] does with one after the
+    /// other.
+    pub fn push_run(&mut self, program: &Program, run: Run<'_>) {
+        let insts = run.plan.insts();
+        let Some(first) = insts.first() else { return };
+        if self.detector.is_replaying() {
+            for (inst, accesses) in run.one_by_one() {
+                self.push(program, inst, accesses);
+            }
+            return;
+        }
+        let start = self.insts.end();
+        if let Some(starts) = &mut self.prediction {
+            starts.arrive(program, first, start, false);
+        }
+        self.join(program, first);
+        if self.detector.is_replaying() {
+            // The first one has arrived already.
+            let mut rest = run.one_by_one();
+            if let Some((inst, accesses)) = rest.next() {
+                self.take(program, inst, accesses);
+            }
+            for (inst, accesses) in rest {
+                self.push(program, inst, accesses);
+            }
+            return;
+        }
+        // A group that a block before it has begun is no run.
+        self.open_is_run = start == self.open;
+        self.insts.append(insts);
+        for span in run.spans {
+            if let Some(inst) = self.insts.get_mut(start + u64::from(span.index)) {
+                (inst.loads, inst.stores) = (span.loads, span.stores);
+            }
+        }
+        self.accesses.append(run.accesses);
+        if let Some(starts) = &mut self.prediction {
+            for (place, inst) in run.plan.starts() {
+                starts.arrive(program, inst, start + place, false);
+            }
+        }
+        self.detector.passed_all(program, insts);
+        self.next_address = run.plan.end();
+        let mut at = start;
+        for count in run.plan.lines() {
+            at += u64::from(*count);
+            self.close_group(program, at);
+            self.cached &= self.route == Source::UopCache;
+            self.open_is_run = true;
+        }
     }
 
     /// Takes an instruction of a loop that the loop stream detector replays; `end` ends a group
@@ -352,34 +413,55 @@ impl FetchQueue {
         self.open = end;
     }
 
-    /// Decides from where the open group is delivered, and releases it.
-    fn close_group(&mut self, program: &Program) {
-        let end = self.insts.end();
+    /// Decides from where the open group, which ends before number `end`, is delivered, and
+    /// releases it.
+    fn close_group(&mut self, program: &Program, end: u64) {
         let shift = self.p.uop_cache_block_bytes.trailing_zeros();
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
         // A 64-byte line has at most four blocks of the smallest size.
-        let mut blocks = [(0u64, Packed::default(), 0usize); 4];
+        let mut blocks = [(0u64, 0usize); 4];
+        let mut places = [0usize; 4];
         let mut count = 0;
         let mut cacheable = true;
         let mut at = self.open;
         while at < end && count < blocks.len() {
-            let to = self.block_end(at, end, shift);
-            let packed = (self.packer).pack(program, &self.p, &self.insts, at, to, &mut scratch);
-            cacheable &= packed.cacheable;
-            blocks[count] = (to, packed, scratch.len());
+            let known = match self.open_is_run {
+                true => self.packer.recall(&self.insts, at, end),
+                false => None,
+            };
+            let (place, to) = match known {
+                Some(known) => known,
+                None => {
+                    let to = self.block_end(at, end, shift);
+                    let stretch = Stretch {
+                        insts: &self.insts,
+                        from: at,
+                        to,
+                        end,
+                        run: self.open_is_run,
+                    };
+                    let others = part(&places, 0..count);
+                    let place = self.packer.pack(program, &self.p, stretch, others);
+                    (place, to)
+                }
+            };
+            let packed = self.packer.kept(place).is_some_and(|k| k.packed.cacheable);
+            cacheable &= packed;
+            (blocks[count], places[count]) = ((to, place), place);
             count += 1;
             at = to;
         }
         // With the erratum's rule, one half that cannot be cached takes the other with it.
         let group_cacheable = cacheable || !self.p.uop_cache_both_halves;
         let mut at = self.open;
-        let mut entry = 0;
-        for &(to, packed, entries) in blocks.iter().take(count) {
-            let address = self.get(at).map_or(0, |i| i.address);
+        for &(to, place) in blocks.iter().take(count) {
+            let Some(kept) = self.packer.kept(place) else {
+                debug_assert!(false, "it was packed before");
+                continue;
+            };
+            let address = self.insts.get(at).map_or(0, |i| i.address);
             let may_hit = self.route == Source::UopCache || self.after_branch;
-            let cacheable = packed.cacheable && group_cacheable;
-            let hit = cacheable && self.cache.access(address >> shift, packed.lines);
+            let cacheable = kept.packed.cacheable && group_cacheable;
+            let hit = cacheable && self.cache.access(address >> shift, kept.packed.lines);
             self.route = if may_hit && hit {
                 Source::UopCache
             } else {
@@ -387,38 +469,26 @@ impl FetchQueue {
             };
             self.after_branch = false;
             if self.route == Source::UopCache {
-                for number in at..to {
-                    if let Some(inst) = self.get_mut(number) {
-                        inst.source = Source::UopCache;
-                    }
+                for piece in self.insts.pieces_mut(at, to) {
+                    piece
+                        .iter_mut()
+                        .for_each(|inst| inst.source = Source::UopCache);
                 }
-                self.queue_lines(scratch.get(entry..entries).unwrap_or(&[]));
+                let line = |left: &u8| Line {
+                    left: *left,
+                    from: at,
+                };
+                self.lines.extend(kept.lines.iter().map(line));
+                self.entries.append(&kept.entries);
             }
-            entry = entries;
             at = to;
         }
-        self.scratch = scratch;
-        self.after_branch = self
-            .insts
-            .back()
+        self.after_branch = end
+            .checked_sub(1)
+            .and_then(|n| self.insts.get(n))
             .and_then(|i| program.instrs.get(i.instr as usize))
             .is_some_and(|i| i.is(flag::BRANCH));
         self.open = end;
-    }
-
-    fn queue_lines(&mut self, entries: &[Entry]) {
-        let mut count = 0;
-        for entry in entries {
-            if entry.starts_line && count > 0 {
-                self.lines.push_back(count);
-                count = 0;
-            }
-            count += 1;
-        }
-        if count > 0 {
-            self.lines.push_back(count);
-        }
-        self.entries.extend(entries.iter().copied());
     }
 
     fn block_end(&self, from: u64, end: u64, shift: u32) -> u64 {
@@ -440,12 +510,11 @@ impl Part for FetchQueue {
             packer,
             insts,
             accesses,
-            accesses_head,
             open,
+            open_is_run,
             next_address,
             route,
             after_branch,
-            scratch: _,
             detector,
             cached,
             stream_from,
@@ -459,7 +528,7 @@ impl Part for FetchQueue {
         packer.reset();
         insts.reset();
         accesses.clear();
-        (*accesses_head, *open, *next_address) = (0, 0, 0);
+        (*open, *open_is_run, *next_address) = (0, false, 0);
         (*route, *after_branch) = (Source::Decoders, true);
         detector.reset(end);
         (*cached, *stream_from) = (true, 0);
@@ -477,12 +546,11 @@ impl Part for FetchQueue {
             packer: _,
             insts,
             accesses: _,
-            accesses_head: _,
             open: _,
+            open_is_run: _,
             next_address: _,
             route: _,
             after_branch: _,
-            scratch: _,
             detector: _,
             cached: _,
             stream_from: _,
@@ -492,9 +560,9 @@ impl Part for FetchQueue {
             lines,
         } = self;
         match (entries.front(), lines.front()) {
-            (Some(entry), Some(left)) => {
-                entry.fingerprint(insts.head(), h);
-                h.add(u64::from(*left));
+            (Some(entry), Some(line)) => {
+                entry.fingerprint(line.from, insts.head(), h);
+                h.add(u64::from(line.left));
             }
             _ => h.add(0),
         }

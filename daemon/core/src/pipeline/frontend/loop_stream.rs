@@ -9,7 +9,7 @@ use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::observer::{Delivery, Observer};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::Frontend;
-use mcad_isa::program::{Instr, flag};
+use mcad_isa::program::{Instr, Program, flag};
 
 /// Iterations alike before the detector takes a loop over. Not published; small against the
 /// iterations of loops that matter.
@@ -103,6 +103,18 @@ impl Detector {
     pub fn passed(&mut self, number: u32, instr: &Instr) {
         if self.on {
             self.count(number, instr);
+        }
+    }
+
+    /// Instructions were passed on.
+    #[inline]
+    pub fn passed_all(&mut self, program: &Program, insts: &[Inst]) {
+        if self.on {
+            for inst in insts {
+                if let Some(instr) = program.instrs.get(inst.instr as usize) {
+                    self.count(inst.instr, instr);
+                }
+            }
         }
     }
 

@@ -1,0 +1,54 @@
+//! How long a whole program takes: a recorded trace through the simulation alone, with neither
+//! symbols nor report.
+//!
+//! `cargo bench -p mcad-core --bench program -- TRACE [CPU…]`, where `mcad-run --record TRACE` makes
+//! the trace. Prints instructions a second for each CPU; under `valgrind --tool=callgrind` it counts
+//! what each part takes.
+
+#![allow(clippy::print_stdout)] // a program, whose output this is
+
+use std::fs::File;
+use std::io::BufReader;
+use std::time::Instant;
+
+use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
+use mcad_isa::machine;
+use mcad_proto::trace::TraceReader;
+
+type Failure = Box<dyn std::error::Error>;
+
+fn run(trace: &str, cpu: &str) -> Result<(), Failure> {
+    let mut simulation = Simulation::new(Options {
+        cpus: vec![machine::cpu(cpu)?],
+        analyses: vec![AnalysisKind::Pipeline],
+        memory: true,
+    });
+    let mut reader = TraceReader::new(BufReader::new(File::open(trace)?), trace)?;
+    let start = Instant::now();
+    while let Some(event) = reader.next()? {
+        simulation.event(&event)?;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let report = simulation.finish(&NoSymbols);
+    let instructions = report.trace.instructions;
+    let cycles = report.cpus.first().map_or(0, |cpu| cpu.cycles);
+    let speed = instructions as f64 / seconds / 1e6;
+    println!("{cpu}: {instructions} instructions, {cycles} cycles, {speed:.2} M instructions/s");
+    Ok(())
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut names = arguments.iter().filter(|a| !a.starts_with("--"));
+    let Some(trace) = names.next() else {
+        println!("usage: cargo bench -p mcad-core --bench program -- TRACE [CPU...]");
+        return Ok(());
+    };
+    let cpus: Vec<&str> = names.map(String::as_str).collect();
+    let cpus = if cpus.is_empty() {
+        vec!["skl", "glc"]
+    } else {
+        cpus
+    };
+    cpus.into_iter().try_for_each(|cpu| run(trace, cpu))
+}
