@@ -7,6 +7,7 @@
 pub mod class;
 pub mod forms;
 pub mod lines;
+pub mod programs;
 pub mod rtl;
 pub mod select;
 pub mod stats;

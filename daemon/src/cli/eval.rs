@@ -2,6 +2,7 @@
 
 mod ablations;
 mod inorder;
+mod programs;
 mod rtl;
 mod set;
 
@@ -32,6 +33,8 @@ pub(super) struct Args {
     /// machines, on traces
     #[arg(long, conflicts_with_all = ["rtl", "predict", "sample", "hold_out", "ablations", "categories", "instructions", "worst", "json"])]
     in_order: bool,
+    #[command(flatten)]
+    programs: programs::ProgramArgs,
     /// Figures by category, which are found by rule
     #[arg(long)]
     categories: bool,
@@ -59,6 +62,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if let Some(cpu) = &args.rtl {
         return rtl::run(cpu, args.set.files());
+    }
+    if args.programs.programs {
+        let set = &args.set;
+        return programs::run(&args.programs, set.cpu(), set.files(), args.json);
     }
     let mut stdout = BufWriter::new(io::stdout().lock());
     if args.ablations {

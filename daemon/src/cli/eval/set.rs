@@ -78,6 +78,11 @@ impl SetArgs {
         &self.files
     }
 
+    /// The CPU to predict for.
+    pub(super) fn cpu(&self) -> Option<&str> {
+        self.predict.as_deref()
+    }
+
     /// Reads, and predicts where that is asked for.
     ///
     /// # Errors

@@ -1,0 +1,205 @@
+//! `mcad eval --programs LIST`: predicted cycles of whole programs against measured ones.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+use crate::cli::analysis::AnalysisArgs;
+use crate::cli::run::{EmulatorArgs, report_of};
+use crate::eval::programs::{Errors, Predicted, Row, Series, read, series};
+
+/// The CPU's name when none is given.
+const DEFAULT_CPU: &str = "native";
+/// First bytes of an executable.
+const ELF: &[u8] = b"\x7fELF";
+
+/// Where the programs of a list are, and which of them are wanted.
+#[derive(Debug, clap::Args)]
+pub(super) struct ProgramArgs {
+    /// Predict whole programs: FILE is a list of commands with measured cycles (CSV: package,
+    /// version, program, command, user_cycles, …)
+    #[arg(long, conflicts_with_all = ["rtl", "in_order", "sample", "hold_out", "ablations", "categories", "instructions", "worst"])]
+    pub programs: bool,
+    /// Directory with a directory PACKAGE-VERSION for each program of the list, such as an
+    /// unpacked wheel [default: where the list is]
+    #[arg(long, value_name = "DIR", requires = "programs")]
+    packages: Option<PathBuf>,
+    /// Directory in which the commands run, with their inputs [default: where the list is]
+    #[arg(long, value_name = "DIR", requires = "programs")]
+    inputs: Option<PathBuf>,
+    /// Only programs of this package (repeatable)
+    #[arg(long, value_name = "PACKAGE", requires = "programs")]
+    only: Vec<String>,
+}
+
+/// Runs the lists' programs and prints how they compare.
+pub(super) fn run(
+    args: &ProgramArgs,
+    cpu: Option<&str>,
+    lists: &[PathBuf],
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let cpu = cpu.unwrap_or(DEFAULT_CPU);
+    let analysis = AnalysisArgs::from_pairs([("cpu", cpu)])?;
+    analysis.resolve()?;
+    let mut programs = Vec::new();
+    let start = std::env::current_dir().context("there is no current directory")?;
+    for list in lists {
+        let list = start.join(list);
+        let packages = match &args.packages {
+            Some(directory) => start.join(directory),
+            None => list.parent().unwrap_or(Path::new("/")).to_owned(),
+        };
+        let rows = read(&list)?;
+        if let Some(inputs) = args
+            .inputs
+            .as_ref()
+            .map(|d| start.join(d))
+            .or(list.parent().map(Path::to_owned))
+        {
+            std::env::set_current_dir(&inputs)
+                .with_context(|| format!("cannot go to {}", inputs.display()))?;
+        }
+        let wanted = |row: &Row| args.only.is_empty() || args.only.contains(&row.package);
+        for row in rows.into_iter().filter(wanted) {
+            let command = command(&row, &packages)?;
+            let emulator = EmulatorArgs::showing(row.qemu_cpu.clone());
+            eprintln!("mcad: {} {}", row.package, row.version);
+            let report = report_of(&command, &emulator, &analysis, true)
+                .with_context(|| format!("{} {}", row.package, row.version))?;
+            let predicted = report.cpus.first().context("the report has no CPU")?;
+            programs.push(Predicted {
+                predicted_cycles: predicted.cycles as f64,
+                instructions: report.trace.instructions as f64,
+                row,
+            });
+        }
+    }
+    if programs.is_empty() {
+        bail!("the list has no such program");
+    }
+    let all = series(programs);
+    let mut stdout = io::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut stdout, &all)?;
+        writeln!(stdout)?;
+    } else {
+        for one in &all {
+            text(one, &mut stdout)?;
+        }
+    }
+    stdout.flush().context("cannot write to stdout")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command line, through `env` where the row names an environment.
+fn command(row: &Row, packages: &Path) -> anyhow::Result<Vec<OsString>> {
+    let mut words = row.command.split_whitespace();
+    if words.next() != Some(row.program.as_str()) {
+        bail!("'{}' does not begin with {}", row.command, row.program);
+    }
+    let directory = packages.join(format!("{}-{}", row.package, row.version));
+    let program = find(&directory, &row.program)?.with_context(|| {
+        format!(
+            "there is no program {} in {}; unpack the package there (pip download --no-deps \
+             {}=={}, then unzip the wheel)",
+            row.program,
+            directory.display(),
+            row.package,
+            row.version
+        )
+    })?;
+    let mut command: Vec<OsString> = Vec::new();
+    let environment = row.environment.iter().flat_map(|e| e.split_whitespace());
+    let mut environment: Vec<OsString> = environment.map(Into::into).collect();
+    if let Some(tunables) = row.tunables.as_ref().filter(|t| !t.is_empty()) {
+        environment.push(format!("GLIBC_TUNABLES={tunables}").into());
+    }
+    if !environment.is_empty() {
+        command.push("env".into());
+        command.extend(environment);
+    }
+    command.push(program.into_os_string());
+    command.extend(words.map(Into::into));
+    Ok(command)
+}
+
+/// The executable whose name begins with `name`, anywhere below a directory.
+fn find(directory: &Path, name: &str) -> anyhow::Result<Option<PathBuf>> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Ok(None);
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        paths.push(entry.context("cannot list the packages")?.path());
+    }
+    paths.sort();
+    for path in &paths {
+        let matches = path
+            .file_name()
+            .is_some_and(|f| f.to_string_lossy().starts_with(name));
+        if matches && path.is_file() && is_program(path) {
+            return Ok(Some(path.clone()));
+        }
+    }
+    for path in paths.iter().filter(|path| path.is_dir()) {
+        if let Some(found) = find(path, name)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn is_program(path: &Path) -> bool {
+    use io::Read;
+    let executable = std::fs::metadata(path).is_ok_and(|m| m.permissions().mode() & 0o111 != 0);
+    let mut magic = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    executable && read.is_ok() && magic == ELF
+}
+
+fn text(s: &Series, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", s.package)?;
+    writeln!(
+        out,
+        "  {:<12} {:>14} {:>8} {:>14} {:>8} {:>16}",
+        "version", "measured", "± %", "predicted", "off %", "instructions"
+    )?;
+    for p in &s.programs {
+        let spread = p.row.interquartile_over_median;
+        writeln!(
+            out,
+            "  {:<12} {:>14.0} {:>8} {:>14.0} {:>+8.1} {:>16.0}",
+            p.row.version,
+            p.row.user_cycles,
+            spread.map_or_else(String::new, |s| format!("{:.1}", 50.0 * s)),
+            p.predicted_cycles,
+            100.0 * p.error(),
+            p.instructions
+        )?;
+    }
+    let line = |name: &str, e: &Errors| {
+        format!(
+            "  {name:<34} mean {:>5.1} %, worst {:>5.1} % of {}",
+            100.0 * e.mean,
+            100.0 * e.worst,
+            e.count
+        )
+    };
+    writeln!(out, "{}", line("cycles", &s.absolute))?;
+    for (name, errors) in [
+        ("from version to version", &s.consecutive),
+        ("  counting instructions", &s.consecutive_by_instructions),
+        ("against the first version", &s.against_first),
+        ("  counting instructions", &s.against_first_by_instructions),
+    ] {
+        if errors.count > 0 {
+            writeln!(out, "{}", line(name, errors))?;
+        }
+    }
+    writeln!(out)
+}

@@ -1,0 +1,225 @@
+//! Whole programs: predicted against measured cycles, absolute and from version to version.
+//!
+//! Beside every ratio of cycles stands the ratio of instructions, which is what anybody has without
+//! a model. Errors of a ratio are (predicted ratio / measured ratio - 1).
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+/// A line of a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Package, whose versions make a series in the order of the list.
+    #[serde(alias = "pypi_package")]
+    pub package: String,
+    /// Its version.
+    #[serde(alias = "package_version")]
+    pub version: String,
+    /// The program's file name.
+    pub program: String,
+    /// The command, which begins with it.
+    pub command: String,
+    /// Measured user cycles: median over runs.
+    pub user_cycles: f64,
+    /// Interquartile range of the runs over their median.
+    #[serde(default)]
+    pub interquartile_over_median: Option<f64>,
+    /// Least measured user cycles.
+    #[serde(default)]
+    pub min_cycles: Option<f64>,
+    /// `GLIBC_TUNABLES` under which it was measured.
+    #[serde(default)]
+    pub tunables: Option<String>,
+    /// CPU that QEMU shows the program.
+    #[serde(default)]
+    pub qemu_cpu: Option<String>,
+    /// Other environment, `NAME=VALUE` words.
+    #[serde(default)]
+    pub environment: Option<String>,
+}
+
+/// Reads a list: CSV with the names of [`Row`]'s fields in its first line.
+///
+/// # Errors
+/// When it cannot be read or a line is none.
+pub fn read(path: &Path) -> anyhow::Result<Vec<Row>> {
+    let name = path.display();
+    let mut reader = csv::Reader::from_path(path).with_context(|| format!("cannot read {name}"))?;
+    let rows = reader
+        .deserialize()
+        .enumerate()
+        .map(|(n, row)| row.with_context(|| format!("{name}: line {} is no program", n + 2)));
+    rows.collect()
+}
+
+/// A program with its prediction.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Predicted {
+    /// The list's line.
+    #[serde(flatten)]
+    pub row: Row,
+    /// Predicted cycles.
+    pub predicted_cycles: f64,
+    /// Instructions of the traced run.
+    pub instructions: f64,
+}
+
+impl Predicted {
+    /// Error of the predicted cycles.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        self.predicted_cycles / self.row.user_cycles - 1.0
+    }
+}
+
+/// Errors of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Errors {
+    /// How many.
+    pub count: usize,
+    /// Mean of their absolute values.
+    pub mean: f64,
+    /// Greatest absolute value.
+    pub worst: f64,
+}
+
+impl Errors {
+    fn of(errors: impl Iterator<Item = f64>) -> Self {
+        let mut all = Self::default();
+        for error in errors.map(f64::abs) {
+            all.count += 1;
+            all.mean += error;
+            all.worst = all.worst.max(error);
+        }
+        if all.count > 0 {
+            all.mean /= all.count as f64;
+        }
+        all
+    }
+}
+
+/// The versions of one package.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    /// The package.
+    pub package: String,
+    /// Its versions.
+    pub programs: Vec<Predicted>,
+    /// Errors of the cycles themselves.
+    pub absolute: Errors,
+    /// Errors of the ratio of a version to the one before.
+    pub consecutive: Errors,
+    /// The same from counting instructions.
+    pub consecutive_by_instructions: Errors,
+    /// Errors of the ratio of a version to the first.
+    pub against_first: Errors,
+    /// The same from counting instructions.
+    pub against_first_by_instructions: Errors,
+    /// Interquartile range of the labels over their median, mean over the versions: how well a
+    /// ratio is known.
+    pub spread: Option<f64>,
+}
+
+type Figure = fn(&Predicted) -> f64;
+const CYCLES: Figure = |p| p.predicted_cycles;
+const INSTRUCTIONS: Figure = |p| p.instructions;
+
+fn ratio_error(figure: Figure, from: &Predicted, to: &Predicted) -> f64 {
+    let measured = to.row.user_cycles / from.row.user_cycles;
+    figure(to) / figure(from) / measured - 1.0
+}
+
+/// Puts programs together by package, in the order of the list.
+#[must_use]
+pub fn series(programs: Vec<Predicted>) -> Vec<Series> {
+    let mut groups: Vec<(String, Vec<Predicted>)> = Vec::new();
+    for program in programs {
+        match groups
+            .iter_mut()
+            .find(|(name, _)| *name == program.row.package)
+        {
+            Some((_, group)) => group.push(program),
+            None => groups.push((program.row.package.clone(), vec![program])),
+        }
+    }
+    let of = |(package, programs): (String, Vec<Predicted>)| {
+        let consecutive = |figure: Figure| {
+            Errors::of(programs.windows(2).filter_map(|pair| match pair {
+                [from, to] => Some(ratio_error(figure, from, to)),
+                _ => None,
+            }))
+        };
+        let first = |figure: Figure| {
+            let errors = programs.first().map(|first| {
+                Errors::of(
+                    programs
+                        .iter()
+                        .skip(1)
+                        .map(|p| ratio_error(figure, first, p)),
+                )
+            });
+            errors.unwrap_or_default()
+        };
+        let spreads: Vec<f64> = (programs.iter())
+            .filter_map(|p| p.row.interquartile_over_median)
+            .collect();
+        Series {
+            absolute: Errors::of(programs.iter().map(Predicted::error)),
+            consecutive: consecutive(CYCLES),
+            consecutive_by_instructions: consecutive(INSTRUCTIONS),
+            against_first: first(CYCLES),
+            against_first_by_instructions: first(INSTRUCTIONS),
+            spread: (!spreads.is_empty())
+                .then(|| spreads.iter().sum::<f64>() / spreads.len() as f64),
+            package,
+            programs,
+        }
+    };
+    groups.into_iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(version: &str, measured: f64, predicted: f64, instructions: f64) -> Predicted {
+        Predicted {
+            row: Row {
+                package: "p".into(),
+                version: version.into(),
+                program: "p".into(),
+                command: "p".into(),
+                user_cycles: measured,
+                interquartile_over_median: Some(0.01),
+                min_cycles: None,
+                tunables: None,
+                qemu_cpu: None,
+                environment: None,
+            },
+            predicted_cycles: predicted,
+            instructions,
+        }
+    }
+
+    #[test]
+    fn a_constant_factor_is_an_absolute_error_only() {
+        let programs = vec![
+            program("1", 100.0, 80.0, 300.0),
+            program("2", 110.0, 88.0, 300.0),
+            program("3", 121.0, 96.8, 363.0),
+        ];
+        let all = series(programs);
+        let [one] = &all[..] else {
+            unreachable!("one package");
+        };
+        assert!((one.absolute.mean - 0.2).abs() < 1e-9);
+        assert!(one.consecutive.worst < 1e-9 && one.against_first.worst < 1e-9);
+        assert_eq!(one.consecutive.count, 2);
+        // 1 for 1.1, then 1.21 for 1.1.
+        let counted = one.consecutive_by_instructions;
+        assert!((counted.mean - (1.0 / 11.0 + 0.1) / 2.0).abs() < 1e-9);
+        assert_eq!(one.spread, Some(0.01));
+    }
+}
