@@ -4,6 +4,7 @@
 //! as far as its cores share caches and hyper-threads. Each figure is printed with its limit; the exit status is 1 when one is
 //! missed.
 
+mod cores;
 pub mod diff;
 pub mod instructions;
 pub mod profile;

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::{Figure, Limit};
+use super::{Figure, Limit, cores};
 use crate::command::{cargo, command, cpu_seconds, execute, output};
 
 const MIB: f64 = (1 << 20) as f64;
@@ -126,6 +126,7 @@ pub fn measure(
         "in 10000",
         Limit::Most(1.0),
     ));
+    figures.extend(cores::measure(built, work, cpu, &trace)?);
     figures.extend(capture(short)?);
     Ok(figures)
 }
@@ -162,12 +163,14 @@ pub fn rate(built: &Path, work: &Path, cpu: &str, trace: &Path) -> Result<f64> {
     Ok(number(&read(&json)?, "/trace/instructions")? / seconds / 1e6)
 }
 
-fn read(json: &Path) -> Result<Value> {
+/// Reads a report.
+pub fn read(json: &Path) -> Result<Value> {
     let text = std::fs::read(json).with_context(|| format!("cannot read {}", json.display()))?;
     Ok(serde_json::from_slice(&text)?)
 }
 
-fn number(report: &Value, pointer: &str) -> Result<f64> {
+/// A number of a report.
+pub fn number(report: &Value, pointer: &str) -> Result<f64> {
     let value = report.pointer(pointer).and_then(Value::as_f64);
     value.with_context(|| format!("the report has no number at {pointer}"))
 }
