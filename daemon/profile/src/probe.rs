@@ -10,7 +10,9 @@
 //! To add a probe, write a file in `probe/` and name it in [`probes`].
 
 mod aliasing;
+mod branches;
 mod chase;
+mod code;
 mod forwarding;
 mod locked;
 pub mod native;
@@ -113,6 +115,8 @@ pub fn probes() -> Vec<Probe> {
         repeated::PROBES,
         window::PROBES,
         locked::PROBES,
+        branches::PROBES,
+        code::PROBES,
     ] {
         all.extend_from_slice(part);
     }

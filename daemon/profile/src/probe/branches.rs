@@ -1,0 +1,318 @@
+//! Branches: where targets are kept, how deep calls are followed, what history predicts, and what
+//! a wrong prediction costs.
+
+use std::fmt::Write;
+
+use super::{Axis, Point, Probe, Source, counted, repeated};
+
+pub(super) const PROBES: &[Probe] = &[
+    Probe {
+        name: "taken-16",
+        what: "jumps to the next 16 bytes, by number of jumps: levels of branch target buffers",
+        axis: BRANCHES,
+        unit: "cycles per jump",
+        points: || taken(16),
+    },
+    Probe {
+        name: "taken-64",
+        what: "jumps to the next 64 bytes, by number of jumps: the same, and lines of code",
+        axis: BRANCHES,
+        unit: "cycles per jump",
+        points: || taken(64),
+    },
+    Probe {
+        name: "taken-conditional",
+        what: "conditional branches, always taken, to the next 32 bytes, by number of branches",
+        axis: BRANCHES,
+        unit: "cycles per branch",
+        points: taken_conditional,
+    },
+    Probe {
+        name: "calls",
+        what: "calls within calls and their returns, by depth: the return stack",
+        axis: Axis {
+            name: "depth",
+            unit: "",
+            logarithmic: false,
+        },
+        unit: "cycles per call and return",
+        points: calls,
+    },
+    Probe {
+        name: "indirect",
+        what: "an indirect jump that goes to its targets in turn, by number of targets",
+        axis: Axis {
+            name: "targets",
+            unit: "",
+            logarithmic: true,
+        },
+        unit: "cycles per jump",
+        points: indirect,
+    },
+    Probe {
+        name: "history",
+        what: "a branch that does what a random one did, by taken branches between the two: what \
+               stands out is the end of the history that predicts it",
+        axis: Axis {
+            name: "taken branches between",
+            unit: "",
+            logarithmic: true,
+        },
+        unit: "cycles per round",
+        points: history,
+    },
+    Probe {
+        name: "loop-count",
+        what: "a loop in a loop, by its number of turns: how long its end is foreseen",
+        axis: Axis {
+            name: "turns",
+            unit: "",
+            logarithmic: true,
+        },
+        unit: "cycles per loop",
+        points: loop_count,
+    },
+    Probe {
+        name: "misprediction",
+        what: "a branch on a bit that is always the same or random, alone and behind a load",
+        axis: Axis {
+            name: "branch",
+            unit: "",
+            logarithmic: false,
+        },
+        unit: "cycles per branch",
+        points: misprediction,
+    },
+];
+
+const BRANCHES: Axis = Axis {
+    name: "branches",
+    unit: "",
+    logarithmic: true,
+};
+
+/// Least branches in a run.
+const LEAST: u64 = 20_000;
+
+/// Turns of a loop over `each` operations so that enough are measured.
+fn turns(each: u64) -> u64 {
+    (LEAST / each).max(3)
+}
+
+fn chain(branches: u64, unit: &str, spacing: u64) -> Source {
+    let turns = turns(branches);
+    let body = format!(
+        "    .p2align 6\n    .rept {branches}\n    {unit}\n    .p2align {}, 0xcc\n6:\n    .endr\n",
+        spacing.trailing_zeros()
+    );
+    Source {
+        run: counted(turns, &body),
+        operations: (turns * branches) as f64,
+        ..Source::default()
+    }
+}
+
+fn taken(spacing: u64) -> Vec<Point> {
+    [
+        4, 8, 16, 32, 64, 96, 128, 192, 256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288,
+        16_384, 24_576, 32_768,
+    ]
+    .into_iter()
+    .map(|n| Point::new(n as f64, chain(n, "jmp 6f", spacing)))
+    .collect()
+}
+
+fn taken_conditional() -> Vec<Point> {
+    [8, 64, 256, 1024, 2048, 4096, 8192, 16_384, 32_768]
+        .into_iter()
+        .map(|n| {
+            let mut source = chain(n, "jnc 6f", 32);
+            // The loop's counter leaves the carry alone.
+            source.run = format!("    clc\n{}", source.run);
+            Point::new(n as f64, source)
+        })
+        .collect()
+}
+
+fn calls() -> Vec<Point> {
+    [
+        1u64, 2, 4, 8, 12, 15, 16, 17, 20, 22, 23, 24, 25, 28, 31, 32, 33, 36, 40, 48, 51, 52, 53,
+        56, 64,
+    ]
+    .into_iter()
+    .map(|depth| {
+        let turns = turns(depth);
+        let mut functions = String::new();
+        for n in 0..depth {
+            let inner = if n + 1 < depth {
+                format!("    call nested_{}\n", n + 1)
+            } else {
+                String::new()
+            };
+            let _ = write!(
+                functions,
+                "    .p2align 5\nnested_{n}:\n    nop\n{inner}    nop\n    ret\n"
+            );
+        }
+        let body = counted(turns, "    call nested_0\n");
+        Point::new(
+            depth as f64,
+            Source {
+                run: format!("{body}    jmp calls_end\n{functions}calls_end:\n"),
+                operations: (turns * depth) as f64,
+                ..Source::default()
+            },
+        )
+    })
+    .collect()
+}
+
+fn indirect() -> Vec<Point> {
+    [1u64, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048]
+        .into_iter()
+        .map(|targets| {
+            let turns = turns(targets);
+            let body = format!(
+                "    lea rsi, [rip + targets]
+    lea rdx, [rip + targets + {end}]
+    mov ecx, {jumps}
+    .p2align 6
+next_jump:
+    mov rax, [rsi]
+    add rsi, 8
+    cmp rsi, rdx
+    lea rbx, [rdx - {end}]
+    cmove rsi, rbx
+    jmp rax
+    .rept {targets}
+    .p2align 4
+6:  dec ecx
+    jnz next_jump
+    jmp indirect_end
+    .pushsection .data
+    .quad 6b
+    .popsection
+    .endr
+indirect_end:
+",
+                end = 8 * targets,
+                jumps = turns * targets,
+            );
+            let run = format!(
+                "    .pushsection .data\n    .p2align 6\ntargets:\n    .popsection\n{body}"
+            );
+            Point::new(
+                targets as f64,
+                Source {
+                    run,
+                    operations: (turns * targets) as f64,
+                    ..Source::default()
+                },
+            )
+        })
+        .collect()
+}
+
+/// A sequence of random bits (Knuth's MMIX) in rax, of which bit 60 is used; kept in the data.
+const RANDOM_START: &str = "    mov rax, [rdi]
+    mov rbx, 6364136223846793005
+    mov rcx, 1442695040888963407
+";
+const RANDOM_NEXT: &str = "    imul rax, rbx
+    add rax, rcx
+";
+const RANDOM_END: &str = "    mov [rdi], rax\n";
+
+fn history() -> Vec<Point> {
+    [
+        0u64, 8, 16, 32, 48, 64, 80, 92, 96, 128, 160, 192, 200, 256, 384, 512, 768, 1024,
+    ]
+    .into_iter()
+    .map(|between| {
+        let turns = 2000;
+        let jumps = repeated(between, "jmp 6f\n    .p2align 3\n6:");
+        let body = format!(
+            "{RANDOM_NEXT}    bt rax, 60
+    jc 4f
+    jmp 5f
+4:  nop
+    jmp 5f
+    .p2align 4
+5:
+{jumps}    bt rax, 60
+    jc 4f
+    nop
+4:
+"
+        );
+        Point::new(
+            (between + 1) as f64,
+            Source {
+                run: format!("{RANDOM_START}{}{RANDOM_END}", counted(turns, &body)),
+                data: 4096,
+                operations: turns as f64,
+                ..Source::default()
+            },
+        )
+    })
+    .collect()
+}
+
+fn loop_count() -> Vec<Point> {
+    [2u64, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024]
+        .into_iter()
+        .map(|inner| {
+            let turns = (40_000 / inner).max(200);
+            let body = format!("    mov ecx, {inner}\n6:  dec ecx\n    jnz 6b\n");
+            Point::new(
+                inner as f64,
+                Source {
+                    run: counted(turns, &body),
+                    operations: turns as f64,
+                    ..Source::default()
+                },
+            )
+        })
+        .collect()
+}
+
+fn misprediction() -> Vec<Point> {
+    let branches = 5000u64;
+    // What the branch hangs on besides the random bit.
+    let load = "    mov rdx, rax
+    shr rdx, 40
+    and edx, 0x3ffc0
+    add rsi, [rdi + rdx + 64]
+";
+    let point = |x: usize, label: &str, before: &str, random: bool| {
+        // Both sums have the same µops; only one has the random bit.
+        let mask = if random { "0x1000000000000000" } else { "0" };
+        let body = format!(
+            "{RANDOM_NEXT}    mov rsi, rax
+{before}    test rsi, r8
+    jz 4f
+    nop
+4:
+"
+        );
+        Point::named(
+            x,
+            label,
+            Source {
+                run: format!(
+                    "    mov r8, {mask}\n{RANDOM_START}{}{RANDOM_END}",
+                    counted(branches, &body)
+                ),
+                data: 64 + (256 << 10) + 4096,
+                operations: branches as f64,
+                ..Source::default()
+            },
+        )
+    };
+    vec![
+        point(0, "the same", "", false),
+        point(1, "random", "", true),
+        point(2, "the same, behind a load", load, false),
+        point(3, "random, behind a load", load, true),
+    ]
+}
