@@ -13,6 +13,8 @@ fn parameters() -> Branch {
         decode_redirect: 8,
         starts_per_cycle: 1,
         ahead: 32,
+        line_misses: 8,
+        line_delay: 0,
         ideal: false,
         unknown_not_taken: false,
         return_stack: 16,

@@ -4,7 +4,7 @@
 //! cycle or a share of one, longer by the bubbles of the branch target buffer that had the branch.
 //! It is stopped by its queue: a line is predicted when one a queue's length before it has been
 //! fetched. Lines that miss the first-level cache are asked for when they are predicted, so that a
-//! predictor far ahead hides misses. A wrong branch's successor is fetched when the branch has been
+//! predictor far ahead hides misses, as far as that many may be on their way. A wrong branch's successor is fetched when the branch has been
 //! executed and the front end refilled, the target of one that no buffer had when it has been
 //! decoded; the queue is empty then.
 //!
@@ -56,6 +56,10 @@ pub struct Ahead {
     per_cycle: u64,
     bubbles: [u64; MAX_BTB_LEVELS],
     lines: usize,
+    line_delay: u64,
+    /// When the last lines that missed arrived, one for each that may be on its way.
+    arrivals: Vec<u64>,
+    misses: usize,
     /// When the last start was predicted, in shares of a cycle.
     at: u64,
     /// When the last start could be delivered.
@@ -82,6 +86,9 @@ impl Ahead {
             per_cycle: u64::from(p.starts_per_cycle),
             bubbles,
             lines: (p.ahead as usize).clamp(1, RING),
+            line_delay: p.line_delay,
+            arrivals: vec![0; p.line_misses.max(1) as usize],
+            misses: 0,
             at: 0,
             stamp: 0,
             known: false,
@@ -120,10 +127,24 @@ impl Ahead {
         let line = start.address >> LINE_SHIFT;
         if line != self.line {
             self.line = line;
-            at += late(start, at);
+            at = self.arrival(at, late(start, at));
         }
         self.stamp = self.stamp.max(at);
         true
+    }
+
+    /// When a line arrives that was asked for in cycle `at` and is `late`.
+    fn arrival(&mut self, at: u64, late: u64) -> u64 {
+        if late == 0 {
+            return at;
+        }
+        let oldest = self.misses % self.arrivals.len();
+        self.misses = self.misses.wrapping_add(1);
+        let Some(slot) = self.arrivals.get_mut(oldest) else {
+            return at + late;
+        };
+        *slot = at.max(*slot) + late + self.line_delay;
+        *slot
     }
 
     /// First instruction that cannot be delivered now; and, if that is the next one, when it can

@@ -81,7 +81,13 @@ impl UopCacheDelivery {
             }
             if entry.taken && entry.ends_instruction {
                 self.leave(t.p);
-                if t.p.uop_cache_taken_ends_cycle {
+                // A line is not read twice in a cycle.
+                let block = |e: &Entry| e.address / u64::from(t.p.uop_cache_block_bytes);
+                let next = t.queue.entries.front();
+                let again =
+                    next.is_some_and(|n| block(n) == block(&entry) && n.address <= entry.address);
+                let follows = t.p.uop_cache_follows_taken && !again;
+                if t.p.uop_cache_taken_ends_cycle && !follows {
                     return;
                 }
             }

@@ -33,6 +33,11 @@ pub struct Branch {
     pub starts_per_cycle: u32,
     /// Lines that the predictor may be ahead of delivery.
     pub ahead: u32,
+    /// Lines that may be on their way into the first-level instruction cache.
+    pub line_misses: u32,
+    /// Cycles that a line of code takes longer to come from the second level than one of data.
+    #[serde(default)]
+    pub line_delay: u64,
     /// Directions and targets are always right (ablation).
     #[serde(default)]
     pub ideal: bool,
@@ -115,6 +120,7 @@ impl Branch {
         let bounds = [
             ("starts_per_cycle", self.starts_per_cycle, 1, 8),
             ("ahead", self.ahead, 1, 255),
+            ("line_misses", self.line_misses, 1, 64),
             ("return_stack", self.return_stack, 1, 1024),
             ("direction.tables", d.tables, 1, MAX_TABLES),
             ("direction.tag_bits", d.tag_bits, 4, 12),
@@ -167,6 +173,7 @@ impl Branch {
         for (name, delay) in [
             ("redirect", self.redirect),
             ("decode_redirect", self.decode_redirect),
+            ("line_delay", self.line_delay),
             (
                 "btb.bubbles",
                 self.btb.iter().map(|b| b.bubbles).max().unwrap_or(0),

@@ -82,6 +82,9 @@ pub struct Frontend {
     /// A delivery cycle of the µop cache ends at a taken branch.
     #[serde(default)]
     pub uop_cache_taken_ends_cycle: bool,
+    /// Where it does: unless the branch goes to another block, whose line comes in the same cycle.
+    #[serde(default)]
+    pub uop_cache_follows_taken: bool,
     /// Unlamination comes before the µop cache's width counts.
     #[serde(default)]
     pub uop_cache_delivers_unlaminated: bool,
