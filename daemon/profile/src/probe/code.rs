@@ -8,7 +8,7 @@ pub(super) const PROBES: &[Probe] = &[
         what: "straight code of four-byte nops, by its size: µop cache, L1I, L2, page walks",
         axis: SIZE,
         unit: "cycles per 64 bytes",
-        points: || straight("nop dword ptr [rax]", 4),
+        points: || straight("nop dword ptr [rax + 1]", 4),
     },
     Probe {
         name: "code-stores",
