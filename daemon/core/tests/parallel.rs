@@ -144,7 +144,12 @@ fn intervals_add_up_and_do_not_depend_on_threads() {
         );
         let t = cut.topdown;
         assert_eq!(
-            t.retiring + t.frontend + t.backend_memory + t.backend_core + t.other,
+            t.retiring
+                + t.bad_speculation
+                + t.frontend
+                + t.backend_memory
+                + t.backend_core
+                + t.other,
             t.slots
         );
     }

@@ -82,7 +82,8 @@ pub struct Frontend {
     /// A delivery cycle of the µop cache ends at a taken branch.
     #[serde(default)]
     pub uop_cache_taken_ends_cycle: bool,
-    /// Where it does: unless the branch goes to another block, whose line comes in the same cycle.
+    /// Where it does: unless the branch goes on or to another block, whose line can come in the same
+    /// cycle.
     #[serde(default)]
     pub uop_cache_follows_taken: bool,
     /// Unlamination comes before the µop cache's width counts.
