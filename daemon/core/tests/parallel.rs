@@ -58,6 +58,19 @@ fn words(turns: u64) -> Vec<u64> {
     words
 }
 
+/// Models whose branches are all predicted: predictors learn for longer than these warm-ups.
+fn foreseeing(cpus: &[&str]) -> Options {
+    let model = |name: &&str| -> Arc<CpuModel> {
+        let mut model = machine::cpu(name).unwrap();
+        Arc::get_mut(&mut model).unwrap().core.branch = None;
+        model
+    };
+    Options {
+        cpus: cpus.iter().map(model).collect(),
+        ..options(&[])
+    }
+}
+
 fn options(cpus: &[&str]) -> Options {
     let model = |name: &&str| -> Arc<CpuModel> { machine::cpu(name).unwrap() };
     Options {
@@ -119,10 +132,15 @@ fn models_on_threads_of_their_own_give_the_same_report() {
 #[test]
 fn intervals_add_up_and_do_not_depend_on_threads() {
     let cpus = ["skl", "hsw"];
-    let whole = run(Simulation::new(options(&cpus)), 3000);
+    let whole = run(Simulation::new(foreseeing(&cpus)), 3000);
     let cut = |jobs, length, warm_up| {
         let intervals = Some(Intervals { length, warm_up });
-        run(parallel(&cpus, Parallel { jobs, intervals }), 3000)
+        let on_thread: OnThread = Arc::new(|| Box::new(()));
+        let parallel = Parallel { jobs, intervals };
+        run(
+            Simulation::parallel(foreseeing(&cpus), parallel, on_thread),
+            3000,
+        )
     };
     let one = cut(1, 20_000, 5_000);
     assert_eq!(one, cut(5, 20_000, 5_000));
