@@ -99,7 +99,8 @@ struct mcad_ring_header {
     uint32_t exec_state;
     uint32_t silenced; /* 1: the plugin stopped recording in the traced process */
     uint32_t exit_status; /* of the last exit or exit_group, as wait gives it: 0 to 255 */
-    uint8_t pad2[48];
+    uint32_t children; /* atomic: processes that the traced one made; they are not traced */
+    uint8_t pad2[44];
 
     /* Ready queue. */
     uint32_t ready_tail; /* writers; the reader sleeps on it */

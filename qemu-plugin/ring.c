@@ -65,6 +65,14 @@ static void silence_child(void)
          MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
+/* In the parent. */
+static void count_child(void)
+{
+    if (!mcad_silent()) {
+        __atomic_fetch_add(&ring->children, 1, __ATOMIC_RELAXED);
+    }
+}
+
 static uint64_t *chunk_words(uint32_t index)
 {
     return (uint64_t *)(chunks + (size_t)index * chunk_bytes);
@@ -339,7 +347,7 @@ bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, in
     owner = getpid();
     reader_is_parent = getppid() == (pid_t)ring->reader_pid;
     if (pthread_key_create(&lane_key, close_lane) != 0 ||
-        pthread_atfork(NULL, NULL, silence_child) != 0) {
+        pthread_atfork(NULL, count_child, silence_child) != 0) {
         fprintf(stderr, "mcad plugin: no room for a thread key or fork handler\n");
         return false;
     }

@@ -182,6 +182,71 @@ fn outputs_go_to_different_places_and_stdout_is_one() {
 }
 
 #[test]
+fn a_program_on_a_terminal_has_it_for_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let mcad_run = mcad_tests::programs().file("mcad-run");
+    // Long enough for a progress line to be drawn.
+    let command = format!(
+        "{} -o {} -- sh -c 'printf prompt; sleep 1; printf done'",
+        mcad_run.display(),
+        out.display()
+    );
+    let run = mcad_tests::Run::of(&inputs::tool("script"))
+        .args(["-qec", &command, "/dev/null"])
+        .run()
+        .expect(0);
+    assert_eq!(run.text(), "promptdone");
+    assert!(
+        std::fs::read_to_string(out)
+            .unwrap()
+            .contains("1 child process")
+    );
+}
+
+#[test]
+fn wrong_uses_are_answered_with_the_right_ones() {
+    mcad_run(["ls", "-la"])
+        .run()
+        .expect(125)
+        .says("mcad-run -- ls -la");
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("t.mcad");
+    let path = trace.to_str().unwrap();
+    drop(
+        mcad_run(["-q", "--record", path, "--", "true"])
+            .run()
+            .expect(0),
+    );
+    mcad(["diff", path, path])
+        .run()
+        .expect(2)
+        .says("mcad replay");
+    let pages = directory.path().join("man");
+    drop(mcad(["man", pages.to_str().unwrap()]).run().expect(0));
+    let names: Vec<String> = std::fs::read_dir(&pages)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"mcad-profile-block.1".to_owned()),
+        "{names:?}"
+    );
+    for name in &names {
+        let text = std::fs::read_to_string(pages.join(name)).unwrap();
+        for word in text.split(|c: char| c.is_whitespace()) {
+            if let Some(page) = word.strip_suffix("(1)") {
+                let page = page.replace("\\-", "-");
+                assert!(
+                    names.contains(&format!("{page}.1")),
+                    "{name} refers to {page}(1)"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn a_full_disk_for_the_report_is_an_error() {
     mcad_run(["-q", "--json", "/dev/full", "--", "true"])
         .run()

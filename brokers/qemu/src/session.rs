@@ -304,6 +304,18 @@ impl Session {
                         exec_path(header)
                     )));
                 }
+                let children = header.children.load(Ordering::Relaxed);
+                if children > 0 {
+                    let processes = if children == 1 {
+                        "process"
+                    } else {
+                        "processes"
+                    };
+                    self.queue.events.push_back(Pending::Notice(format!(
+                        "{children} child {processes} of the program ran untraced: the figures are \
+                         of the first process alone"
+                    )));
+                }
                 ended.reason(header.ended.load(Ordering::Acquire) != 0, replaced)
             }
         };

@@ -23,7 +23,7 @@ fn layout_matches_the_header() {
     let mut expected = fields!(Header, "mcad_ring_header",
         magic version header_bytes total_bytes chunk_count chunk_bytes descs_offset ready_offset
         free_offset chunks_offset reader_pid options attached producer_pid api_min api_current
-        api_used first_control arch ended exec_state silenced exit_status ready_tail ready_head reader_waiting
+        api_used first_control arch ended exec_state silenced exit_status children ready_tail ready_head reader_waiting
         free_tail free_head writers_waiting stalls control_chunk control_used
         control_seq next_stream next_block handed_seq handed_stream handed exec_path ring_path);
     expected.extend(fields!(Desc, "mcad_chunk_desc",

@@ -204,6 +204,12 @@ fn scripts_and_pipelines() {
     assert_eq!(trace.end, EXITED);
     assert_eq!(std::fs::read_to_string(out).unwrap(), "1 2 3 ");
     assert_eq!(trace.streams, 1);
+    let told = "3 child processes of the program ran untraced";
+    assert!(
+        trace.notices.iter().any(|notice| notice.contains(told)),
+        "{:?}",
+        trace.notices
+    );
 }
 
 /// Names the directory that the helper process below works in; unset in a normal run.

@@ -32,6 +32,8 @@ pub(super) struct Launch<'a> {
     pub source_name: String,
     /// No progress line.
     pub quiet: bool,
+    /// The source is a program that runs beside, with the same terminal.
+    pub beside: bool,
 }
 
 impl Launch<'_> {
@@ -49,7 +51,7 @@ impl Launch<'_> {
 
     /// Runs the session.
     pub(super) fn run(self, source: &mut dyn Source, recorder: Option<Recorder>) -> Outcome {
-        let (state, progress) = watched(self.quiet || self.analysis.is_none());
+        let (state, progress) = watched(self.quiet || self.analysis.is_none(), self.beside);
         let (analyse, parallel, regions) = match self.analysis {
             Some(analysis) => (Some(analysis.options), analysis.parallel, analysis.regions),
             None => (None, None, Vec::new()),
@@ -78,10 +80,10 @@ pub(super) fn open_recorder(path: &Path) -> anyhow::Result<Recorder> {
 }
 
 /// A new session's state, stopped by signals and shown on the terminal.
-pub(super) fn watched(quiet: bool) -> (Arc<State>, Progress) {
+pub(super) fn watched(quiet: bool, beside: bool) -> (Arc<State>, Progress) {
     let state = Arc::new(State::default());
     signals::stop_on_signals(&state);
-    let progress = Progress::start(&state, quiet);
+    let progress = Progress::start(&state, quiet, beside);
     (state, progress)
 }
 

@@ -24,11 +24,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let name = format!("mcad-{}", subcommand.get_name());
         // `mcad run` is mcad-run, whose page exists.
         if name != "mcad-run" {
-            page(&args.dir, subcommand.clone().name(name))?;
+            pages(&args.dir, subcommand.clone().name(name))?;
         }
     }
-    page(&args.dir, mcad)?;
+    page(&args.dir, mcad.clone().disable_help_subcommand(true))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A command's page and those of its own commands, to which it refers.
+fn pages(dir: &Path, command: clap::Command) -> anyhow::Result<()> {
+    for subcommand in command.get_subcommands() {
+        let name = format!("{}-{}", command.get_name(), subcommand.get_name());
+        pages(dir, subcommand.clone().name(name))?;
+    }
+    // clap's own `help` has no page to refer to.
+    page(dir, command.disable_help_subcommand(true))
 }
 
 fn page(dir: &Path, command: clap::Command) -> anyhow::Result<()> {

@@ -36,6 +36,7 @@ mod view;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::{BROKEN_PIPE, ERROR, exit_code};
@@ -114,7 +115,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     take_file_limits();
     let command = match Mcad::try_parse_from(args) {
         Ok(mcad) => mcad.command,
-        Err(error) => return usage(&error, ERROR),
+        Err(error) => return usage(&error, ERROR, false),
     };
     if !matches!(command, Command::Daemon(_)) {
         init_logging("warn");
@@ -159,14 +160,17 @@ pub fn mcad_run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let matches = mcad_run_command().try_get_matches_from(args);
     match matches.and_then(|matches| run::Args::from_arg_matches(&matches)) {
         Ok(args) => run::run(&args),
-        Err(error) => usage(&error, exit::OWN_FAILURE),
+        Err(error) => usage(&error, exit::OWN_FAILURE, true),
     }
 }
 
 /// Prints clap's message: help to stdout with success, errors to stderr with `status`.
-fn usage(error: &clap::Error, status: u8) -> ExitCode {
+fn usage(error: &clap::Error, status: u8, runs_programs: bool) -> ExitCode {
     // Nothing is left to tell when the terminal is gone.
     let _ = error.print();
+    if runs_programs && error.kind() == ErrorKind::UnknownArgument {
+        crate::say!("\nThe program and its arguments come behind --, as in: mcad-run -- ls -la");
+    }
     exit_code(if error.use_stderr() { status } else { 0 })
 }
 

@@ -1,4 +1,6 @@
-//! The progress line on stderr: instructions so far and their rate. Only on a terminal.
+//! Progress on stderr: instructions so far and their rate. On a terminal it is a line that changes,
+//! but never where a traced program may use the same terminal: its prompts and screens stay as they
+//! are. Where stderr is no terminal it is a line a minute.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -14,22 +16,29 @@ use crate::session::{Snapshot, State};
 /// How often the line changes.
 const INTERVAL: Duration = Duration::from_millis(250);
 
+/// How often a line is written where none can change.
+const TELLING: Duration = Duration::from_secs(60);
+
 /// A progress line that lives until it is dropped.
 pub(super) struct Progress {
     shown: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
-    /// Shows a session's counters, unless `quiet` or there is nobody to show them to.
-    pub(super) fn start(state: &Arc<State>, quiet: bool) -> Self {
-        if quiet || !io::stderr().is_terminal() {
+    /// Shows a session's counters, unless `quiet`; `beside`: a program runs at the same time, with
+    /// the same stdin, stdout and stderr.
+    pub(super) fn start(state: &Arc<State>, quiet: bool, beside: bool) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let shared = beside && (io::stdin().is_terminal() || io::stdout().is_terminal());
+        if quiet || (terminal && shared) {
             return Self { shown: None };
         }
+        let show = if terminal { draw } else { tell };
         let state = Arc::clone(state);
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("progress".to_owned())
-            .spawn(move || draw(&state, &stopped));
+            .spawn(move || show(&state, &stopped));
         Self {
             // Without a thread there is no line; nothing else is lost.
             shown: thread.ok().map(|thread| (stop, thread)),
@@ -44,6 +53,17 @@ impl Drop for Progress {
             // A drawing thread that panicked has already said so.
             let _ = thread.join();
         }
+    }
+}
+
+/// A line a minute.
+fn tell(state: &State, stopped: &mpsc::Receiver<()>) {
+    let mut before = 0;
+    while stopped.recv_timeout(TELLING) == Err(RecvTimeoutError::Timeout) {
+        let snapshot = state.snapshot();
+        let rate = (snapshot.instructions - before) as f64 / TELLING.as_secs_f64();
+        before = snapshot.instructions;
+        crate::say!("mcad: {}", message(&snapshot, rate));
     }
 }
 

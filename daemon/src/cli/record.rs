@@ -30,6 +30,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
         timeline: None,
         source_name: "qemu".to_owned(),
         quiet: true,
+        beside: true,
     };
     let output = Outputs::default();
     match trace(&args.trace, launch, !args.no_memory, None, output) {

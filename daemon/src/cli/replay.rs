@@ -41,6 +41,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         timeline,
         source_name,
         quiet: args.output.quiet,
+        beside: false,
     };
     let outcome = launch.run(&mut source, None);
     let whole = settle(&outcome, args.analysis.regions(), output);

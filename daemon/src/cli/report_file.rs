@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use mcad_proto::trace::FILE_MAGIC;
 use mcad_report::{Report, SCHEMA_VERSION};
 
 use crate::report_text;
@@ -45,6 +46,11 @@ pub(super) fn read_from(input: impl Read, name: &str) -> anyhow::Result<Report> 
         bail!(
             "{name} is longer than {} MiB; reports are far shorter",
             MAX_BYTES >> 20
+        );
+    }
+    if text.starts_with(&FILE_MAGIC) {
+        bail!(
+            "{name} is a trace and no report; `mcad replay {name} --json REPORT.json` makes one of it"
         );
     }
     let begin = match serde_json::from_slice::<Begin>(&text) {

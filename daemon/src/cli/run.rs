@@ -189,6 +189,7 @@ fn traced(args: &Args) -> anyhow::Result<u8> {
             timeline,
             source_name: "qemu".to_owned(),
             quiet: args.output.quiet,
+            beside: true,
         },
         args.analysis.memory(),
         measure.as_ref(),
@@ -266,6 +267,7 @@ pub(super) fn report_of(
         timeline: None,
         source_name: "qemu".to_owned(),
         quiet,
+        beside: true,
     };
     let mut source = program.open(args.memory(), launch.models())?;
     let outcome = launch.run(&mut source, None);
@@ -306,7 +308,7 @@ fn forwarded(
         record,
     };
     let mut source = args.trace.open(args.analysis.memory(), &[])?;
-    let state = watched(args.output.quiet);
+    let state = watched(args.output.quiet, true);
     let forwarded = forward::run(&mut source, forward, &state.0);
     drop(state);
     let mut whole = true;

@@ -149,6 +149,7 @@ fn trace(args: &Args, mut input: impl Read) -> anyhow::Result<ExitCode> {
         timeline,
         source_name: format!("replay {}", args.file.display()),
         quiet: false,
+        beside: false,
     };
     let outcome = launch.run(&mut source, None);
     let whole = tell(&outcome);

@@ -83,7 +83,8 @@ pub struct Header {
     pub exec_state: AtomicU32,
     pub silenced: AtomicU32,
     pub exit_status: AtomicU32,
-    pad2: [AtomicU8; 48],
+    pub children: AtomicU32,
+    pad2: [AtomicU8; 44],
 
     pub ready_tail: AtomicU32,
     pad3: [AtomicU8; 60],
