@@ -311,7 +311,7 @@ impl Session {
                     } else {
                         "processes"
                     };
-                    self.queue.events.push_back(Pending::Notice(format!(
+                    self.queue.push(&Event::Notice(format!(
                         "{children} child {processes} of the program ran untraced: the figures are \
                          of the first process alone"
                     )));
