@@ -251,3 +251,58 @@ fn a_recording_alone_is_as_good_as_one_beside_an_analysis() {
     let shown = mcad(["replay", trace.to_str().unwrap()]).run().expect(0);
     assert!(shown.stderr.contains("exited 9"), "{}", shown.stderr);
 }
+
+#[test]
+fn a_trace_is_profiled_once_and_predicts_in_order_cores_from_then_on() {
+    let recording = recording();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let trace = recording.trace.to_str().unwrap();
+    let profile = path("profile");
+    mcad(["model", "profile", trace, "-o", &profile])
+        .run()
+        .expect(0);
+    let cycles = |options: &[&str]| -> f64 {
+        let out = mcad(["model", "predict", &profile, "--json"])
+            .args(options)
+            .run()
+            .expect(0)
+            .text();
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let cycles = value["cycles"].as_f64().unwrap();
+        assert_eq!(
+            value["instructions"].as_u64().unwrap(),
+            report::read(&recording.live).trace.instructions
+        );
+        cycles
+    };
+    let (chain, paths, literal) = (cycles(&[]), cycles(&["--paths"]), cycles(&["--literal"]));
+    assert!((chain / paths - 1.0).abs() < 0.05, "{chain} {paths}");
+    assert!((literal / paths - 1.0).abs() < 0.4, "{literal} {paths}");
+    let space = path("space.toml");
+    let page = path("page.html");
+    fs::write(&space, "width = [1, 2, 4]\nload_latency = [1, 3]\n").unwrap();
+    let sweep = mcad([
+        "model", "sweep", &profile, "--space", &space, "--html", &page,
+    ])
+    .run()
+    .expect(0)
+    .text();
+    assert_eq!(sweep.lines().count(), 1 + 6);
+    assert_eq!(
+        fs::read_to_string(&page)
+            .unwrap()
+            .matches("<circle")
+            .count(),
+        6
+    );
+    fs::write(&space, "wide = [1]\n").unwrap();
+    mcad(["model", "sweep", &profile, "--space", &space])
+        .run()
+        .expect(2)
+        .says("wide");
+    mcad(["model", "predict", trace])
+        .run()
+        .expect(2)
+        .says("not a profile");
+}

@@ -16,6 +16,7 @@ pub mod layout;
 #[cfg(test)]
 mod sample;
 pub mod style;
+pub mod sweep;
 pub mod text;
 pub mod timeline;
 

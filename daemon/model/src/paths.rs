@@ -12,20 +12,8 @@ use crate::step::{StaticCode, Stepper};
 #[must_use]
 pub fn predict(machine: &Machine, profile: &Profile) -> f64 {
     let code = StaticCode::new(machine, &profile.blocks);
-    let mut cycles = 0.0;
-    for path in &profile.paths {
-        let Some((_, context)) = path.blocks.split_last() else {
-            continue;
-        };
-        let took = |blocks: &[u32]| {
-            let mut stepper = Stepper::new(machine);
-            for &block in blocks {
-                stepper.execute(&code, block);
-            }
-            stepper.finish(&code)
-        };
-        let (all, before) = (took(&path.blocks), took(context));
-        cycles += path.count as f64 * all.saturating_sub(before) as f64;
-    }
-    cycles
+    let mut stepper = Stepper::new(machine);
+    profile.paths.iter().fold(0.0, |cycles, path| {
+        cycles + path.count as f64 * stepper.last_of(&code, &path.blocks) as f64
+    })
 }

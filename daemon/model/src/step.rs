@@ -7,14 +7,23 @@ use mcad_isa::machine::inorder::{USES, Use};
 use crate::machine::Machine;
 use crate::profile::Inst;
 
-/// Cycle of the last issue.
+/// Cycles of issue: of the last instruction, and of one before it.
 #[derive(Clone, Copy, Debug, Default)]
-struct LastIssue(u64);
+struct Issues {
+    /// Instructions until the one whose cycle is kept.
+    until: u64,
+    kept: u64,
+    last: u64,
+}
 
-impl Observer for LastIssue {
+impl Observer for Issues {
     #[inline]
     fn retired(&mut self, _: &Executed, stamps: &Stamps) {
-        self.0 = stamps.issued;
+        self.last = stamps.issued;
+        if self.until > 0 {
+            self.until -= 1;
+            self.kept = stamps.issued;
+        }
     }
 }
 
@@ -60,7 +69,7 @@ impl StaticCode {
 
 /// A machine that executes block after block.
 pub struct Stepper {
-    core: Core<LastIssue>,
+    core: Core<Issues>,
     address: u64,
 }
 
@@ -69,7 +78,7 @@ impl Stepper {
     #[must_use]
     pub fn new(machine: &Machine) -> Self {
         Self {
-            core: Core::new(&machine.stepwise(), LastIssue::default()),
+            core: Core::new(&machine.stepwise(), Issues::default()),
             address: 0,
         }
     }
@@ -95,6 +104,29 @@ impl Stepper {
     #[must_use]
     pub fn finish(mut self, code: &StaticCode) -> u64 {
         self.core.flush(&code.code);
-        self.core.observer.0
+        self.core.observer.last
+    }
+
+    /// Executes blocks from rest; the cycles from the last issue before the last of them to the
+    /// last issue.
+    pub fn last_of(&mut self, code: &StaticCode, blocks: &[u32]) -> u64 {
+        self.core.reset();
+        self.address = 0;
+        let len = |&block: &u32| {
+            code.blocks
+                .get(block as usize)
+                .map_or(0, |b| u64::from(b.1))
+        };
+        let context = blocks.split_last().map_or(&[][..], |(_, context)| context);
+        self.core.observer = Issues {
+            until: context.iter().map(len).sum(),
+            ..Issues::default()
+        };
+        for &block in blocks {
+            self.execute(code, block);
+        }
+        self.core.flush(&code.code);
+        let issues = &self.core.observer;
+        issues.last - issues.kept.min(issues.last)
     }
 }

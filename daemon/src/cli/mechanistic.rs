@@ -9,12 +9,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use mcad_model::chain::Chain;
+use mcad_model::kind::Kind;
 use mcad_model::machine::Machine;
 use mcad_model::profile::Profile;
 use mcad_model::rows::Rows;
 use mcad_model::space::Space;
 use mcad_model::stack::Stack;
 use mcad_model::{literal, paths};
+use mcad_viewers::sweep::{self, Point};
 
 pub(super) use collect::{Collected, Wanted, collect};
 
@@ -48,6 +50,19 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Find the fewest units with which the best speed is nearly reached
+    Units {
+        /// Profile
+        profile: PathBuf,
+        /// Instructions issued per cycle
+        #[arg(long, value_name = "N", default_value_t = 4)]
+        width: u8,
+        /// Share of the best instructions per cycle that is to be reached, in percent
+        #[arg(long, value_name = "PERCENT", default_value_t = 98.0)]
+        reach: f64,
+        #[command(flatten)]
+        how: How,
+    },
     /// Predict the cycles on every core of a design space, as CSV
     Sweep {
         /// Profile
@@ -55,6 +70,9 @@ enum Command {
         /// Lists of parameters
         #[arg(long, value_name = "FILE.toml")]
         space: PathBuf,
+        /// Write a page with the Pareto front of cycles over issue slots and units
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
         #[command(flatten)]
         how: How,
         /// Write JSON
@@ -129,12 +147,26 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             how,
             json,
         } => predict(&Predictor::new(profile, *how)?, &machine(cpu)?, *json)?,
+        Command::Units {
+            profile,
+            width,
+            reach,
+            how,
+        } => units(&Predictor::new(profile, *how)?, *width, *reach)?,
         Command::Sweep {
             profile,
             space,
+            html,
             how,
             json,
-        } => sweep(&Predictor::new(profile, *how)?, &read_space(space)?, *json)?,
+        } => {
+            let predictor = Predictor::new(profile, *how)?;
+            let machines = read_space(space)?;
+            if let Some(path) = html {
+                page(&predictor, &machines, path)?;
+            }
+            table(&predictor, &machines, *json)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -254,7 +286,7 @@ pub(super) fn columns(m: &Machine) -> [String; MACHINE.len()] {
     ]
 }
 
-fn sweep(predictor: &Predictor, machines: &[Machine], json: bool) -> anyhow::Result<()> {
+fn table(predictor: &Predictor, machines: &[Machine], json: bool) -> anyhow::Result<()> {
     let out = BufWriter::new(io::stdout().lock());
     if json {
         let all: Vec<serde_json::Value> = machines
@@ -288,4 +320,85 @@ fn sweep(predictor: &Predictor, machines: &[Machine], json: bool) -> anyhow::Res
         out.write_record(record)?;
     }
     out.flush().context("cannot write to stdout")
+}
+
+/// Issue slots and units: what a machine costs.
+fn cost(machine: &Machine) -> u32 {
+    let units = Kind::ALL
+        .iter()
+        .map(|&kind| u32::from(machine.units(kind).count));
+    u32::from(machine.width) + units.sum::<u32>()
+}
+
+/// Writes the page about a space.
+fn page(predictor: &Predictor, machines: &[Machine], path: &Path) -> anyhow::Result<()> {
+    let points: Vec<Point> = machines
+        .iter()
+        .map(|machine| {
+            let predicted = predictor.predict(machine);
+            let named = MACHINE.iter().zip(columns(machine));
+            let label: Vec<String> = named
+                .map(|(name, value)| format!("{name} {value}"))
+                .collect();
+            Point {
+                label: label.join(", "),
+                cost: f64::from(cost(machine)),
+                cycles: predicted.cycles,
+                stack: predicted.stack.iter().flat_map(Stack::parts).collect(),
+            }
+        })
+        .collect();
+    let shown = path.display();
+    let file = File::create(path).with_context(|| format!("cannot create {shown}"))?;
+    let mut out = BufWriter::new(file);
+    sweep::write(
+        &predictor.profile.source,
+        "issue slots and units",
+        &points,
+        &mut out,
+    )
+    .and_then(|()| out.flush())
+    .with_context(|| format!("cannot write {shown}"))
+}
+
+/// Finds the fewest units: of all machines that reach the share, the cheapest, and of those the
+/// fastest.
+fn units(predictor: &Predictor, width: u8, reach: f64) -> anyhow::Result<()> {
+    let upto = |most: u8| (1..=most).collect::<Vec<u8>>();
+    let space = Space {
+        base: Machine::default(),
+        width: vec![width],
+        alu_units: upto(width),
+        load_units: upto(width.min(2)),
+        multiply_units: upto(2),
+        fp_multiply_units: upto(2),
+        ..Space::default()
+    };
+    let machines = space.machines().map_err(anyhow::Error::msg)?;
+    let timed = machines.iter().map(|m| (m, predictor.predict(m).cycles));
+    let timed: Vec<(&Machine, f64)> = timed.collect();
+    let best = timed.iter().map(|t| t.1).fold(f64::INFINITY, f64::min);
+    let found = timed
+        .iter()
+        .filter(|t| 100.0 * best >= reach * t.1)
+        .min_by(|a, b| cost(a.0).cmp(&cost(b.0)).then_with(|| a.1.total_cmp(&b.1)));
+    let Some((machine, cycles)) = found else {
+        bail!("no machine reaches {reach} % of the best");
+    };
+    let mut out = io::stdout().lock();
+    let instructions = predictor.profile.instructions as f64;
+    let counts = Kind::ALL
+        .iter()
+        .map(|&kind| u32::from(machine.units(kind).count));
+    writeln!(
+        out,
+        "best {:.4} instructions per cycle; {:.4} with {} units:",
+        instructions / best,
+        instructions / cycles,
+        counts.sum::<u32>()
+    )?;
+    for kind in Kind::ALL {
+        writeln!(out, "  {} {}", machine.units(kind).count, kind.name())?;
+    }
+    Ok(())
 }

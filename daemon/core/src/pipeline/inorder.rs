@@ -93,6 +93,7 @@ struct Held {
 
 /// An in-order core that executes one thread.
 pub struct Core<O> {
+    p: InOrder,
     front: FrontEnd,
     issue: Issue,
     redirect: u64,
@@ -109,6 +110,7 @@ impl<O: Observer> Core<O> {
     #[must_use]
     pub fn new(core: &InOrder, observer: O) -> Self {
         Self {
+            p: core.clone(),
             front: FrontEnd::new(core),
             issue: Issue::new(core),
             redirect: u64::from(core.branch.redirect),
@@ -118,6 +120,17 @@ impl<O: Observer> Core<O> {
             last: 0,
             observer,
         }
+    }
+
+    /// Brings the core to rest again, its observer as it is.
+    pub fn reset(&mut self) {
+        // An ideal front end has no state.
+        if !self.p.fetch.ideal {
+            self.front = FrontEnd::new(&self.p);
+        }
+        self.issue.reset();
+        self.held = None;
+        self.last = 0;
     }
 
     /// Takes the next instruction of the executed program.
@@ -163,7 +176,9 @@ impl<O: Observer> Core<O> {
         let placed = self.front.place(executed.address, instr.len);
         let issued = self.issue_held(code, &held, Some((executed.instr, placed.ready)), false);
         self.front.issued(1, issued.cycle);
-        self.resolve(code, &held, executed.address, &issued, false);
+        if self.front.predictor.is_some() {
+            self.resolve(code, &held, executed.address, &issued, false);
+        }
         self.held = Some(Held { executed, placed });
     }
 

@@ -28,6 +28,15 @@ struct Register {
     loaded: bool,
 }
 
+impl Register {
+    /// Its value has always been there.
+    const FREE: Self = Self {
+        issued: 0,
+        latency: [0; USES],
+        loaded: false,
+    };
+}
+
 /// How an instruction issued.
 #[derive(Clone, Copy, Debug)]
 pub struct Issued {
@@ -100,13 +109,7 @@ impl Issue {
                 .map(|u| vec![0; u.count as usize])
                 .collect(),
             stores: core.store_buffer.as_ref().map(StoreBuffer::new),
-            registers: Box::new(
-                [Register {
-                    issued: 0,
-                    latency: [0; USES],
-                    loaded: false,
-                }; REGISTERS],
-            ),
+            registers: Box::new([Register::FREE; REGISTERS]),
             cycle: 0,
             taken: 0,
             closed: false,
@@ -117,6 +120,24 @@ impl Issue {
             retired: 0,
             slots: Slots::default(),
         }
+    }
+
+    /// Nothing has issued any more.
+    pub fn reset(&mut self) {
+        self.free.iter_mut().for_each(|copies| copies.fill(0));
+        if let Some(stores) = &mut self.stores {
+            stores.reset();
+        }
+        self.registers.fill(Register::FREE);
+        self.cycle = 0;
+        self.taken = 0;
+        self.closed = false;
+        self.late_branch = false;
+        self.not_before = 0;
+        self.not_before_cause = Cause::Serialization;
+        self.started = false;
+        self.retired = 0;
+        self.slots = Slots::default();
     }
 
     /// The cycle from which on a register can be used, and whether it comes from a load.

@@ -36,6 +36,14 @@ impl StoreBuffer {
         }
     }
 
+    /// Empties it.
+    pub fn reset(&mut self) {
+        self.stores.clear();
+        self.reads.clear();
+        self.accesses.clear();
+        self.drained = 0;
+    }
+
     fn bank(&self, address: u64) -> u32 {
         (address / u64::from(self.p.bank_bytes)) as u32 & (self.p.banks - 1)
     }
