@@ -32,6 +32,8 @@ pub struct Row {
 pub struct Rows {
     /// Rows and counts.
     pub rows: Vec<(Row, u64)>,
+    /// How often one row follows another, in a fixed order.
+    pub follow: Vec<((Row, Row), u64)>,
 }
 
 impl Rows {
@@ -39,6 +41,7 @@ impl Rows {
     #[must_use]
     pub fn of(profile: &Profile) -> Self {
         let mut counts: FxHashMap<Row, u64> = FxHashMap::default();
+        let mut follow: FxHashMap<(Row, Row), u64> = FxHashMap::default();
         let mut path_code: Vec<&Inst> = Vec::new();
         for path in &profile.paths {
             path_code.clear();
@@ -47,13 +50,20 @@ impl Rows {
                 begin = path_code.len();
                 path_code.extend(profile.blocks.get(block as usize).into_iter().flatten());
             }
+            let mut before = begin.checked_sub(1).map(|n| row(&path_code, n));
             for n in begin..path_code.len() {
-                *counts.entry(row(&path_code, n)).or_insert(0) += path.count;
+                let row = row(&path_code, n);
+                *counts.entry(row).or_insert(0) += path.count;
+                if let Some(before) = before.replace(row) {
+                    *follow.entry((before, row)).or_insert(0) += path.count;
+                }
             }
         }
+        let mut follow: Vec<((Row, Row), u64)> = follow.into_iter().collect();
+        follow.sort_unstable();
         let mut rows: Vec<(Row, u64)> = counts.into_iter().collect();
         rows.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        Self { rows }
+        Self { rows, follow }
     }
 
     /// Instructions counted.
