@@ -26,8 +26,8 @@ const _: () = assert!(RING > MAX_DISTANCE && RING.is_power_of_two());
 #[derive(Clone, Copy, Debug)]
 struct Step {
     own: Kind,
-    producer: Kind,
-    distance: u8,
+    /// Producers with their distances; 0: none.
+    producers: [(Kind, u8); 2],
 }
 
 /// A walk over the rows of a profile: the same for all machines.
@@ -88,8 +88,10 @@ impl Chain {
             };
             steps.push(Step {
                 own: row.pattern.last().copied().unwrap_or(Kind::Alu),
-                producer: row.producer,
-                distance: row.distance,
+                producers: [
+                    (row.producer, row.distance),
+                    (row.slower_producer, row.slower),
+                ],
             });
             // The program's end leads back to its most frequent row.
             at = places
@@ -118,9 +120,16 @@ impl Chain {
             let open = cycle + u64::from(taken >= width);
             let mut at = open;
             let mut by_unit = false;
-            if step.distance > 0 && n >= usize::from(step.distance) {
-                let produced = issued[(n - usize::from(step.distance)) % RING];
-                at = at.max(produced + u64::from(units[step.producer as usize].latency));
+            let mut waited_for = step.own;
+            for (producer, distance) in step.producers {
+                let distance = usize::from(distance);
+                if distance > 0 && n >= distance {
+                    let latency = u64::from(units[producer as usize].latency);
+                    let ready = issued[(n - distance) % RING] + latency;
+                    if ready > at {
+                        (at, waited_for) = (ready, producer);
+                    }
+                }
             }
             let copies = free[step.own as usize]
                 .get_mut(..usize::from(own.count).min(8))
@@ -142,7 +151,7 @@ impl Chain {
                 if by_unit {
                     lost_to_units[step.own as usize] += lost;
                 } else {
-                    lost_to_dependences[step.producer as usize] += lost;
+                    lost_to_dependences[waited_for as usize] += lost;
                 }
                 (cycle, taken) = (at, 0);
             }

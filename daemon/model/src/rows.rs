@@ -22,9 +22,11 @@ pub struct Row {
     pub distance: u8,
     /// Its kind.
     pub producer: Kind,
-    /// How far back the last instruction of the same kind is; 0 as above. Kept for what takes
-    /// units for more than a cycle, else 0.
-    pub same: u8,
+    /// How far back the closest producer is that takes longer than that kind does on any sensible
+    /// machine, which may be the one that is waited for; 0: none. The paper leaves it out.
+    pub slower: u8,
+    /// Its kind.
+    pub slower_producer: Kind,
 }
 
 /// H with how often each row occurs, most frequent first.
@@ -81,16 +83,29 @@ fn row(code: &[&Inst], n: usize) -> Row {
     for (place, kind) in pattern.iter_mut().rev().zip((0..).map(kind)) {
         *place = kind;
     }
-    let own = kind(0);
     let reads = back(0).map_or(&[][..], |i| &i.reads);
     let produces = |i: &&Inst| reads.iter().any(|r| i.writes.contains(r));
     let distance = (1..=MAX_DISTANCE).find(|&d| back(d).is_some_and(produces));
-    let long = !matches!(own, Kind::Alu | Kind::Store | Kind::Branch);
-    let same = (1..=MAX_DISTANCE).find(|&d| long && back(d).is_some_and(|i| i.kind == own));
+    let rank = |d: usize| distance.map_or(u8::MAX, |_| slowness(kind(d)));
+    let least = distance.map_or(u8::MAX, rank);
+    let slower = distance.and_then(|closest| {
+        (closest + 1..=MAX_DISTANCE).find(|&d| back(d).is_some_and(produces) && rank(d) > least)
+    });
     Row {
         pattern,
         distance: distance.unwrap_or(0) as u8,
         producer: distance.map_or(Kind::Alu, kind),
-        same: same.unwrap_or(0) as u8,
+        slower: slower.unwrap_or(0) as u8,
+        slower_producer: slower.map_or(Kind::Alu, kind),
+    }
+}
+
+/// Kinds in the order of how long they take.
+fn slowness(kind: Kind) -> u8 {
+    match kind {
+        Kind::Alu | Kind::Store | Kind::Branch => 0,
+        Kind::Load => 1,
+        Kind::Multiply | Kind::FpAdd | Kind::FpMultiply => 2,
+        Kind::Divide | Kind::FpDivide => 3,
     }
 }

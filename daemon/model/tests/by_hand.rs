@@ -92,7 +92,8 @@ fn the_papers_pattern_costs_three_sixteenths() {
         pattern: [Branch, Alu, Branch, Alu],
         distance: 2,
         producer: Alu,
-        same: 0,
+        slower: 0,
+        slower_producer: Alu,
     };
     assert!((literal::dependence(&machine(4), &row) - 3.0 / 16.0).abs() < 1e-12);
 }
