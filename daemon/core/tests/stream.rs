@@ -201,6 +201,25 @@ fn a_repeated_string_instruction_counts_once() {
 }
 
 #[test]
+fn string_instructions_reach_all_their_lines() {
+    // rep movsb, a line an iteration, a page far from everything.
+    let lines = 512u64;
+    let mut words = Vec::new();
+    for n in 0..lines {
+        words.push(block_word(BlockId(4)));
+        words.push(access(0, false, 0x10_0000 + 64 * n));
+        words.push(access(0, true, 0x80_0000 + 64 * n));
+    }
+    let report = run(&models(&["skl"]), &[&words]);
+    assert_eq!(report.trace.instructions, 1);
+    let memory = report.cpus[0].memory.as_ref().unwrap();
+    assert!(memory.loads.all() >= lines, "{memory:?}");
+    assert!(memory.stores.all() >= lines, "{memory:?}");
+    // Eight pages each.
+    assert_eq!(memory.page_faults, 16);
+}
+
+#[test]
 fn a_loop_takes_its_known_cycles() {
     // imul rcx,rax depends on itself through rcx: 3 cycles; add rax,rbx takes 1 beside it.
     for n in [100u64, 1000, 5000] {
