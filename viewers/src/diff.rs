@@ -140,6 +140,8 @@ pub struct CpuDiff {
     pub name: String,
     /// Analysis.
     pub analysis: String,
+    /// What both predictions take for granted.
+    pub assumes: Vec<String>,
     /// Cycles.
     pub cycles: Delta,
     /// Instructions.

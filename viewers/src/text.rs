@@ -69,6 +69,12 @@ fn label(report: &Report, cpu: &CpuReport) -> String {
     }
 }
 
+/// What a prediction takes for granted, in one line.
+pub(crate) fn assumptions(cpu: &CpuReport) -> Option<String> {
+    let all: Vec<_> = cpu.assumes.iter().map(|text| escape(text)).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
 fn labels(report: &Report) -> Vec<String> {
     report.cpus.iter().map(|cpu| label(report, cpu)).collect()
 }
@@ -137,6 +143,13 @@ fn totals(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     for cpu in &report.cpus {
         let line = format!("  {}: {}", label(report, cpu), escape(&cpu.name));
         writeln!(out, "{}", style.paint(Paint::Dim, line))?;
+        if let Some(assumes) = assumptions(cpu) {
+            writeln!(
+                out,
+                "{}",
+                style.paint(Paint::Dim, format!("    assumes {assumes}"))
+            )?;
+        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! blocks ([`execution`]) and hands them to one pipeline per CPU model and thread ([`core`]). It
 //! does no I/O and its result does not depend on how the records were cut into events.
 
+mod assumptions;
 mod bound;
 mod build;
 mod chunk;

@@ -15,6 +15,9 @@ pub struct CpuReport {
     pub name: String,
     /// `pipeline`, `block` or `inorder`.
     pub analysis: String,
+    /// What the prediction takes for granted, for people; most important first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumes: Vec<String>,
     /// Instructions simulated.
     pub instructions: u64,
     /// µops issued, fused domain.

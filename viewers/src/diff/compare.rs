@@ -192,6 +192,7 @@ fn cpus(reports: [&Report; 2], before: &CpuReport, after: &CpuReport) -> CpuDiff
     CpuDiff {
         cpu: after.cpu.clone(),
         name: after.name.clone(),
+        assumes: after.assumes.clone(),
         analysis: after.analysis.clone(),
         instructions: Delta::new(before.instructions, after.instructions),
         uops: Delta::new(before.uops, after.uops),

@@ -74,6 +74,11 @@ fn comparison(c: &Comparison, style: Style, out: &mut dyn Write) -> io::Result<(
         let title = format!("\n{} ({}, {})", cpu.cpu, cpu.name, cpu.analysis);
         let title: Vec<_> = title.split('\n').map(escape).collect();
         writeln!(out, "{}", style.paint(Paint::Heading, title.join("\n")))?;
+        if !cpu.assumes.is_empty() {
+            let assumes = cpu.assumes.join("; ");
+            let line = format!("  assumes {}", escape(&assumes));
+            writeln!(out, "{}", style.paint(Paint::Dim, line))?;
+        }
         if cpu.is_empty() {
             writeln!(out, "  no difference")?;
             continue;

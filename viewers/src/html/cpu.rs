@@ -70,6 +70,13 @@ pub(super) fn section(
         esc(&cpu.cpu),
         esc(&cpu.analysis)
     )?;
+    if !cpu.assumes.is_empty() {
+        writeln!(
+            out,
+            "<p class=\"note\">Assumes: {}.</p>",
+            esc(&cpu.assumes.join("; "))
+        )?;
+    }
     writeln!(out, "<div class=\"columns\">")?;
     topdown(&cpu.topdown, out)?;
     ports(cpu, out)?;

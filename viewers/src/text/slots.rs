@@ -70,7 +70,10 @@ fn levels(topdown: &TopDown, margin: usize, out: &mut dyn Write) -> io::Result<(
         ("stores", m.stores),
     ];
     let slots = topdown.slots;
-    if behind.iter().map(|(_, n)| n).sum::<u64>() * 100 < slots {
+    let sum = behind
+        .iter()
+        .fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
+    if sum.saturating_mul(100) < slots {
         return Ok(());
     }
     write!(

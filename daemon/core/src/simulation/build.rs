@@ -6,6 +6,7 @@ use mcad_isa::code::Printer;
 use mcad_proto::event::{Arch, EndReason};
 use mcad_proto::word::BlockId;
 
+use super::assumptions;
 use super::bound;
 use super::core::Core;
 use super::dictionary::Block;
@@ -214,6 +215,7 @@ fn pipeline_report(
         cpu: core.model.name.clone(),
         name: core.model.full_name.clone(),
         analysis: "pipeline".into(),
+        assumes: assumptions::of_programs(&core.model.core),
         instructions: s.stats.instructions,
         uops: core.totals.uops,
         cycles,
@@ -311,6 +313,7 @@ fn block_report(
         cpu: model.name.clone(),
         name: model.full_name.clone(),
         analysis: "block".into(),
+        assumes: assumptions::of_blocks(),
         instructions: s.stats.instructions,
         uops: uops.iter().sum(),
         cycles: total,

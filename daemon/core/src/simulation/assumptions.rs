@@ -1,0 +1,40 @@
+//! What a prediction takes for granted: parts of a core that the model has not, and what no model
+//! has. Reports state it beside the figures.
+
+use mcad_isa::machine::params::Core;
+
+/// What the analysis of whole programs on this core assumes, for people; most important first.
+pub(super) fn of_programs(core: &Core) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut unless = |modelled: bool, text: &str| {
+        if !modelled {
+            all.push(text.to_owned());
+        }
+    };
+    match &core.in_order {
+        Some(_) => unless(core.cache.is_some(), "the model's own caches at most"),
+        None => {
+            unless(
+                core.cache.is_some(),
+                "every load and fetch hits the first-level caches",
+            );
+            unless(core.branch.is_some(), "every branch is predicted");
+            unless(!core.frontend.ideal, "the front end always delivers");
+            let translated = core.cache.is_none() || core.tlb.is_some();
+            unless(translated, "no page walks");
+        }
+    }
+    all.push("each thread has a core of its own".to_owned());
+    all.push("the kernel's work is left out".to_owned());
+    all
+}
+
+/// What the analysis block by block assumes.
+pub(super) fn of_blocks() -> Vec<String> {
+    let all = [
+        "each block repeats by itself, in a loop",
+        "every load and fetch hits the first-level caches",
+        "every branch is predicted",
+    ];
+    all.map(str::to_owned).into()
+}
