@@ -119,7 +119,7 @@ pub struct Memory {
     l1i: Sets,
     l2: Sets,
     shared: Box<Shared>,
-    tlb: Option<Tlb>,
+    tlb: Option<Box<Tlb>>,
     fill: Buffers,
     l2_fill: Buffers,
     l2_rate: Bandwidth,
@@ -166,7 +166,7 @@ impl Memory {
             l1i: first_level(&caches.l1i),
             l2: level(l2),
             shared: Box::default(),
-            tlb: core.tlb.as_ref().map(Tlb::new),
+            tlb: core.tlb.as_ref().map(|p| Box::new(Tlb::new(p))),
             fill: Buffers::new(caches.fill_buffers),
             l2_fill: Buffers::new(caches.l2_fill_buffers),
             l2_rate: Bandwidth::new(l2.bytes_per_cycle),
@@ -300,7 +300,8 @@ impl Memory {
     fn line(&mut self, line: u64, r: &Request, write: bool) -> Answer {
         let mut answer = Answer::default();
         let page = line / PAGE_LINES;
-        if self.tlb.as_ref().is_some_and(|tlb| !tlb.is_last(page)) {
+        let searched = |tlb: &mut Box<Tlb>| !tlb.is_last(page) && !tlb.hits(page, r.at);
+        if self.tlb.as_mut().is_some_and(searched) {
             let translated = self.translate(Side::Data, page, r.at);
             answer.late = translated.late;
             answer.translation = translated.late;

@@ -164,6 +164,16 @@ impl Sets {
         Some(first + way)
     }
 
+    /// Whether the entry for `key` is in a place where it was found before; counts as a use.
+    #[inline]
+    pub fn is_still_at(&mut self, place: usize, key: Key) -> bool {
+        if self.tags.get(place) != Some(&(key.0 + 1)) {
+            return false;
+        }
+        self.touch(place / self.ways, place % self.ways);
+        true
+    }
+
     /// Whether there is an entry for `key`; counts as no use.
     #[inline]
     #[must_use]

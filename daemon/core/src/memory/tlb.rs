@@ -48,7 +48,13 @@ pub struct Tlb {
     walkers: Buffers,
     /// The page of the last data access: most are to it again.
     last: u64,
+    /// Where translations of pages were found lately: looking there first saves a search through
+    /// all ways of a buffer that has many.
+    recent: [(u64, usize); RECENT],
 }
+
+/// Pages whose place is remembered, a power of two.
+const RECENT: usize = 64;
 
 impl Tlb {
     /// Empty ones.
@@ -73,6 +79,7 @@ impl Tlb {
             walk: p.walk,
             walkers: Buffers::new(p.walkers),
             last: u64::MAX,
+            recent: [(u64::MAX, 0); RECENT],
         }
     }
 
@@ -81,6 +88,19 @@ impl Tlb {
     #[must_use]
     pub fn is_last(&self, page: u64) -> bool {
         self.last == page
+    }
+
+    /// Whether the first level has the translation of a page for data, and has had it long enough
+    /// for an access in cycle `at`.
+    #[inline]
+    pub fn hits(&mut self, page: u64, at: u64) -> bool {
+        let (known, place) = self.recent[page as usize % RECENT];
+        let key = Key(page >> self.joined);
+        if known != page || !self.data.is_still_at(place, key) || self.data.state(place).at() > at {
+            return false;
+        }
+        self.last = page;
+        true
     }
 
     /// Translates `page` for an access in cycle `at`. `table` reads the line of a page table, by
@@ -99,8 +119,11 @@ impl Tlb {
         let key = Key(page >> self.joined);
         if let Some(place) = first.find(key) {
             let late = first.state(place).at().saturating_sub(at);
-            if side == Side::Data && late == 0 {
-                self.last = page;
+            if side == Side::Data {
+                self.recent[page as usize % RECENT] = (page, place);
+                if late == 0 {
+                    self.last = page;
+                }
             }
             return Translated {
                 late,
