@@ -7,10 +7,7 @@ use mcad_isa::machine;
 
 /// Cycles per iteration, unrolled.
 fn cycles(hex: &str) -> f64 {
-    let bytes: Vec<u8> = (0..hex.len())
-        .step_by(2)
-        .map(|n| u8::from_str_radix(&hex[n..n + 2], 16).unwrap())
-        .collect();
+    let bytes = ::hex::decode(hex).unwrap();
     let model = machine::cpu("atom").unwrap();
     let block = Block::new(&model, &bytes).unwrap();
     let options = Options {

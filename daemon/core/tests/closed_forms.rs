@@ -10,12 +10,8 @@ use mcad_isa::machine::params::{PortChoice, Slots};
 use mcad_isa::machine::{self, CpuModel, cpu, model_from};
 use mcad_report::block::{Detail, Part};
 
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<char> = hex.chars().filter(|c| !c.is_whitespace()).collect();
-    digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap())
-        .collect()
+fn bytes(text: &str) -> Vec<u8> {
+    hex::decode(text.split_whitespace().collect::<String>()).unwrap()
 }
 
 /// The out-of-order ones; `atom.rs` has those of the others.

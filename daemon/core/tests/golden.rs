@@ -23,10 +23,7 @@ fn predictions(golden: &str) -> String {
     out.push('\n');
     for line in golden.lines().filter(|l| !l.starts_with('#')) {
         let hex = line.split(',').next().unwrap();
-        let bytes: Vec<u8> = (0..hex.len())
-            .step_by(2)
-            .map(|n| u8::from_str_radix(&hex[n..n + 2], 16).unwrap())
-            .collect();
+        let bytes = ::hex::decode(hex).unwrap();
         out.push_str(hex);
         for model in &models {
             for mode in [Mode::Unrolled, Mode::Loop] {

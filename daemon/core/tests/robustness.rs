@@ -72,10 +72,7 @@ fn instructions_that_end_or_trap_have_figures_or_errors() {
         "0fa2",
         "f3a4",
     ] {
-        let bytes: Vec<u8> = (0..hex.len())
-            .step_by(2)
-            .map(|n| u8::from_str_radix(&hex[n..n + 2], 16).unwrap())
-            .collect();
+        let bytes = ::hex::decode(hex).unwrap();
         match Block::new(&model, &bytes) {
             Ok(block) => {
                 for mode in [Mode::Auto, Mode::Unrolled, Mode::Loop] {

@@ -240,7 +240,7 @@ fn show(
         }
         blocks.push(RegionResult {
             name: region.name.clone(),
-            bytes: region.bytes.iter().map(|b| format!("{b:02x}")).collect(),
+            bytes: ::hex::encode(&region.bytes),
             cpus,
         });
     }

@@ -225,7 +225,7 @@ fn named<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, functions: &mut Vec<Ent
 fn debug_file<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Option<PathBuf> {
     let id = file.build_id().ok()??;
     let (first, rest) = id.split_first().filter(|(_, rest)| !rest.is_empty())?;
-    let rest: String = rest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let rest = hex::encode(rest);
     let path = PathBuf::from(format!("{DEBUG_ROOT}/{first:02x}/{rest}.debug"));
     path.is_file().then_some(path)
 }

@@ -212,7 +212,7 @@ fn of_trace(path: &Path, blocks: &mut BTreeSet<String>) -> Result<()> {
     while let Some(event) = reader.next()? {
         match event {
             Event::Block(block) => {
-                blocks.insert(hex_of(block.bytes));
+                blocks.insert(hex::encode(block.bytes));
             }
             Event::End(_) => break,
             _ => {}
@@ -232,7 +232,7 @@ fn examples() -> Result<Vec<Vec<String>>> {
             };
             let mut encoder = Encoder::new(64);
             if encoder.encode(&example, 0x1000).is_ok() {
-                examples.insert(hex_of(&encoder.take_buffer()));
+                examples.insert(hex::encode(encoder.take_buffer()));
             }
         }
         tables.push(examples.into_iter().collect());
@@ -245,38 +245,25 @@ fn examples() -> Result<Vec<Vec<String>>> {
 fn instructions(blocks: &[String]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     for block in blocks {
-        let bytes = bytes_of(block);
+        let bytes = hex::decode(block).unwrap_or_default();
         let mut decoder = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE);
         while decoder.can_decode() {
             let start = decoder.position();
             let instruction = decoder.decode();
             if instruction.flow_control() == iced_x86::FlowControl::Next {
-                seen.insert(hex_of(&bytes[start..decoder.position()]));
+                seen.insert(hex::encode(&bytes[start..decoder.position()]));
             }
         }
     }
     seen.into_iter().collect()
 }
 
-fn hex_of(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-fn bytes_of(hex: &str) -> Vec<u8> {
-    let digits = hex.as_bytes().chunks(2);
-    digits
-        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect()
-}
-
 /// Assembly text that holds each block between markers.
 fn listing(blocks: &[String]) -> Result<String> {
     let mut text = String::new();
     for (number, hex) in blocks.iter().enumerate() {
-        let bytes: Vec<String> = bytes_of(hex).iter().map(|b| format!("{b:#04x}")).collect();
+        let bytes = hex::decode(hex)?;
+        let bytes: Vec<String> = bytes.iter().map(|b| format!("{b:#04x}")).collect();
         writeln!(text, "# LLVM-MCA-BEGIN {number}")?;
         writeln!(text, ".byte {}", bytes.join(","))?;
         writeln!(text, "# LLVM-MCA-END {number}")?;

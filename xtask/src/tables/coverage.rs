@@ -171,7 +171,7 @@ impl Corpus {
                 .or_insert_with(|| {
                     let mut text = String::new();
                     formatter.format(instruction, &mut text);
-                    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+                    let hex = hex::encode(bytes);
                     (0.0, format!("{hex}  {text}"))
                 });
             entry.0 += weight;
@@ -181,14 +181,7 @@ impl Corpus {
 }
 
 pub fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim();
-    if !text.len().is_multiple_of(2) || !text.is_ascii() {
-        return None;
-    }
-    (0..text.len())
-        .step_by(2)
-        .map(|i| u8::from_str_radix(&text[i..i + 2], 16).ok())
-        .collect()
+    hex::decode(text.trim()).ok()
 }
 
 fn render(cpu: &str, coverage: &Coverage, undecodable: f64, top: usize) -> String {

@@ -112,7 +112,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         blocks.push(Block {
             name: region.name.clone(),
-            bytes: region.bytes.iter().map(|b| format!("{b:02x}")).collect(),
+            bytes: ::hex::encode(&region.bytes),
             results,
         });
     }

@@ -9,10 +9,7 @@ use std::collections::HashSet;
 use super::*;
 
 fn decode(hex: &str) -> Instruction {
-    let bytes: Vec<u8> = (0..hex.len())
-        .step_by(2)
-        .map(|i| u8::from_str_radix(&hex[i..i + 2], 16).expect("hex"))
-        .collect();
+    let bytes = ::hex::decode(hex).unwrap();
     let mut decoder = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE);
     let instruction = decoder.decode();
     assert!(!instruction.is_invalid(), "{hex} does not decode");
