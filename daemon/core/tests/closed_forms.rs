@@ -519,6 +519,42 @@ fn stamps_of_a_timeline_are_in_order() {
 }
 
 #[test]
+fn prefetches_are_no_wide_accesses() {
+    for name in ["snb", "ivb"] {
+        let model = cpu(name).unwrap();
+        // prefetcht0 [r8]; mov rax, [rdi]: two loads a cycle; vmovups ymm0, [r8]: both ports' data
+        near(
+            cycles(&model, Mode::Loop, "410f1808488b07"),
+            1.0,
+            0.01,
+            name,
+        );
+        let wide = "c4c17c1000488b07".repeat(2);
+        assert!(cycles(&model, Mode::Loop, &wide) > 3.0, "{name}");
+    }
+}
+
+#[test]
+fn additions_at_rename_take_no_port_and_are_shown() {
+    // add rax, rbx; add rdi, 8; vfmadd231pd; vaddpd; add rdi, 8; vaddpd
+    let hex = "4801d84883c708c4e2f5b8c2c5f558c14883c708c5f558c1";
+    let detail = explain(&cpu("glc").unwrap(), Mode::Unrolled, hex);
+    let bound = limit(&detail, Part::Ports);
+    assert!(bound <= detail.cycles, "{bound} > {}", detail.cycles);
+    for n in [1, 4] {
+        let add = &detail.instructions[n];
+        // Once in a while the sum overflows and the addition is executed.
+        assert!(add.eliminated + add.executed > 0.999, "{add:?}");
+        assert!(add.eliminated > 0.95, "{add:?}");
+        assert!(add.notes[0].starts_with("added at rename"), "{add:?}");
+    }
+    // 0x1000 is too far: it is executed every time.
+    let detail = explain(&cpu("glc").unwrap(), Mode::Unrolled, "4881c700100000");
+    near(limit(&detail, Part::Ports), 0.2, 0.0, "ports");
+    near(detail.instructions[0].executed, 1.0, 1e-9, "executed");
+}
+
+#[test]
 fn no_block_is_faster_than_its_bounds() {
     let pieces = [
         "4801d8",

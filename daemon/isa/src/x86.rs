@@ -1,11 +1,15 @@
 //! From bytes to static instructions: what one instruction is on one CPU, before it executes.
 //!
-//! [`build`] puts it together: [`operands`] finds what an instruction reads and writes,
-//! [`uops`] splits it into µops, [`encoding`] reads off what the front end needs, and fills a
-//! [`Program`](crate::program::Program).
+//! [`build`] puts it together: [`facts`] says what an instruction is, [`operands`] what it reads
+//! and writes, `figures` what it costs, `fusion` what becomes of neighbours, [`encoding`] what
+//! the front end needs; [`uops`] splits it into µops, and a [`Program`](crate::program::Program) is
+//! filled.
 
 pub mod build;
 pub mod encoding;
+pub mod facts;
+mod figures;
+mod fusion;
 pub mod generic;
 pub mod inorder;
 pub mod operands;

@@ -73,7 +73,7 @@ pub struct InstructionDetail {
     pub executed: f64,
     /// µops executed per port.
     pub port_uops: Vec<f64>,
-    /// Share of executions in which the move was eliminated.
+    /// Share of executions in which rename did all of it: a move, or an addition of an immediate.
     pub eliminated: f64,
     /// Least and largest latency between operands, from the table.
     pub latency: Option<(u16, u16)>,

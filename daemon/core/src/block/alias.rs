@@ -10,6 +10,7 @@ use crate::pipeline::access::{Access, Address as Place, Symbol};
 use crate::pipeline::inst::Inst;
 use mcad_isa::regs::RegId;
 use mcad_isa::x86::build::Described;
+use mcad_isa::x86::facts;
 use mcad_isa::x86::operands::{MemoryRef, Value};
 
 /// Register values at the start of a block.
@@ -71,26 +72,13 @@ impl Step {
 }
 
 fn effect(d: &Described) -> Effect {
-    let Some(form) = d.form else {
-        return Effect::Fresh;
-    };
-    let Some(source) = d.operands.in_regs.first().and_then(|v| v.id) else {
-        // A zero idiom, an immediate, a load: what the register had does not matter.
-        return Effect::Fresh;
-    };
-    let name = &form.name;
-    if name.contains("MOV") && !name.contains("CMOV") {
-        Effect::Sum(source, 0)
-    } else if name.contains("ADD") && d.immediate.is_some() {
-        Effect::Sum(source, d.immediate.unwrap_or(0))
-    } else if name.contains("SUB") && d.immediate.is_some() {
-        Effect::Sum(source, d.immediate.unwrap_or(0).wrapping_neg())
-    } else if name.contains("INC") {
-        Effect::Sum(source, 1)
-    } else if name.contains("DEC") {
-        Effect::Sum(source, -1)
-    } else {
-        Effect::Fresh
+    let source = d.operands.in_regs.first().and_then(|v| v.id);
+    match (d.form, source, d.facts.effect) {
+        (Some(_), Some(source), facts::Effect::Copy) => Effect::Sum(source, 0),
+        (Some(_), Some(source), facts::Effect::Add(by)) => Effect::Sum(source, by),
+        // An unknown instruction; or a zero idiom, an immediate, a load: what the register had does
+        // not matter.
+        _ => Effect::Fresh,
     }
 }
 

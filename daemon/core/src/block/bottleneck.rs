@@ -277,8 +277,10 @@ fn retirement(block: &Block) -> Limit {
 /// go to a set of ports to the ports in it; unions of the µops' own port sets suffice as sets.
 fn ports(block: &Block) -> Limit {
     let mut uses: Vec<(PortSet, u32, u32)> = Vec::new();
+    let rename = &block.model.core.rename;
     for (n, instr) in executed(block) {
-        if instr.is(flag::ELIMINABLE) {
+        let added = instr.is(flag::ADD_IMMEDIATE) && rename.may_add(instr.step);
+        if instr.is(flag::ELIMINABLE) || added {
             continue;
         }
         for uop in uops_of(block, instr).iter().filter(|u| !u.ports.is_empty()) {

@@ -131,7 +131,11 @@ impl Block {
         }
         note(
             eliminated > 0.0,
-            &format!("eliminated {:.0} %", eliminated * 100.0),
+            &if instr.is(flag::ADD_IMMEDIATE) {
+                format!("added at rename {:.0} %", eliminated * 100.0)
+            } else {
+                format!("eliminated {:.0} %", eliminated * 100.0)
+            },
         );
         note(
             instr.is(flag::NO_UOPS) && !instr.is(flag::ELIMINABLE),
@@ -227,7 +231,9 @@ impl Steady {
                     *port += share;
                     counts.executed += share;
                 }
-                None if instr.is_some_and(|i| i.is(flag::ELIMINABLE)) => counts.eliminated += share,
+                None if instr.is_some_and(|i| i.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE)) => {
+                    counts.eliminated += share;
+                }
                 None => {}
             }
         }

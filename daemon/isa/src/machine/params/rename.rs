@@ -60,6 +60,13 @@ pub struct Rename {
 }
 
 impl Rename {
+    /// Whether an addition of `step` may be done at rename.
+    #[must_use]
+    pub fn may_add(&self, step: i64) -> bool {
+        let range = self.add_immediate_range;
+        (-range..range).contains(&step)
+    }
+
     pub(super) fn check(&self) -> Checked {
         let b = Bounds("rename");
         b.within("issue_width", self.issue_width, 1, 16)?;

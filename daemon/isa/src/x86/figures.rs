@@ -1,0 +1,165 @@
+//! The figures of one instruction: which of its form's apply, and what rename makes of them.
+//!
+//! The tables have what was measured, with moves eliminated and additions done at rename most of the
+//! time; what is wanted here is what an instruction costs when rename does not do it.
+
+use iced_x86::{Instruction, InstructionInfoFactory};
+
+use super::build::Decoded;
+use super::encoding::{Encoding, encoding};
+use super::facts::{Fact, Facts};
+use super::generic::generic;
+use super::operands::{Operands, operands, variant};
+use crate::machine::CpuModel;
+use crate::machine::params::{Core, PortSet};
+use crate::machine::table::{Form, Perf};
+
+/// An instruction with its figures, before it is fused with its neighbours.
+pub(super) struct Prepared {
+    /// `None` when the table lacks it.
+    pub(super) form: Option<&'static Form>,
+    pub(super) perf: Perf,
+    pub(super) operands: Operands,
+    pub(super) encoding: Encoding,
+    pub(super) facts: Facts,
+    /// A move that rename may do.
+    pub(super) eliminable: bool,
+    /// Figures and operands that its µops are made from, where they are not its own.
+    pub(super) stands_for: Option<(Perf, Operands)>,
+}
+
+/// Finds the figures of an instruction in a block that has 512-bit operations if `zmm`.
+pub(super) fn prepare(
+    model: &CpuModel,
+    factory: &mut InstructionInfoFactory,
+    decoded: &Decoded,
+    zmm: bool,
+) -> Prepared {
+    let instruction = &decoded.instruction;
+    let encoding = encoding(instruction, &decoded.bytes);
+    let facts = Facts::of(instruction, &encoding);
+    let core = &model.core;
+    let Some(form) = model.forms().and_then(|table| table.find(instruction)) else {
+        // One µop of one cycle on the integer ALUs, with its loads and stores. It is counted and
+        // reported.
+        let form = generic(instruction, factory, core);
+        let operands = operands(instruction, &form, &form.perf, false, false);
+        return Prepared {
+            form: None,
+            perf: form.perf,
+            operands,
+            encoding,
+            facts,
+            eliminable: false,
+            stands_for: None,
+        };
+    };
+    let (same, indexed) = variant(instruction, form);
+    let mut perf = match (&form.same_reg, &form.indexed) {
+        (_, Some(perf)) if indexed => perf.clone(),
+        (Some(perf), _) if same => perf.clone(),
+        _ => form.perf.clone(),
+    };
+    let is_move = facts.is(Fact::MOVE);
+    execute_additions(core, &facts, &mut perf);
+    if is_move {
+        eliminate_again(core, same, &mut perf);
+    }
+    if core.rename.late_flags && perf.uops > 0 && facts.is(Fact::LOGIC) {
+        // Two cycles to the flags were measured with a conditional set in the same cycle.
+        for latency in &mut perf.latencies {
+            latency.cycles = 1;
+        }
+    }
+    let (operands, eliminable) = if is_move && perf.uops == 0 {
+        execute_move(core, instruction, form, &facts, &mut perf)
+    } else {
+        let renaming = core.execute.memory_renaming;
+        (operands(instruction, form, &perf, false, renaming), false)
+    };
+    if zmm && operands.vector {
+        perf.ports = beside_512(core.ports.taken_by_512, &perf.ports);
+    }
+    Prepared {
+        form: Some(form),
+        perf,
+        operands,
+        encoding,
+        facts,
+        eliminable,
+        stands_for: None,
+    }
+}
+
+/// Gives an addition of an immediate what it costs when rename does not add.
+fn execute_additions(core: &Core, facts: &Facts, perf: &mut Perf) {
+    let summed = core.rename.add_immediate_range > 0 || perf.uops == 0;
+    if !summed || facts.step.is_none() {
+        return;
+    }
+    perf.uops = perf.uops.max(1);
+    if perf.ports.is_empty() {
+        perf.ports = vec![(core.ports.alu, 1)];
+    }
+    for latency in &mut perf.latencies {
+        latency.cycles = latency.cycles.max(1);
+    }
+}
+
+/// Makes a move one without µops that was measured with some, since it was not eliminated at times;
+/// one from a register to itself never is.
+fn eliminate_again(core: &Core, same: bool, perf: &mut Perf) {
+    let no_delay = perf.latencies.iter().all(|l| l.cycles == 0);
+    if no_delay && perf.uops == 1 && perf.ports == [(core.ports.alu, 1)] && !same {
+        perf.uops = 0;
+    } else if no_delay && same {
+        for latency in &mut perf.latencies {
+            latency.cycles = 1;
+        }
+    }
+}
+
+/// Gives a move without µops what it costs when rename does not eliminate it; returns its operands
+/// and whether rename may.
+fn execute_move(
+    core: &Core,
+    instruction: &Instruction,
+    form: &Form,
+    facts: &Facts,
+    perf: &mut Perf,
+) -> (Operands, bool) {
+    let renaming = core.execute.memory_renaming;
+    let kept = operands(instruction, form, perf, true, renaming);
+    let single = kept.in_regs.len() == 1 && kept.out_regs.len() == 1;
+    let high8_alias = !core.rename.movzx_high8_alias_eliminated && facts.is(Fact::HIGH8_ALIAS);
+    let eliminable = single && !high8_alias;
+    if eliminable || high8_alias {
+        if let Some(executed) = &form.same_reg {
+            perf.uops = executed.uops;
+            perf.ports = executed.ports.clone();
+            perf.latencies = executed.latencies.clone();
+        }
+        if perf.uops > 0 && perf.ports.is_empty() {
+            perf.ports = vec![(core.ports.alu, 1)];
+        }
+    }
+    let operands = operands(instruction, form, perf, eliminable, renaming);
+    (operands, eliminable)
+}
+
+/// The ports that vector µops have beside 512-bit operations.
+fn beside_512(taken: PortSet, all: &[(PortSet, u16)]) -> Vec<(PortSet, u16)> {
+    let mut ports: Vec<(PortSet, u16)> = Vec::new();
+    for &(set, n) in all {
+        let set = if taken.contains(set) {
+            set
+        } else {
+            set.without(taken)
+        };
+        match ports.iter_mut().find(|p| p.0 == set) {
+            Some(p) => p.1 += n,
+            None => ports.push((set, n)),
+        }
+    }
+    ports
+}
