@@ -29,15 +29,18 @@ pub struct CpuTable {
 
 struct Embedded {
     name: &'static str,
+    /// The CPUs in it: whoever asks for another need not decode it.
+    cpus: &'static [&'static str],
     compressed: bool,
     bytes: &'static [u8],
     table: OnceLock<Result<Table, String>>,
 }
 
 macro_rules! embedded {
-    ($name:literal, $compressed:literal) => {
+    ($name:literal, $compressed:literal, $($cpu:literal)*) => {
         Embedded {
             name: $name,
+            cpus: &[$($cpu),*],
             compressed: $compressed,
             bytes: include_bytes!(concat!("../../data/", $name, ".isa")),
             table: OnceLock::new(),
@@ -45,8 +48,15 @@ macro_rules! embedded {
     };
 }
 
-static AARCH64: Embedded = embedded!("aarch64", false);
-static RISCV: Embedded = embedded!("riscv", true);
+static AARCH64: Embedded = embedded!(
+    "aarch64", false, "cortex-a35" "cortex-a53" "cortex-a55" "cortex-a57" "cortex-a72" "cortex-a76"
+    "cortex-a78" "cortex-a510" "neoverse-n1" "neoverse-n2" "neoverse-v1" "neoverse-v2" "a64fx"
+    "apple-m1" "exynos-m5"
+);
+static RISCV: Embedded = embedded!(
+    "riscv", true, "sifive-u74" "sifive-x280" "sifive-p450" "sifive-p670" "rocket-rv64"
+    "syntacore-scr3-rv64" "spacemit-x60" "xiangshan-nanhu"
+);
 
 /// Instruction sets that have a table, and where it is.
 const SETS: [(Arch, &Embedded); 2] = [(Arch::AArch64, &AARCH64), (Arch::RiscV64, &RISCV)];
@@ -83,6 +93,9 @@ pub fn of(arch: Arch) -> Option<Result<&'static Table, String>> {
 /// A text when an embedded file is damaged.
 pub fn cpu(name: &str) -> Result<Option<CpuTable>, String> {
     for (arch, embedded) in SETS {
+        if !embedded.cpus.contains(&name) {
+            continue;
+        }
         let table = embedded.get()?;
         if let Some(cpu) = table.file.cpus.iter().find(|cpu| cpu.name == name) {
             return Ok(Some(CpuTable { arch, table, cpu }));
@@ -116,6 +129,8 @@ mod tests {
                     opcode.name
                 );
             }
+            let names: Vec<&str> = file.cpus.iter().map(|cpu| cpu.name.as_str()).collect();
+            assert_eq!(names, embedded.cpus);
             for cpu in &file.cpus {
                 assert_eq!(cpu.class_of.len(), usize::from(file.forms), "{}", cpu.name);
                 let classes = cpu.classes.len();
