@@ -104,6 +104,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
             cycles: cycles / 3,
         }],
         memory: None,
+        branches: None,
         regions: vec![RegionReport {
             name: "longest_match".into(),
             count: 10,

@@ -90,6 +90,13 @@ impl<O: Observer> Pipeline<O> {
         self.front.queue.prediction.as_ref().map(|p| &p.counts)
     }
 
+    /// Counts branches from here on; what predictors have learned stays.
+    pub fn forget_branches(&mut self) {
+        if let Some(prediction) = &mut self.front.queue.prediction {
+            prediction.counts = Counts::default();
+        }
+    }
+
     /// The caches, where they are modelled.
     pub fn lines(&mut self) -> &mut Lines {
         self.back.memory().lines()

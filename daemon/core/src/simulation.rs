@@ -6,6 +6,7 @@
 
 mod assumptions;
 mod bound;
+mod branches;
 mod build;
 mod chunk;
 pub mod core;

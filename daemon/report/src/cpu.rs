@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::branches::BranchReport;
 use crate::code::{BlockReport, FunctionReport, LineReport};
 use crate::memory::MemoryReport;
 use crate::unknown::Unknown;
@@ -43,6 +44,9 @@ pub struct CpuReport {
     /// What its loads, stores and fetches found; none where caches are not modelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryReport>,
+    /// What became of branches, where prediction is modelled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branches: Option<BranchReport>,
     /// Regions of interest, in the order asked for.
     pub regions: Vec<RegionReport>,
     /// Instructions that this model had no figures for.

@@ -5,6 +5,7 @@
 //! Cycles are core clock cycles; µops are counted in the fused domain unless said otherwise.
 
 pub mod block;
+pub mod branches;
 mod code;
 mod cpu;
 pub mod memory;

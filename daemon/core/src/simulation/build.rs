@@ -8,6 +8,7 @@ use mcad_proto::word::BlockId;
 
 use super::assumptions;
 use super::bound;
+use super::branches;
 use super::core::Core;
 use super::dictionary::Block;
 use super::fingerprint::Fingerprints;
@@ -241,6 +242,14 @@ fn pipeline_report(
             }),
             symbols,
         ),
+        branches: branches::report(
+            core,
+            names.iter().filter_map(|(id, named)| {
+                let block = s.dictionary.get(*id)?;
+                Some((*id, block, named.function.as_str(), named.module.as_str()))
+            }),
+            symbols,
+        ),
         memory: misses::report(
             core,
             names.iter().filter_map(|(id, named)| {
@@ -325,6 +334,7 @@ fn block_report(
         blocks: blocks(s, names, symbols, model, None, &|id| of(&cycles, id)),
         lines: Vec::new(),
         memory: None,
+        branches: None,
         regions: Vec::new(),
         unknown_instructions: unknown,
         intervals: None,

@@ -17,6 +17,7 @@ use crate::memory::counts::{Counts, MissesByInstruction};
 use crate::pipeline::Pipeline;
 use crate::pipeline::backend::memory::lines::SharedLines;
 use crate::pipeline::frontend::plan::{Plan, Run};
+use crate::pipeline::frontend::predict::stream::Counts as BranchCounts;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
 use mcad_isa::build::append;
@@ -225,6 +226,8 @@ pub struct Core<W = ()> {
     pub(super) seams: FxHashMap<Part, Seam>,
     /// Misses by instruction of the program, over the threads that ended.
     pub misses: MissesByInstruction,
+    /// What became of branches, over the threads that ended.
+    pub branches: BranchCounts,
 }
 
 impl<W: Watch> Core<W> {
@@ -248,6 +251,7 @@ impl<W: Watch> Core<W> {
             mapped: Vec::new(),
             seams: FxHashMap::default(),
             misses: MissesByInstruction::default(),
+            branches: BranchCounts::default(),
         }
     }
 
@@ -411,6 +415,9 @@ impl<W: Watch> Core<W> {
 
     /// Takes in what a thread, or an interval of one, has counted.
     pub(super) fn sum(&mut self, part: Part, thread: &mut Thread<W>) {
+        if let Some(branches) = thread.pipeline.branches() {
+            self.branches.add(branches);
+        }
         if let Some(memory) = thread.pipeline.lines().memory() {
             for (instr, misses) in &memory.by_instruction {
                 self.misses.entry(*instr).or_default().add(misses);

@@ -85,6 +85,7 @@ impl Core {
         if let Some(memory) = thread.pipeline.lines().memory() {
             memory.by_instruction.clear();
         }
+        thread.pipeline.forget_branches();
         if let Some(mark) = thread.mark.take() {
             self.seams.entry(part).or_default().later = Some(thread.begin.cycles - mark);
         }
@@ -115,6 +116,7 @@ impl Core {
     pub(super) fn absorb(&mut self, other: Self) {
         self.totals.add(&Totals::default(), &other.totals);
         self.finished.extend(other.finished);
+        self.branches.add(&other.branches);
         for (instr, misses) in &other.misses {
             self.misses.entry(*instr).or_default().add(misses);
         }

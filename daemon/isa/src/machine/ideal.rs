@@ -41,7 +41,11 @@ pub fn ideals() -> &'static [Ideal] {
         Ideal {
             name: "branches",
             what: "no branch predicted wrongly or found late",
-            change: |core| core.branch = None,
+            change: |core| {
+                if let Some(branch) = &mut core.branch {
+                    branch.ideal = true;
+                }
+            },
         },
         Ideal {
             name: "l1i",

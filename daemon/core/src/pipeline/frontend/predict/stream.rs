@@ -69,6 +69,27 @@ pub struct Counts {
     pub by_instruction: FxHashMap<u32, BranchCounts>,
 }
 
+impl Counts {
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: &Self) {
+        self.branches += other.branches;
+        self.taken += other.taken;
+        self.wrong_direction += other.wrong_direction;
+        self.wrong_indirect += other.wrong_indirect;
+        self.wrong_return += other.wrong_return;
+        self.decoded += other.decoded;
+        for (sum, count) in self.btb.iter_mut().zip(&other.btb) {
+            *sum += count;
+        }
+        for (instr, counts) in &other.by_instruction {
+            let own = self.by_instruction.entry(*instr).or_default();
+            own.wrong_direction += counts.wrong_direction;
+            own.wrong_target += counts.wrong_target;
+            own.decoded += counts.decoded;
+        }
+    }
+}
+
 struct Pending {
     instr: u32,
     pc: u64,
@@ -163,8 +184,7 @@ impl Starts {
             }
             _ => {}
         }
-        if self.ideal && steer.is_wrong() {
-            // The perfect predictor still needs a place in the buffers, which now have it.
+        if self.ideal {
             return if taken {
                 Steer::Taken(0)
             } else {

@@ -1,0 +1,85 @@
+//! The report's part on branches: how they were predicted, and whose the wrong ones were.
+
+use std::collections::BTreeMap;
+
+use mcad_proto::word::GuestAddr;
+use mcad_report::branches::{BranchReport, CodeBranches};
+use mcad_report::memory::LISTED;
+
+use super::Symbolizer;
+use super::core::Core;
+use super::misses::Named;
+use crate::pipeline::frontend::predict::stream::BranchCounts;
+
+/// Wrong predictions, and branches that the decoders found.
+type Sums = (u64, u64);
+
+fn add(sums: &mut Sums, counts: &BranchCounts) {
+    sums.0 += counts.wrong_direction + counts.wrong_target;
+    sums.1 += counts.decoded;
+}
+
+/// The report of a core whose branch prediction is modelled.
+pub(super) fn report<'a>(
+    core: &Core,
+    blocks: impl Iterator<Item = Named<'a>>,
+    symbols: &dyn Symbolizer,
+) -> Option<BranchReport> {
+    let levels = core.model.core.branch.as_ref()?.btb.len();
+    let mut functions: BTreeMap<(&str, &str), Sums> = BTreeMap::new();
+    let mut lines: BTreeMap<String, Sums> = BTreeMap::new();
+    let mut branches: BTreeMap<(u64, &str), Sums> = BTreeMap::new();
+    for (id, block, function, module) in blocks {
+        for (n, place) in core.range(id).enumerate() {
+            let Some(counts) = core.branches.by_instruction.get(&(place as u32)) else {
+                continue;
+            };
+            let address = block.address_of(n);
+            add(functions.entry((function, module)).or_default(), counts);
+            add(branches.entry((address, module)).or_default(), counts);
+            if let Some(line) = symbols.line(id, GuestAddr(address)) {
+                add(lines.entry(line).or_default(), counts);
+            }
+        }
+    }
+    let counts = &core.branches;
+    Some(BranchReport {
+        executed: counts.branches,
+        taken: counts.taken,
+        wrong_directions: counts.wrong_direction,
+        wrong_targets: counts.wrong_indirect,
+        wrong_returns: counts.wrong_return,
+        btb: counts.btb.iter().copied().take(levels).collect(),
+        decoded: counts.decoded,
+        functions: ranked(
+            functions
+                .iter()
+                .map(|((f, m), s)| of((*f).to_owned(), m, *s)),
+        ),
+        lines: ranked(lines.iter().map(|(line, s)| of(line.clone(), "", *s))),
+        branches: ranked(
+            branches
+                .iter()
+                .map(|((a, m), s)| of(format!("{a:#x}"), m, *s)),
+        ),
+    })
+}
+
+fn of(name: String, module: &str, (wrong, decoded): Sums) -> CodeBranches {
+    CodeBranches {
+        name,
+        module: module.to_owned(),
+        wrong,
+        decoded,
+    }
+}
+
+/// Most wrong predictions first, then by name.
+fn ranked(all: impl Iterator<Item = CodeBranches>) -> Vec<CodeBranches> {
+    let mut all: Vec<CodeBranches> = all.collect();
+    all.sort_by(|a, b| {
+        (b.wrong.cmp(&a.wrong)).then_with(|| (&a.name, &a.module).cmp(&(&b.name, &b.module)))
+    });
+    all.truncate(LISTED);
+    all
+}
