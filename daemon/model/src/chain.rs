@@ -5,7 +5,8 @@
 //! longer probabilities: each step takes the earliest cycle that they allow. The walk is the same
 //! for all machines and is made once. It leaves every row by its successors in turn, in their
 //! proportions (a rotor-router walk), so that it is no matter of chance and comes near the chain's
-//! own frequencies much sooner than a random walk.
+//! own frequencies much sooner than a random walk. Loops that are seldom left would still keep it
+//! for too long: now and then it goes on at the row that it is furthest behind with.
 
 use rustc_hash::FxHashMap;
 
@@ -16,6 +17,11 @@ use crate::stack::Stack;
 
 /// Steps of a walk.
 const STEPS: usize = 60_000;
+
+/// Steps between two places where the walk goes on elsewhere, and steps behind one that do not
+/// count, since their producers are not there.
+const STRETCH: usize = 256;
+const UNCOUNTED: usize = 2 * MAX_DISTANCE;
 
 /// Steps whose issue cycles are remembered; a power of two above [`MAX_DISTANCE`].
 const RING: usize = 16;
@@ -28,6 +34,7 @@ struct Step {
     own: Kind,
     /// Producers with their distances; 0: none.
     producers: [(Kind, u8); 2],
+    counted: bool,
 }
 
 /// A walk over the rows of a profile: the same for all machines.
@@ -81,8 +88,25 @@ impl Chain {
             }
         }
         let mut steps = Vec::with_capacity(STEPS);
-        let mut at = 0u32;
+        let total = rows.total().max(1) as f64;
+        let mut visits = vec![0u32; rows.rows.len()];
+        let (mut at, mut counted) = (0u32, 0u32);
         while steps.len() < STEPS {
+            let in_stretch = steps.len() % STRETCH;
+            if in_stretch == 0 {
+                let behind = |n: usize, count: u64| {
+                    let due = count as f64 / total * f64::from(counted + 1);
+                    due - f64::from(visits.get(n).copied().unwrap_or(0))
+                };
+                let all = rows.rows.iter().enumerate();
+                let most = all.max_by(|a, b| behind(a.0, a.1.1).total_cmp(&behind(b.0, b.1.1)));
+                at = most.map_or(0, |m| m.0 as u32);
+            }
+            let counts = in_stretch >= UNCOUNTED;
+            counted += u32::from(counts);
+            if let Some(visits) = visits.get_mut(at as usize) {
+                *visits += u32::from(counts);
+            }
             let Some((row, _)) = rows.rows.get(at as usize) else {
                 break;
             };
@@ -92,6 +116,7 @@ impl Chain {
                     (row.producer, row.distance),
                     (row.slower_producer, row.slower),
                 ],
+                counted: counts,
             });
             // The program's end leads back to its most frequent row.
             at = places
@@ -148,6 +173,7 @@ impl Chain {
             }
             if at > cycle {
                 let lost = width - taken + (at - cycle - 1) * width;
+                let lost = if step.counted { lost } else { 0 };
                 if by_unit {
                     lost_to_units[step.own as usize] += lost;
                 } else {
@@ -158,7 +184,8 @@ impl Chain {
             taken += 1;
             issued[n % RING] = at;
         }
-        let scale = self.instructions / self.steps.len().max(1) as f64 / width as f64;
+        let counted = self.steps.iter().filter(|s| s.counted).count().max(1);
+        let scale = self.instructions / counted as f64 / width as f64;
         Stack {
             base: self.instructions / width as f64,
             dependences: lost_to_dependences.map(|lost| lost as f64 * scale),
