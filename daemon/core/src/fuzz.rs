@@ -12,7 +12,7 @@ use crate::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
 
 /// A simulation of the CPU that a byte chooses.
 fn simulation(choice: u8) -> Option<Simulation> {
-    let cpus = machine::cpus();
+    let cpus: Vec<_> = machine::cpus_of(Arch::X86_64).collect();
     let info = cpus.get(usize::from(choice) % cpus.len().max(1))?;
     let options = Options {
         cpus: vec![machine::cpu(info.name).ok()?],
