@@ -31,6 +31,8 @@ pub struct Pipes {
     pub shift: PortSet,
     /// Branches.
     pub branch: PortSet,
+    /// Addresses of three parts.
+    pub long_address: PortSet,
     /// Conditional moves and sets.
     pub conditional: PortSet,
     /// Division.
@@ -64,6 +66,7 @@ impl Pipes {
             multiply: set(1, 1),
             shift: set(1, 2),
             branch: PortSet(0b1_0001),
+            long_address: set(0, 4),
             conditional: PortSet(0b1001),
             divide: set(2, 1),
             load: set(6, 3),
@@ -90,6 +93,7 @@ impl Pipes {
                 multiply: set(0, 3),
                 shift: set(3, 3),
                 branch: set(3, 3),
+                long_address: set(1, 4),
                 conditional: set(0, 6),
                 divide: set(0, 1),
                 load: set(6, 4),
@@ -156,6 +160,7 @@ pub fn complete(cpu: &Cpu, forms: &mut [Form]) {
             perf.retire_slots = perf.retire_slots.max(base.retire_slots.min(1));
         }
         form.macro_fusible = classes::fusible(&name, cpu.layout);
+        classes::cut_dependencies(form);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Integer instructions by the pipes that they need.
 
-use mcad_isa::machine::table::PortSet;
+use mcad_isa::machine::table::{FlagGroups, Form, LatencyKind, OperandName, PortSet};
 
 use super::Pipes;
 use crate::tables::cpus::Layout;
@@ -24,6 +24,8 @@ pub fn pipes_of(name: &str, pipes: &Pipes) -> PortSet {
         "BLSR", "BLSI", "BLSMSK", "CDQ", "CQO", "CWD", "CBW", "CWDE", "CDQE",
     ]) {
         pipes.shift
+    } else if name.starts_with("LEA_B_I") && name.contains("_D") {
+        pipes.long_address
     } else if mnemonic.starts_with('J') || is(&["CALL", "RET", "LOOP", "LOOPE", "LOOPNE", "XBEGIN"])
     {
         pipes.branch
@@ -57,7 +59,8 @@ pub fn is_free(name: &str) -> bool {
 /// Moves between registers, which rename may do.
 pub fn is_register_move(name: &str) -> bool {
     let mnemonic = mnemonic(name);
-    mnemonic.starts_with("MOV") || mnemonic.starts_with("VMOV") || mnemonic == "XCHG"
+    let constant = name.contains(", I") || name.contains(", 0)");
+    !constant && (mnemonic.starts_with("MOV") || mnemonic.starts_with("VMOV") || mnemonic == "XCHG")
 }
 
 /// All condition codes.
@@ -84,5 +87,34 @@ pub fn fusible(name: &str, layout: Layout) -> u16 {
             ANY
         }
         _ => 0,
+    }
+}
+
+/// Dependencies that the tables of operands have and AMD's cores do not: a shift by `cl` does not
+/// wait for the flags that it may leave as they are, `sbb r, r` not for the register (measured on
+/// Zen 5: `mov eax, 1; shl rax, cl; test eax, imm` twice in 1.6 cycles).
+pub fn cut_dependencies(form: &mut Form) {
+    let mnemonic = mnemonic(&form.name).to_owned();
+    let shifts = ["SHL", "SHR", "SAR", "ROL", "ROR"].contains(&mnemonic.as_str());
+    if shifts && form.name.contains(", CL)") {
+        form.flags_read = FlagGroups::default();
+        for operand in &mut form.operands {
+            if operand.binding == mcad_isa::machine::table::Binding::Flags {
+                operand.read = false;
+                let flags = operand.name;
+                form.perf.latencies.retain(|l| l.from != flags);
+            }
+        }
+    }
+    let registers = form.name.ends_with("(R64, R64)") || form.name.ends_with("(R32, R32)");
+    if mnemonic == "SBB" && registers && form.same_reg.is_none() {
+        let mut perf = form.perf.clone();
+        for latency in &mut perf.latencies {
+            let explicit = matches!(latency.from, OperandName::Reg(0 | 1));
+            if explicit && latency.kind == LatencyKind::Reg {
+                latency.cycles = 0;
+            }
+        }
+        form.same_reg = Some(perf);
     }
 }

@@ -135,6 +135,7 @@ fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
         return;
     };
     let perf = &mut form.perf;
+    fewer(perf, throughput, shape, pipes);
     if !units(perf, &figures.conflicts, shape, pipes) {
         refit(perf, throughput, shape, pipes);
     }
@@ -183,6 +184,43 @@ fn bound(perf: &Perf) -> f64 {
         .map(|(set, _)| load(set.0))
         .fold(0.0, f64::max);
     own.max(f64::from(perf.retire_slots) / WIDTH)
+}
+
+/// Takes macro-ops away that the throughput leaves no room for: the core that the rows are of needs
+/// more of them.
+fn fewer(perf: &mut Perf, throughput: f64, shape: Shape, pipes: &Pipes) {
+    let memory = pipes.load.0 | pipes.store_address.0;
+    let data = if shape.stores > 0 {
+        pipes.store_data.0
+    } else {
+        0
+    };
+    while bound(perf) > throughput * (1.0 + FIT) + 0.02 {
+        let computing = |(set, n): &&mut (PortSet, u16)| *n > 0 && set.0 & (memory | data) == 0;
+        let most = perf
+            .ports
+            .iter_mut()
+            .filter(computing)
+            .max_by_key(|(_, n)| *n);
+        if perf.retire_slots <= 1 && most.as_ref().is_none_or(|(_, n)| *n <= 1) {
+            break;
+        }
+        if let Some((_, n)) = most
+            && (*n > 1 || perf.retire_slots > 1)
+        {
+            *n -= u16::from(*n > 1);
+        }
+        if perf.retire_slots > 1 {
+            perf.retire_slots -= 1;
+        }
+    }
+    let slots = perf.retire_slots;
+    (perf.uops_mite, perf.uops_ms) = match slots {
+        0..=2 => (slots.max(1), 0),
+        _ => (1, slots - 1),
+    };
+    perf.complex_decoder = slots > 1;
+    perf.uops = perf.ports.iter().map(|p| p.1).sum();
 }
 
 /// A conflict from which on two instructions need the same units.

@@ -87,12 +87,16 @@ impl Shape {
         let broadcasts = ["VBROADCAST", "VPBROADCAST"];
         let named = |list: &[&str]| list.iter().any(|start| mnemonic.starts_with(start));
         let computes = ["MOVMSK", "MOVBE", "VMOVMSK"];
+        // A part of a register is put into the rest.
+        let parts = ["(R8l, M", "(R8h, M", "(AL, M", "(R16, M", "(AX, M"];
+        let merges = mnemonic == "MOV" && parts.iter().any(|part| name.contains(part));
         let from_memory = perf.latencies.iter();
         let quick = from_memory
             .filter(|l| matches!(l.kind, LatencyKind::Addr))
             .all(|l| l.cycles <= MOVE);
         (named(&moves) || named(&broadcasts) || mnemonic.starts_with("VPMOV") && self.stores == 0)
             && !named(&computes)
+            && !merges
             && quick
             || mnemonic.starts_with("PREFETCH")
     }
