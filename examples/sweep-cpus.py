@@ -4,7 +4,7 @@
     mcad record -o TRACE -- CMD [ARGS...]
     sweep-cpus.py TRACE [CPU...]
 
-All models run in one pass over the trace; without names, all that `mcad cpus` lists. Columns: CPU,
+All models run in one pass over the trace; without names, all x86-64 ones that `mcad cpus` lists. Columns: CPU,
 cycles, instructions per cycle, cycles relative to the first CPU, and where the issue slots went.
 """
 
@@ -17,8 +17,8 @@ SLOTS = ["retiring", "frontend", "backend_memory", "backend_core", "other"]
 
 
 def known_cpus():
-    lines = subprocess.run(["mcad", "cpus"], check=True, capture_output=True, text=True).stdout
-    return [line.split()[0] for line in lines.splitlines()[1:] if line.strip()]
+    command = ["mcad", "cpus", "--names", "--arch", "x86_64"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
 
 def main():

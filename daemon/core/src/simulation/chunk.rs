@@ -2,7 +2,7 @@
 
 use mcad_proto::word::{BlockId, StreamId};
 
-use super::execution::Execution;
+use super::execution::{Execution, Reach};
 use crate::pipeline::access::{Access, Span};
 
 /// Executions in a chunk at most: some 40 000 instructions, and less than a mebibyte.
@@ -10,7 +10,7 @@ const EXECUTIONS: usize = 1 << 13;
 /// Accesses in a chunk, after which it is full.
 const ACCESSES: usize = 1 << 15;
 
-/// An execution; its spans and accesses begin where those of the one before end.
+/// An execution; its spans, accesses and reaches begin where those of the one before end.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     block: BlockId,
@@ -20,6 +20,7 @@ struct Packed {
     accesses: u32,
     in_order: bool,
     repeats: u64,
+    reaches: u32,
 }
 
 /// Executions of one or more guest threads, in order.
@@ -32,6 +33,7 @@ pub(super) struct Chunk {
     executions: Vec<Packed>,
     spans: Vec<Span>,
     accesses: Vec<Access>,
+    reaches: Vec<Reach>,
 }
 
 impl Chunk {
@@ -46,6 +48,7 @@ impl Chunk {
     pub(super) fn push(&mut self, stream: StreamId, execution: &Execution) {
         self.spans.extend_from_slice(&execution.spans);
         self.accesses.extend_from_slice(&execution.accesses);
+        self.reaches.extend_from_slice(&execution.reaches);
         self.executions.push(Packed {
             block: execution.block,
             // A block has no more than 512 instructions.
@@ -55,6 +58,7 @@ impl Chunk {
             accesses: self.accesses.len() as u32,
             in_order: execution.in_order,
             repeats: execution.repeats,
+            reaches: self.reaches.len() as u32,
         });
         let end = self.executions.len();
         match self.threads.last_mut() {
@@ -65,7 +69,7 @@ impl Chunk {
 
     /// Calls `take` with every execution, in order; `scratch` is where each is put.
     pub(super) fn each(&self, scratch: &mut Execution, mut take: impl FnMut(StreamId, &Execution)) {
-        let (mut at, mut span, mut access) = (0, 0, 0);
+        let (mut at, mut span, mut access, mut reach) = (0, 0, 0, 0);
         for &(stream, end) in &self.threads {
             for packed in &self.executions[at..end] {
                 let (spans, accesses) = (packed.spans as usize, packed.accesses as usize);
@@ -80,7 +84,12 @@ impl Chunk {
                 scratch
                     .accesses
                     .extend_from_slice(&self.accesses[access..accesses]);
-                (span, access) = (spans, accesses);
+                let reaches = packed.reaches as usize;
+                scratch.reaches.clear();
+                scratch
+                    .reaches
+                    .extend_from_slice(&self.reaches[reach..reaches]);
+                (span, access, reach) = (spans, accesses, reaches);
                 take(stream, scratch);
             }
             at = end;

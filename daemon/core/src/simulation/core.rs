@@ -294,7 +294,11 @@ impl<W: Watch> Core<W> {
         }
         let addresses: Vec<u64> = decoded.iter().map(Code::address).collect();
         let predecode_block = self.model.core.frontend.predecode_block_bytes;
-        let plan = Plan::new(&self.program, first, &addresses, id.0 + 1, predecode_block);
+        // An in-order core takes instructions one by one.
+        let plan = match self.model.core.in_order {
+            None => Plan::new(&self.program, first, &addresses, id.0 + 1, predecode_block),
+            Some(_) => None,
+        };
         let at = id.0 as usize;
         if self.places.len() <= at {
             self.places.resize(at + 1, Place::default());

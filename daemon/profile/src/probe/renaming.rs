@@ -17,7 +17,7 @@ pub(super) const PROBES: &[Probe] = &[
         points: by_address,
     },
     Probe {
-        name: "calls",
+        name: "saved-registers",
         what: "a function that saves and restores registers which the caller's chain goes through",
         axis: Axis {
             name: "registers saved",

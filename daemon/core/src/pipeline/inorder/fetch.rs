@@ -139,7 +139,7 @@ impl FrontEnd {
                 next_start = next_start.max(start + 1 + u64::from(self.p.taken_bubble));
                 Group {
                     base,
-                    end: base + 2 * (u64::from(lane) + 1),
+                    end: base.wrapping_add(2 * (u64::from(lane) + 1)),
                     start: wanted,
                     seen: start + u64::from(self.p.to_align),
                     cause,
@@ -147,7 +147,7 @@ impl FrontEnd {
                 }
             }
             None => {
-                self.next = base + u64::from(self.p.bytes);
+                self.next = base.wrapping_add(u64::from(self.p.bytes));
                 Group {
                     base,
                     end: self.next,
@@ -245,7 +245,7 @@ impl FrontEnd {
         Placed {
             ready: at + u64::from(self.p.align_to_issue),
             group: self.group.base,
-            lane: (end.saturating_sub(self.group.base + 1) / 2) as u8,
+            lane: (end.saturating_sub(self.group.base.saturating_add(1)) / 2) as u8,
             prediction: self.group.prediction,
             next,
             cause,

@@ -88,8 +88,10 @@ impl Stream {
             return;
         };
         self.instructions += 1;
-        if stamps.retired > self.cycle {
-            self.cycle = stamps.retired;
+        // What is done before an older instruction leaves with it.
+        let retired = stamps.retired.max(self.cycle);
+        if retired > self.cycle {
+            self.cycle = retired;
             self.in_cycle = 0;
         }
         let slot = self.in_cycle;
@@ -112,7 +114,7 @@ impl Stream {
                     ready: stamps.issued,
                     dispatched: stamps.issued,
                     executed: stamps.retired,
-                    retired: stamps.retired,
+                    retired,
                     port: 0xff,
                     source: Delivery::Of(Source::Decoders),
                 },
@@ -121,8 +123,8 @@ impl Stream {
         observer.retired(
             &inst,
             Retired {
-                first: stamps.retired,
-                last: stamps.retired,
+                first: retired,
+                last: retired,
                 slot,
             },
         );
