@@ -254,6 +254,7 @@ impl Block {
                     0
                 } else {
                     u64::from(instr.uops_mite.max(1))
+                        + u64::from(p.uop_cache_two_constants && instr.is(flag::EXTRA_SLOT))
                 };
                 if entries > left {
                     lines += 1;

@@ -448,6 +448,29 @@ fn slots_choose_ports_on_golden_cove() {
     assert!((3.03..3.13).contains(&got), "{got}");
 }
 
+/// docs/ZEN5.md, front end: two lines of six a cycle, the next two of the same block of code behind a
+/// taken branch two cycles later, and two entries for who has two constants.
+#[test]
+fn lines_of_six_are_delivered_two_at_a_time_on_zen_5() {
+    let model = cpu("zen5").unwrap();
+    let in_loop = |instruction: &str, count: usize| {
+        let back = -((bytes(instruction).len() * count + 5) as i64) as u8;
+        let body = instruction.repeat(count);
+        cycles(&model, Mode::Loop, &format!("{body} 49ffcf 75{back:02x}"))
+    };
+    for (count, expected) in [(11, 1.5), (12, 3.0), (23, 3.0), (24, 5.0), (35, 5.0)] {
+        assert_eq!(in_loop("90", count), expected, "{count} nop");
+    }
+    // cmp dword [rbx+8], 5; cmp dword [rbx], 5
+    for (compare, count, expected) in [
+        ("837b0805", 5, 1.5),
+        ("837b0805", 6, 3.0),
+        ("833b05", 6, 1.5),
+    ] {
+        assert_eq!(in_loop(compare, count), expected, "{count} {compare}");
+    }
+}
+
 #[test]
 fn the_divider_is_kept_for_its_cycles() {
     for model in models() {

@@ -143,6 +143,9 @@ pub enum BranchKind {
 /// One instruction of the static program.
 #[derive(Clone, Debug)]
 pub struct Instr {
+    /// No instruction of its block writes the registers that make up its address; told where
+    /// renaming of loads depends on it.
+    pub address_kept: bool,
     /// See [`flag`].
     pub flags: u32,
     /// First µop in [`Program::uops`].

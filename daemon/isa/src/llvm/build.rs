@@ -137,6 +137,7 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
     }
     let displacement = target.map_or(0, |to| to.wrapping_sub(instruction.address) as i32);
     Instr {
+        address_kept: false,
         flags,
         uops: 0,
         laminated: 0,

@@ -3,6 +3,9 @@
 //! What depends on the block's addresses and neighbours, not on its execution, is decided here:
 //! fusion, the JCC erratum and length-changing prefixes.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
 
 use super::facts::{Fact, Facts};
@@ -93,6 +96,9 @@ impl<'m> Builder<'m> {
         let mut prepared: Vec<Prepared> = prepared
             .map(|decoded| prepare(self.model, &mut self.factory, decoded, zmm))
             .collect();
+        if core.execute.memory_renaming_learnt > 0 {
+            find_kept_addresses(&mut prepared);
+        }
         let fused = fuse(&core.frontend, block, &mut prepared);
         let all = block.iter().zip(prepared).zip(&fused);
         all.map(|((decoded, prepared), fused)| finish(core, program, decoded, prepared, *fused))
@@ -126,7 +132,7 @@ fn finish(
     let step = facts.step.filter(|_| fused & flag::FUSED_NEXT == 0);
     let flags = fused
         | flags_of_facts(core, &prepared, fused)
-        | flags_of_operands(core, &prepared, perf, o)
+        | flags_of_operands(core, instruction, &prepared, perf, o)
         | when(complex, flag::COMPLEX)
         | when(step.is_some(), flag::ADD_IMMEDIATE)
         | when(
@@ -142,13 +148,14 @@ fn finish(
             .zeroed
             .extend(o.out_regs.iter().chain(&o.out_flags).filter_map(|v| v.id));
     }
-    let laminated = laminated(core, perf, o, fused);
+    let laminated = laminated(core, perf, o, flags);
     let delivered = if core.rename.micro_fusion {
         perf.uops_mite
     } else {
         (laminated.len() as u16).saturating_sub(perf.uops_ms)
     };
     let instr = Instr {
+        address_kept: prepared.address_kept,
         flags,
         uops: 0,
         laminated: 0,
@@ -188,6 +195,17 @@ fn finish(
     }
 }
 
+/// Finds the instructions whose address registers no instruction of the block writes.
+fn find_kept_addresses(block: &mut [Prepared]) {
+    let outputs = block.iter().flat_map(|p| &p.operands.out_regs);
+    let written: HashSet<RegId> = outputs.filter_map(|v| v.id).collect();
+    for prepared in block {
+        let addresses = prepared.operands.addresses.iter();
+        let mut registers = addresses.filter(|v| !v.implicit_stack).filter_map(|v| v.id);
+        prepared.address_kept = registers.all(|register| !written.contains(&register));
+    }
+}
+
 fn when(condition: bool, flag: u32) -> u32 {
     if condition { flag } else { 0 }
 }
@@ -196,7 +214,8 @@ fn when(condition: bool, flag: u32) -> u32 {
 fn decoding(core: &Core, facts: &Facts, perf: &Perf) -> (bool, u8) {
     let p = &core.frontend;
     let uops = usize::from(perf.uops_mite) + usize::from(perf.uops_ms);
-    let complex = perf.complex_decoder || perf.uops_ms > 0 || uops > 1;
+    let several = perf.complex_decoder || uops > 1;
+    let complex = perf.uops_ms > 0 || several && !p.decoders_alike;
     let simple = perf.simple_decoders.unwrap_or(p.decoders as u8);
     if !facts.is(Fact::POP_RSP_OR_R12) {
         return (complex, simple);
@@ -226,15 +245,23 @@ fn flags_of_facts(core: &Core, prepared: &Prepared, fused: u32) -> u32 {
 }
 
 /// The flags that follow from an instruction's form and operands.
-fn flags_of_operands(core: &Core, prepared: &Prepared, perf: &Perf, o: &Operands) -> u32 {
+fn flags_of_operands(
+    core: &Core,
+    instruction: &Instruction,
+    prepared: &Prepared,
+    perf: &Perf,
+    o: &Operands,
+) -> u32 {
     let form = prepared.form;
-    let large = prepared.encoding.immediate.is_some_and(|i| {
-        i32::try_from(i).is_err() || (i16::try_from(i).is_err() && !o.addresses.is_empty())
-    });
     let is_32_bits = |v: &Value| size_bits(v.register) == 32;
     let reads_rsp = |v: &Value| v.id == Some(RegId::RSP) && !v.implicit_stack;
     let writes_rsp = |v: &Value| v.id == Some(RegId::RSP);
-    let any = core.execute.memory_renaming_general && !o.vector;
+    let synchronises = !core.rename.stack_offset_folded || o.out_regs.iter().any(writes_rsp);
+    // Parts of registers are handed on only within an instruction that updates memory.
+    let stack = o.addresses.iter().any(|v| v.implicit_stack);
+    let updates = !o.in_mems.is_empty() && !o.out_mems.is_empty();
+    let handed_on = stack || updates || instruction.memory_size().size() >= 4;
+    let any = core.execute.memory_renaming_general && !o.vector && handed_on;
     let load = form.is_some_and(|f| renamed_load(f, core.execute.table_load_latency));
     let store = form.is_some_and(renamed_store);
     when(form.is_none(), flag::UNKNOWN)
@@ -244,27 +271,44 @@ fn flags_of_operands(core: &Core, prepared: &Prepared, perf: &Perf, o: &Operands
         )
         | when(form.is_some_and(|f| f.macro_fusible != 0), flag::FUSIBLE)
         | when(prepared.encoding.lcp, flag::LCP)
-        | when(large, flag::EXTRA_SLOT)
+        | when(takes_two_slots(core, prepared, o), flag::EXTRA_SLOT)
         | when(prepared.eliminable, flag::ELIMINABLE)
         | when(o.out_regs.first().is_some_and(is_32_bits), flag::MOVE32)
         | when(perf.uops == 0, flag::NO_UOPS)
         | when(
-            o.in_regs.iter().chain(&o.addresses).any(reads_rsp),
+            synchronises && o.in_regs.iter().chain(&o.addresses).any(reads_rsp),
             flag::READS_RSP,
         )
         | when(o.out_regs.iter().any(writes_rsp), flag::WRITES_RSP)
-        | when((load || any) && !o.indexed, flag::RENAMED_LOAD)
-        | when((store || any) && !o.indexed, flag::RENAMED_STORE)
+        | when(load && !o.indexed || any, flag::RENAMED_LOAD)
+        | when(store && !o.indexed || any, flag::RENAMED_STORE)
+}
+
+/// Whether an instruction's constants take a second entry of a line of the µop cache.
+fn takes_two_slots(core: &Core, prepared: &Prepared, o: &Operands) -> bool {
+    let mut displaced = o.in_mems.iter().filter_map(|v| o.memory.get(v.memory));
+    let two_constants =
+        core.frontend.uop_cache_two_constants && displaced.any(|m| m.displacement != 0);
+    prepared.encoding.immediate.is_some_and(|i| {
+        let beside_address = i16::try_from(i).is_err() || two_constants;
+        i32::try_from(i).is_err() || (beside_address && !o.addresses.is_empty())
+    })
 }
 
 /// The µops in the groups in which they are delivered.
-fn laminated(core: &Core, perf: &Perf, o: &Operands, fused: u32) -> Vec<LaminatedSpec> {
-    if fused & flag::FUSED_PREVIOUS != 0 {
+fn laminated(core: &Core, perf: &Perf, o: &Operands, flags: u32) -> Vec<LaminatedSpec> {
+    if flags & flag::FUSED_PREVIOUS != 0 {
         return Vec::new();
     }
-    let uops = split(o, perf, core);
+    let mut perf = Cow::Borrowed(perf);
+    if core.frontend.uop_cache_two_constants && flags & flag::EXTRA_SLOT != 0 {
+        // Two entries are two slots.
+        let perf = perf.to_mut();
+        perf.retire_slots = perf.retire_slots.saturating_add(1);
+    }
+    let uops = split(o, &perf, core);
     if core.rename.micro_fusion {
-        group(uops, perf, &core.ports)
+        group(uops, &perf, &core.ports)
     } else {
         uops.into_iter().map(|uop| vec![vec![uop]]).collect()
     }

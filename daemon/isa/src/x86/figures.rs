@@ -22,6 +22,8 @@ pub(super) struct Prepared {
     pub(super) operands: Operands,
     pub(super) encoding: Encoding,
     pub(super) facts: Facts,
+    /// No instruction of its block writes its address registers (the builder knows).
+    pub(super) address_kept: bool,
     /// A move that rename may do.
     pub(super) eliminable: bool,
     /// Figures and operands that its µops are made from, where they are not its own.
@@ -50,6 +52,7 @@ pub(super) fn prepare(
             operands,
             encoding,
             facts,
+            address_kept: false,
             eliminable: false,
             stands_for: None,
         };
@@ -86,6 +89,7 @@ pub(super) fn prepare(
         operands,
         encoding,
         facts,
+        address_kept: false,
         eliminable,
         stands_for: None,
     }

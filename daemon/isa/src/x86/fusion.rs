@@ -60,8 +60,13 @@ fn fuse_moves(block: &[Decoded], prepared: &mut [Prepared], fused: &mut [u32]) {
         }
         let (mov, operation) = (&block[n - 1].instruction, &block[n].instruction);
         let to = mov.op0_register();
-        // As measured on Zen 5: of the same width only.
-        let fits = prepared[n].facts.is(Fact::SIMPLE)
+        // As measured on Zen 5: of the same width only, and not with itself.
+        let shifts = matches!(
+            operation.mnemonic(),
+            Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar
+        );
+        let fits = (shifts || prepared[n].facts.is(Fact::SIMPLE))
+            && RegId::of(operation.op1_register()) != RegId::of(to)
             && mov.mnemonic() == Mnemonic::Mov
             && (to.is_gpr32() || to.is_gpr64())
             && operation.op0_register() == to;

@@ -132,7 +132,7 @@ pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
     } else {
         by_latency_class(
             operands,
-            (perf, table_load_latency),
+            (perf, table_load_latency, core.execute.input_delays),
             &computes,
             &load_values,
             &store_values,
@@ -212,7 +212,7 @@ enum Output<'a> {
 
 fn by_latency_class(
     operands: &Operands,
-    (perf, load_latency): (&Perf, u16),
+    (perf, load_latency, input_delays): (&Perf, u16, bool),
     computes: &[PortSet],
     load_values: &[RegId],
     store_values: &[RegId],
@@ -319,17 +319,26 @@ fn by_latency_class(
             None => after.push(UopSpec::compute(ports, all_inputs.clone(), Vec::new())),
         }
     }
+    let mut delays = Vec::new();
     let mut uops = before;
     uops.push(base);
     uops.append(&mut after);
-    // Classes for which no µop is left enter with the last one.
+    // Classes for which no µop is left enter with the last one, or are late by what they take longer.
     if let Some(last) = uops.last_mut() {
-        for (_, class) in classes {
+        for (level, class) in classes {
+            if input_delays && let Some(value) = pseudo() {
+                last.inputs.push(value);
+                let class = class.iter().filter_map(|i| input_id(*i)).collect();
+                let outputs = vec![(value, level - base_level)];
+                delays.push(UopSpec::compute(PortSet::NONE, class, outputs));
+                continue;
+            }
             last.inputs
                 .extend(class.iter().filter_map(|i| input_id(*i)));
         }
     }
-    uops
+    delays.append(&mut uops);
+    delays
 }
 
 /// Groups µops into fused and laminated ones: one that computes an address can be the first of a

@@ -237,7 +237,7 @@ impl Memory {
                 ..
             } if instr.is(flag::RENAMED_LOAD)
                 && (inst.stores == 0 || self.p.memory_renaming_updates)
-                && self.renaming.possible(&self.p, inst) =>
+                && self.renaming.possible(&self.p, inst, instr) =>
             {
                 Loaded::Register(source)
             }
@@ -311,10 +311,17 @@ impl Memory {
     /// The data of the store whose address came last is sent at `dispatched`, from registers that
     /// are there at `inputs`; returns when it is there.
     #[inline]
-    pub fn store_data(&mut self, instr: &Instr, dispatched: u64, inputs: u64) -> u64 {
+    pub fn store_data(&mut self, inst: &Inst, instr: &Instr, dispatched: u64, inputs: u64) -> u64 {
+        let updates = inst.loads > 0;
         let at = dispatched + self.p.store_data_latency;
         let renamed = self.p.memory_renaming && instr.is(flag::RENAMED_STORE);
-        self.older.data(at, renamed.then_some(inputs));
+        let sooner = if updates {
+            self.p.store_update_sooner
+        } else {
+            0
+        };
+        let there = at.saturating_sub(sooner);
+        self.older.data(there, renamed.then_some(inputs));
         at
     }
 
@@ -358,16 +365,30 @@ impl Memory {
     }
 }
 
-/// Loads of code from the decoders are renamed to registers only where they lie far apart.
+/// Loads of code from the decoders are renamed to registers only where they lie far apart; those
+/// whose address may be another one each time only if they were seen before.
 #[derive(Default)]
 struct Renaming {
     /// Addresses of the last two loads from the decoders that could be renamed.
     last: [u64; 2],
+    /// Addresses of loads seen, each in its place.
+    seen: Vec<u64>,
 }
 
 impl Renaming {
-    /// Whether a load lies far enough from the last two that could be renamed.
-    fn possible(&mut self, p: &Execute, inst: &Inst) -> bool {
+    /// Whether a load may be renamed, which could be.
+    fn possible(&mut self, p: &Execute, inst: &Inst, instr: &Instr) -> bool {
+        if p.memory_renaming_learnt > 0 && !instr.address_kept {
+            self.seen
+                .resize(p.memory_renaming_learnt as usize, u64::MAX);
+            let place = inst.address % u64::from(p.memory_renaming_learnt);
+            let Some(seen) = self.seen.get_mut(place as usize) else {
+                return false;
+            };
+            if std::mem::replace(seen, inst.address) != inst.address {
+                return false;
+            }
+        }
         let spacing = p.memory_renaming_spacing;
         if spacing == 0 || inst.source != Source::Decoders {
             return true;
@@ -380,12 +401,14 @@ impl Renaming {
 
 impl Part for Renaming {
     fn reset(&mut self, _: &Moment) {
-        let Self { last } = self;
+        let Self { last, seen } = self;
         *last = [0; 2];
+        seen.clear();
     }
 
-    /// Two states are compared only where code lies alike; how far it has come is no difference.
+    /// Two states are compared only where code lies alike; how far it has come is no difference, and
+    /// loads have been seen by then or never will be.
     fn fingerprint(&self, _: &Moment, _: &mut Fingerprint) {
-        let Self { last: _ } = self;
+        let Self { last: _, seen: _ } = self;
     }
 }

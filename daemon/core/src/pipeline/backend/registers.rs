@@ -213,6 +213,11 @@ impl Registers {
             }
         }
         if uop.ports.is_empty() {
+            if uop.outputs_len > 0 {
+                // It only delays what it hands on.
+                let inputs = self.inputs(uop).cycle();
+                self.write(program, instr, uop, cycle, inputs);
+            }
             AtRename::Done
         } else {
             AtRename::No

@@ -235,7 +235,7 @@ impl Backend {
                 executed
             }
             UopKind::StoreData(_) => {
-                let at = self.memory.store_data(i.instr, dispatched, inputs);
+                let at = self.memory.store_data(i.inst, i.instr, dispatched, inputs);
                 let executed = at_least.max(at);
                 self.memory.fences_mut().store_done(executed);
                 executed

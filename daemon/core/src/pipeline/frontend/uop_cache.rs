@@ -5,6 +5,7 @@
 //! microcoded instruction ends a line; so many lines per block of code. Delivery and the pairing
 //! of lines in one cycle follow uiCA.
 
+mod by_lines;
 pub mod contents;
 pub mod pack;
 
@@ -25,6 +26,8 @@ pub struct UopCacheDelivery {
     body: u32,
     /// Cycles for which it still delivers nothing.
     bubble: u32,
+    /// What delivery by lines goes on with.
+    by_lines: by_lines::State,
 }
 
 /// How far a cycle of delivery has come.
@@ -46,6 +49,10 @@ struct Cycle {
 impl UopCacheDelivery {
     /// One cycle.
     pub fn cycle<O: Observer>(&mut self, t: &mut Target<'_, O>, microcode: &mut Microcode) {
+        if t.p.uop_cache_lines_per_cycle > 0 {
+            self.by_lines.cycle(t, microcode);
+            return;
+        }
         if self.bubble > 0 {
             self.bubble -= 1;
             return;
@@ -139,11 +146,7 @@ impl UopCacheDelivery {
             self.delayed |= entry.extra;
         }
         if entry.microcode {
-            let first = match entry.laminated {
-                NO_UOP => 0,
-                laminated => laminated + 1,
-            };
-            microcode.start(first, t.p.uop_cache_to_microcode_stall, 0);
+            microcode.start(entry.rest(), t.p.uop_cache_to_microcode_stall, 0);
             c.remaining = 0;
         }
         true
@@ -204,7 +207,9 @@ impl Part for UopCacheDelivery {
             delayed,
             body,
             bubble,
+            by_lines,
         } = self;
+        by_lines.fingerprint(h);
         h.add(u64::from(*delayed) | u64::from(*body) << 8 | u64::from(*bubble) << 32);
     }
 }

@@ -40,6 +40,10 @@ pub struct Execute {
     /// Extra cycles of a shift or rotation with an operand that has a sum from rename.
     #[serde(default)]
     pub sum_to_shift: u64,
+    /// An input from which an instruction takes longer than from others delays its only µop, which
+    /// else takes as long as from the others.
+    #[serde(default)]
+    pub input_delays: bool,
     /// Loads wait for older stores to the same bytes.
     #[serde(default = "yes")]
     pub dependencies_through_memory: bool,
@@ -53,6 +57,10 @@ pub struct Execute {
     /// through memory are.
     #[serde(default)]
     pub memory_renaming_general: bool,
+    /// Loads that were executed before whose address registers are written in their block; 0:
+    /// whether a load was executed before does not matter for its being renamed.
+    #[serde(default)]
+    pub memory_renaming_learnt: u32,
     /// The loads of instructions that update memory can be renamed too.
     #[serde(default)]
     pub memory_renaming_updates: bool,
@@ -79,6 +87,9 @@ pub struct Execute {
     pub store_address_latency: u64,
     /// From the dispatch of a store-data µop to the data being there.
     pub store_data_latency: u64,
+    /// Cycles by which the data of an instruction that updates memory is there sooner.
+    #[serde(default)]
+    pub store_update_sooner: u64,
     /// Extra cycles of a load that overlaps an older store without being contained in it: it waits
     /// for the store to leave the store buffer.
     pub store_forward_blocked: u64,

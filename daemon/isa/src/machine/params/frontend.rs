@@ -50,6 +50,9 @@ pub struct Frontend {
     pub predecoder_fills_queue: bool,
     /// Decoders; the first handles complex instructions.
     pub decoders: u32,
+    /// All decoders handle all instructions that need no microcode.
+    #[serde(default)]
+    pub decoders_alike: bool,
     /// A macro-fusible instruction may be decoded by the last decoder.
     pub fusible_may_decode_last: bool,
     /// `pop rsp` and `pop r12` need the complex decoder.
@@ -86,6 +89,21 @@ pub struct Frontend {
     /// cycle.
     #[serde(default)]
     pub uop_cache_follows_taken: bool,
+    /// Lines that the µop cache delivers in a cycle, whole, those of one block of code or of two
+    /// that follow one another ([`Self::uop_cache_across_blocks`]); 0: it delivers up to its width
+    /// out of two lines by uiCA's rules.
+    #[serde(default)]
+    pub uop_cache_lines_per_cycle: u32,
+    /// Most µops of lines of two blocks that are delivered in one cycle.
+    #[serde(default)]
+    pub uop_cache_across_blocks: u32,
+    /// Idle cycles between two deliveries out of the first block that follows a taken branch.
+    #[serde(default)]
+    pub uop_cache_same_block_stall: u32,
+    /// An instruction with an immediate and a load with a displacement takes two entries, as one with
+    /// an immediate of 64 bits does.
+    #[serde(default)]
+    pub uop_cache_two_constants: bool,
     /// Unlamination comes before the µop cache's width counts.
     #[serde(default)]
     pub uop_cache_delivers_unlaminated: bool,

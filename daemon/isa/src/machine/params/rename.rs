@@ -36,6 +36,10 @@ pub struct Rename {
     pub high8_renamed: bool,
     /// `movzx` from a register whose encoding could be a high-8 one can be eliminated.
     pub movzx_high8_alias_eliminated: bool,
+    /// Who only reads rsp takes over the stack engine's offset itself; it is synchronised for who
+    /// changes it.
+    #[serde(default)]
+    pub stack_offset_folded: bool,
     /// Moves between general-purpose registers in flight that may be eliminated.
     pub move_elimination_gpr: Slots,
     /// Moves between vector registers in flight that may be eliminated.

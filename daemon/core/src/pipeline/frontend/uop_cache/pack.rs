@@ -41,6 +41,16 @@ impl Entry {
         self.laminated == 0 || self.laminated == NO_UOP
     }
 
+    /// The first laminated µop of its instruction that comes from microcode, where some do.
+    #[inline]
+    #[must_use]
+    pub fn rest(&self) -> u16 {
+        match self.laminated {
+            NO_UOP => 0,
+            laminated => laminated + 1,
+        }
+    }
+
     /// Adds what it is, relative to instruction `head`.
     pub fn fingerprint(&self, from: u64, head: u64, h: &mut Fingerprint) {
         h.add((from + self.number).wrapping_sub(head));
@@ -283,7 +293,8 @@ fn pack(
             continue;
         }
         let needed = i32::from(instr.uops_mite.max(1));
-        let extra = p.uop_cache_wide_immediates && instr.is(flag::EXTRA_SLOT);
+        let wide = p.uop_cache_wide_immediates || p.uop_cache_two_constants;
+        let extra = wide && instr.is(flag::EXTRA_SLOT);
         // A macro-fused pair is left when its jump is.
         let taken = inst.taken
             || (instr.is(flag::FUSED_NEXT) && insts.get(number + 1).is_some_and(|j| j.taken));
