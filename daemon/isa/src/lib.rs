@@ -6,6 +6,7 @@
 
 pub mod build;
 pub mod code;
+mod embedded;
 pub mod inorder;
 pub mod llvm;
 pub mod machine;

@@ -121,6 +121,7 @@ fn one(
         .vector
         .iter()
         .map(|class| forms.number(&[*class], cpus));
+    let vector: Result<Vec<_>> = vector.collect();
     let rules = rules?;
     Ok(wire::Opcode {
         name: opcode.name.clone(),
@@ -135,12 +136,8 @@ fn one(
         explicit_uses: opcode.explicit_uses,
         explicit_defs: opcode.explicit_defs,
         forms: rules,
-        vector_forms: vector_forms(vector)?,
+        vector_forms: vector?,
     })
-}
-
-fn vector_forms(forms: impl Iterator<Item = Result<u16>>) -> Result<Vec<u16>> {
-    forms.collect()
 }
 
 /// A register that nothing tracks keeps its place among the uses or definitions.

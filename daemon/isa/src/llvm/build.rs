@@ -9,11 +9,11 @@
 
 use mcad_proto::event::Arch;
 
+use super::Instruction;
 use super::cost::{Taken, Units};
 use super::decode::form;
 use super::table::CpuTable;
 use super::wire::{Class, Operand, flag as llvm};
-use super::{Instruction, wire};
 use crate::code::Flow;
 use crate::machine::params::{PortLayout, PortSet};
 use crate::program::{BranchKind, Chase, Instr, NO_REG, Program, flag};
@@ -224,7 +224,7 @@ fn named(instruction: &Instruction, writes: bool) -> Vec<Named> {
 }
 
 /// The registers that an operand of `word` names.
-pub(super) fn registers(operand: &Operand, word: u32) -> impl Iterator<Item = RegId> {
+fn registers(operand: &Operand, word: u32) -> impl Iterator<Item = RegId> {
     let absent = operand.unless.is_some_and(|bit| word >> bit & 1 == 1);
     let field = match operand.len {
         0 => 0,
@@ -399,16 +399,4 @@ impl Parts<'_> {
             .unwrap_or(1);
         u16::try_from(cycles).unwrap_or(0).max(1)
     }
-}
-
-/// Registers of a wire operand, for tests of other modules.
-#[must_use]
-pub fn registers_of(opcode: &wire::Opcode, word: u32, writes: bool) -> Vec<RegId> {
-    let operands = opcode
-        .operands
-        .iter()
-        .filter(|operand| operand.def == writes);
-    operands
-        .flat_map(|operand| registers(operand, word))
-        .collect()
 }

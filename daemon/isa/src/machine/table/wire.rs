@@ -6,6 +6,8 @@
 
 use bincode::{Decode, Encode};
 
+use crate::embedded;
+
 /// Version of the layout.
 pub const VERSION: u32 = 1;
 
@@ -154,13 +156,7 @@ pub fn code_fingerprint() -> u32 {
 /// # Errors
 /// A text that says what is wrong.
 pub fn decode(bytes: &[u8]) -> Result<File, String> {
-    let plain = zstd::decode_all(bytes).map_err(|e| format!("decompressing: {e}"))?;
-    let config = bincode::config::standard();
-    let (file, used) = bincode::decode_from_slice::<File, _>(&plain, config)
-        .map_err(|e| format!("decoding: {e}"))?;
-    if used != plain.len() {
-        return Err(format!("{} bytes follow the table", plain.len() - used));
-    }
+    let file: File = embedded::decode(bytes)?;
     if file.version != VERSION {
         return Err(format!(
             "layout version {} instead of {VERSION}",
@@ -175,7 +171,5 @@ pub fn decode(bytes: &[u8]) -> Result<File, String> {
 /// # Errors
 /// A text that says what is wrong.
 pub fn encode(file: &File) -> Result<Vec<u8>, String> {
-    let plain = bincode::encode_to_vec(file, bincode::config::standard())
-        .map_err(|e| format!("encoding: {e}"))?;
-    zstd::encode_all(plain.as_slice(), 19).map_err(|e| format!("compressing: {e}"))
+    embedded::encode(file)
 }
