@@ -12,6 +12,7 @@ mod chunk;
 pub mod core;
 pub mod dictionary;
 pub mod execution;
+mod files;
 mod fingerprint;
 mod hottest;
 mod interval;
@@ -19,23 +20,23 @@ mod listing;
 mod misses;
 mod one_by_one;
 pub mod region;
+mod run;
 pub mod timeline;
 mod workers;
 
 use std::io;
-use std::ops::Range;
 use std::sync::Arc;
 
-use mcad_proto::event::{Arch, EndReason, Event, RegionDef, SessionInfo};
+use mcad_proto::event::{Arch, EndReason, Event, SessionInfo};
 use mcad_proto::word::{BlockId, GuestAddr, StreamId};
 use rustc_hash::FxHashMap;
 
 use self::core::Core;
 use dictionary::{Block, Dictionary};
 use execution::{Assembler, BadRecord, Execution};
-use mcad_isa::code::Code;
 use mcad_isa::machine::{self, CpuModel};
 use mcad_report::{Module, Report, TraceStats};
+use run::{Cores, Run};
 use timeline::{Recording, TimelineSink, Window};
 use workers::Workers;
 
@@ -152,78 +153,21 @@ const MAX_THREADS: usize = 4096;
 /// Most regions of interest: each is looked at with every executed block.
 const MAX_REGIONS: usize = 4096;
 
-/// Executions of one block.
-#[derive(Clone, Copy, Debug, Default)]
-struct Executed {
-    times: u64,
-    instructions: u64,
-}
-
-/// Counts an execution for its block.
-#[inline]
-fn count(executed: &mut [Executed], execution: &Execution) {
-    if let Some(e) = executed.get_mut(execution.block.0 as usize) {
-        e.times += 1;
-        e.instructions += (execution.end - execution.first) as u64;
-    }
-}
-
-/// Who simulates.
-enum Cores {
-    /// This thread, a core for each model.
-    Here(Vec<Core>),
-    /// Others.
-    Workers(Workers),
-}
-
-impl Cores {
-    fn define(&mut self, dictionary: &Dictionary, id: BlockId, decoded: Vec<Code>) {
-        match self {
-            Self::Here(cores) => cores.iter_mut().for_each(|core| core.define(id, &decoded)),
-            Self::Workers(workers) => {
-                if let Some(block) = dictionary.share(id) {
-                    workers.define(id, block, decoded);
-                }
-            }
-        }
-    }
-
-    fn map_file(&mut self, addresses: Range<u64>) {
-        match self {
-            Self::Here(cores) => {
-                for core in cores {
-                    core.map_file(addresses.clone());
-                }
-            }
-            Self::Workers(workers) => workers.map_file(&addresses),
-        }
-    }
-
-    fn cycles_so_far(&self) -> u64 {
-        match self {
-            Self::Here(cores) => cores.first().map_or(0, |core| core.cycles_so_far()),
-            Self::Workers(workers) => workers.cycles_so_far(),
-        }
-    }
-}
 /// Makes what a timeline is told to, once the CPU model is known.
 type MakeSink = Box<dyn FnOnce(&CpuModel) -> Box<dyn TimelineSink>>;
 
 /// A running simulation.
 pub struct Simulation {
     options: Options,
-    cores: Cores,
+    run: Run,
     /// Threads that simulate from the session's start on.
     threads_wanted: Option<(Parallel, OnThread)>,
     /// A recording that begins with the session.
     wanted: Option<(Window, u64, MakeSink)>,
-    recording: Option<Recording>,
     dictionary: Dictionary,
     threads: FxHashMap<StreamId, Assembler>,
-    executed: Vec<Executed>,
     session: Option<SessionInfo>,
     modules: Vec<Module>,
-    regions: Vec<RegionDef>,
     stats: TraceStats,
     notices: Vec<String>,
     end: Option<EndReason>,
@@ -246,17 +190,14 @@ impl Simulation {
 
     fn with(options: Options, threads_wanted: Option<(Parallel, OnThread)>) -> Self {
         Self {
+            run: Run::new(options.memory),
             options,
-            cores: Cores::Here(Vec::new()),
             threads_wanted,
             wanted: None,
-            recording: None,
             dictionary: Dictionary::default(),
             threads: FxHashMap::default(),
-            executed: Vec::new(),
             session: None,
             modules: Vec::new(),
-            regions: Vec::new(),
             stats: TraceStats::default(),
             notices: Vec::new(),
             end: None,
@@ -298,7 +239,7 @@ impl Simulation {
             });
         }
         let models = self.options.pipelines();
-        self.cores = match self.threads_wanted.take() {
+        self.run.cores = match self.threads_wanted.take() {
             None => Cores::Here(models.iter().cloned().map(Core::new).collect()),
             Some((parallel, on_thread)) => {
                 let memory = self.options.memory;
@@ -309,7 +250,7 @@ impl Simulation {
             (self.wanted.take(), self.options.cpus.first())
         {
             let sink = sink(model);
-            self.recording = Some(Recording::new(Arc::clone(model), window, limit, sink));
+            self.run.recording = Some(Recording::new(Arc::clone(model), window, limit, sink));
         }
         Ok(())
     }
@@ -333,21 +274,11 @@ impl Simulation {
             Event::Block(def) => {
                 let new = self.dictionary.define(def).map_err(|e| self.broken(e))?;
                 if let Some(decoded) = new {
-                    if let Some(recording) = &mut self.recording {
-                        recording.define(def.id, &decoded);
-                    }
-                    self.cores.define(&self.dictionary, def.id, decoded);
-                    let place = def.id.0 as usize;
-                    if self.executed.len() <= place {
-                        self.executed.resize(place + 1, Executed::default());
-                    }
+                    self.run.define(&self.dictionary, def.id, decoded);
                 }
             }
             Event::Module(module) => {
-                self.cores.map_file(module.start.0..module.end.0);
-                if let Some(recording) = &mut self.recording {
-                    recording.map_file(module.start.0..module.end.0);
-                }
+                self.run.announce(module.start.0..module.end.0);
                 self.modules.push(Module {
                     path: module.path.clone(),
                     start: format!("{:#x}", module.start.0),
@@ -355,13 +286,10 @@ impl Simulation {
                 });
             }
             Event::Region(region) => {
-                if self.regions.len() >= MAX_REGIONS {
+                if self.run.regions.len() >= MAX_REGIONS {
                     return Err(self.broken(format!("more than {MAX_REGIONS} regions")));
                 }
-                self.regions.push(region.clone());
-                if let Cores::Workers(workers) = &mut self.cores {
-                    workers.region(region);
-                }
+                self.run.watch(region);
             }
             Event::StreamStart(stream) => self.start_thread(*stream)?,
             Event::Records { stream, words } => return self.records(*stream, words),
@@ -403,33 +331,17 @@ impl Simulation {
             // Assembly input and old recordings name no threads.
             self.start_thread(stream)?;
         }
-        let memory = self.options.memory;
         let Self {
             threads,
-            cores,
-            recording,
+            run,
             dictionary,
-            executed,
-            regions,
             ..
         } = self;
         let Some(assembler) = threads.get_mut(&stream) else {
             return Ok(());
         };
         let mut emit = |block: &Block, execution: &Execution| {
-            count(executed, execution);
-            match cores {
-                Cores::Here(cores) => {
-                    for core in cores {
-                        let part = stream.into();
-                        core.execute(part, block, execution, memory, regions, dictionary);
-                    }
-                }
-                Cores::Workers(workers) => workers.execute(stream, execution),
-            }
-            if let Some(recording) = recording.as_mut() {
-                recording.execute(stream, block, execution, memory, regions, dictionary);
-            }
+            run.execute(stream, block, execution, dictionary);
         };
         let mut bad = None;
         for &word in words {
@@ -455,42 +367,11 @@ impl Simulation {
         let Some(mut assembler) = self.threads.remove(&stream) else {
             return;
         };
-        let memory = self.options.memory;
-        let Self {
-            cores,
-            recording,
-            dictionary,
-            executed,
-            regions,
-            ..
-        } = self;
-        let mut emit = |block: &Block, execution: &Execution| {
-            count(executed, execution);
-            match cores {
-                Cores::Here(cores) => {
-                    for core in cores {
-                        let part = stream.into();
-                        core.execute(part, block, execution, memory, regions, dictionary);
-                    }
-                }
-                Cores::Workers(workers) => workers.execute(stream, execution),
-            }
-            if let Some(recording) = recording.as_mut() {
-                recording.execute(stream, block, execution, memory, regions, dictionary);
-            }
-        };
-        assembler.end(dictionary, &mut emit);
-        match cores {
-            Cores::Here(cores) => {
-                for core in cores {
-                    core.end_thread(stream.into(), regions, dictionary);
-                }
-            }
-            Cores::Workers(workers) => workers.end_thread(stream),
-        }
-        if let Some(recording) = recording {
-            recording.end_thread(stream, regions, dictionary);
-        }
+        let (run, dictionary) = (&mut self.run, &self.dictionary);
+        assembler.end(dictionary, &mut |block, execution| {
+            run.execute(stream, block, execution, dictionary);
+        });
+        run.end_thread(stream, dictionary);
         let counts = assembler.counts;
         self.stats.instructions += counts.instructions;
         self.stats.blocks_executed += counts.blocks;
@@ -517,7 +398,7 @@ impl Simulation {
                     .values()
                     .map(|t| t.counts.instructions)
                     .sum::<u64>(),
-            cycles: self.cores.cycles_so_far(),
+            cycles: self.run.cores.cycles_so_far(),
         }
     }
 
@@ -529,10 +410,10 @@ impl Simulation {
         for stream in running {
             self.end_thread(stream);
         }
-        if let Some(recording) = self.recording.take() {
+        if let Some(recording) = self.run.recording.take() {
             recording.end();
         }
-        let cores = match std::mem::replace(&mut self.cores, Cores::Here(Vec::new())) {
+        let cores = match std::mem::take(&mut self.run.cores) {
             Cores::Here(cores) => cores.into_iter().map(|core| (core, None)).collect(),
             Cores::Workers(workers) => workers.finish(),
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
 use mcad_isa::machine::{self, CpuModel};
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, RegionDef, SessionInfo};
+use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ModuleDef, RegionDef, SessionInfo};
 use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
 use mcad_report::Report;
 use proptest::prelude::*;
@@ -188,6 +188,44 @@ proptest! {
             prop_assert_eq!(instructions, report.trace.instructions);
         }
     }
+}
+
+/// A file is announced some time before its code runs; how long before depends on when the
+/// emulator's messages were read.
+#[test]
+fn when_a_file_is_announced_changes_nothing() {
+    let (before, rest): (Vec<_>, Vec<_>) = (
+        (0..2000).map(|n| (1, 0x7000 + n % 40 * 64)).collect(),
+        [(6, 0), (1, 0x5000), (3, 0x9000)].to_vec(),
+    );
+    let stream = StreamId(0);
+    let file = Event::Module(ModuleDef {
+        path: "library".into(),
+        start: GuestAddr(0x1400),
+        end: GuestAddr(0xa000),
+        file_offset: 0,
+    });
+    let cpus = models(&["skl", "zen5"]);
+    let run = |early: bool| {
+        let mut simulation = started(&cpus);
+        simulation.event(&Event::StreamStart(stream)).unwrap();
+        if early {
+            simulation.event(&file).unwrap();
+        }
+        let words = words_of(&before);
+        let words = &words;
+        simulation.event(&Event::Records { stream, words }).unwrap();
+        if !early {
+            simulation.event(&file).unwrap();
+        }
+        let words = words_of(&rest);
+        let words = &words;
+        simulation.event(&Event::Records { stream, words }).unwrap();
+        simulation.event(&Event::StreamEnd(stream)).unwrap();
+        simulation.event(&Event::End(EndReason::Exited(0))).unwrap();
+        serde_json::to_string(&simulation.finish(&NoSymbols)).unwrap()
+    };
+    assert_eq!(run(true), run(false));
 }
 
 #[test]

@@ -14,7 +14,8 @@ use super::dictionary::Block;
 use super::fingerprint::Fingerprints;
 use super::listing;
 use super::misses;
-use super::{AnalysisKind, Executed, Simulation, Symbolizer};
+use super::run::Executed;
+use super::{AnalysisKind, Simulation, Symbolizer};
 use crate::block::{self, Mode};
 use mcad_isa::machine::CpuModel;
 use mcad_report::{
@@ -68,7 +69,11 @@ fn names(s: &Simulation, symbols: &dyn Symbolizer) -> Names {
 }
 
 fn executed(s: &Simulation, id: BlockId) -> Executed {
-    s.executed.get(id.0 as usize).copied().unwrap_or_default()
+    s.run
+        .executed
+        .get(id.0 as usize)
+        .copied()
+        .unwrap_or_default()
 }
 
 /// See [`Simulation::finish`].
@@ -259,6 +264,7 @@ fn pipeline_report(
             symbols,
         ),
         regions: s
+            .run
             .regions
             .iter()
             .enumerate()
@@ -283,8 +289,8 @@ fn block_report(
     names: &Names,
     symbols: &dyn Symbolizer,
 ) -> CpuReport {
-    let mut cycles: Vec<u64> = vec![0; s.executed.len()];
-    let mut uops: Vec<u64> = vec![0; s.executed.len()];
+    let mut cycles: Vec<u64> = vec![0; s.run.executed.len()];
+    let mut uops: Vec<u64> = vec![0; s.run.executed.len()];
     let mut unknown = Unknown::default();
     for (id, b) in s.dictionary.iter() {
         let times = executed(s, id).times;

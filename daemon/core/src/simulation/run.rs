@@ -1,0 +1,162 @@
+//! What executed blocks are told to: the cores, a recording, and the counts of the run.
+
+use std::ops::Range;
+
+use mcad_isa::code::Code;
+use mcad_proto::event::RegionDef;
+use mcad_proto::word::{BlockId, StreamId};
+
+use super::core::Core;
+use super::dictionary::{Block, Dictionary};
+use super::execution::Execution;
+use super::files::Announced;
+use super::timeline::Recording;
+use super::workers::Workers;
+
+/// Executions of one block.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Executed {
+    pub(super) times: u64,
+    pub(super) instructions: u64,
+}
+
+/// Who simulates.
+pub(super) enum Cores {
+    /// This thread, a core for each model.
+    Here(Vec<Core>),
+    /// Others.
+    Workers(Workers),
+}
+
+impl Default for Cores {
+    fn default() -> Self {
+        Self::Here(Vec::new())
+    }
+}
+
+impl Cores {
+    pub(super) fn cycles_so_far(&self) -> u64 {
+        match self {
+            Self::Here(cores) => cores.first().map_or(0, |core| core.cycles_so_far()),
+            Self::Workers(workers) => workers.cycles_so_far(),
+        }
+    }
+}
+
+/// A run, as far as it has come.
+#[derive(Default)]
+pub(super) struct Run {
+    pub(super) cores: Cores,
+    pub(super) recording: Option<Recording>,
+    /// By block.
+    pub(super) executed: Vec<Executed>,
+    files: Announced,
+    pub(super) regions: Vec<RegionDef>,
+    /// Whether memory dependencies are simulated from the recorded addresses.
+    memory: bool,
+}
+
+impl Run {
+    /// Nothing has run.
+    pub(super) fn new(memory: bool) -> Self {
+        Self {
+            memory,
+            ..Self::default()
+        }
+    }
+
+    /// A block was defined, and is in the dictionary.
+    pub(super) fn define(&mut self, dictionary: &Dictionary, id: BlockId, decoded: Vec<Code>) {
+        if let Some(recording) = &mut self.recording {
+            recording.define(id, &decoded);
+        }
+        match &mut self.cores {
+            Cores::Here(cores) => cores.iter_mut().for_each(|core| core.define(id, &decoded)),
+            Cores::Workers(workers) => {
+                if let Some(block) = dictionary.share(id) {
+                    workers.define(id, block, decoded);
+                }
+            }
+        }
+        let place = id.0 as usize;
+        if self.executed.len() <= place {
+            self.executed.resize(place + 1, Executed::default());
+        }
+    }
+
+    /// A file is mapped at these addresses, or will be before its code runs.
+    pub(super) fn announce(&mut self, addresses: Range<u64>) {
+        if let Some(addresses) = self.files.announce(addresses) {
+            self.map_file(&addresses);
+        }
+    }
+
+    fn map_file(&mut self, addresses: &Range<u64>) {
+        match &mut self.cores {
+            Cores::Here(cores) => {
+                for core in cores {
+                    core.map_file(addresses.clone());
+                }
+            }
+            Cores::Workers(workers) => workers.map_file(addresses),
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.map_file(addresses.clone());
+        }
+    }
+
+    /// A region is watched from here on.
+    pub(super) fn watch(&mut self, region: &RegionDef) {
+        self.regions.push(region.clone());
+        if let Cores::Workers(workers) = &mut self.cores {
+            workers.region(region);
+        }
+    }
+
+    /// A thread executed a block.
+    pub(super) fn execute(
+        &mut self,
+        stream: StreamId,
+        block: &Block,
+        execution: &Execution,
+        dictionary: &Dictionary,
+    ) {
+        if let Some(executed) = self.executed.get_mut(execution.block.0 as usize) {
+            executed.times += 1;
+            executed.instructions += (execution.end - execution.first) as u64;
+            if executed.times == 1
+                && let Some(addresses) = self.files.entered(block.address.0)
+            {
+                self.map_file(&addresses);
+            }
+        }
+        let (memory, regions) = (self.memory, &*self.regions);
+        match &mut self.cores {
+            Cores::Here(cores) => {
+                for core in cores {
+                    let part = stream.into();
+                    core.execute(part, block, execution, memory, regions, dictionary);
+                }
+            }
+            Cores::Workers(workers) => workers.execute(stream, execution),
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.execute(stream, block, execution, memory, regions, dictionary);
+        }
+    }
+
+    /// A thread ended.
+    pub(super) fn end_thread(&mut self, stream: StreamId, dictionary: &Dictionary) {
+        match &mut self.cores {
+            Cores::Here(cores) => {
+                for core in cores {
+                    core.end_thread(stream.into(), &self.regions, dictionary);
+                }
+            }
+            Cores::Workers(workers) => workers.end_thread(stream),
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.end_thread(stream, &self.regions, dictionary);
+        }
+    }
+}
