@@ -1,75 +1,59 @@
-//! Developer commands: each file is one command or what several of them share.
+//! `cargo xtask COMMAND`. Set-up comes first for a new user, so this crate builds in seconds;
+//! commands that need decoders and tables are another program's (`mcad-lab`).
 
-mod build;
-mod command;
-mod compare;
-mod eval;
-mod install;
-mod qemu;
-mod run;
-mod setup;
-mod tables;
-mod tables_llvm;
-mod test;
-
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use xtask::command::{cargo, root};
+use xtask::{install, run, setup, test};
 
 /// Developer commands of mcad.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask")]
+#[command(name = "cargo xtask", after_help = LAB)]
 enum Command {
-    /// Install what mcad needs: packages of the distribution, and a QEMU that loads plugins
-    Setup(setup::Args),
     /// Set up, build, and run mcad-run with the given options and command
     Run(run::Args),
     /// Set up, build, and run every check and test
     Test(test::Args),
+    /// Install what mcad needs: packages of the distribution, and a QEMU that loads plugins
+    Setup(setup::Args),
     /// Build and install into a prefix
     Install(install::Args),
-    /// Compare two builds over programs and blocks: the same results, byte for byte?
-    Compare(compare::Args),
-    /// Measure what is promised for whole programs and print it beside the limits
-    EvalMain(eval::Args),
-    /// Measure what comparisons of versions tell and print it beside the limits
-    EvalDiff(eval::diff::Args),
-    /// Measure what is promised of timelines, exports and pages and print it beside the limits
-    EvalViews(eval::views::Args),
-    /// Measure what is promised of `mcad profile block` and print it beside the limits
-    EvalProfile(eval::profile::Args),
-    /// Measure latencies twice and print how far they agree with each other and with a table
-    EvalInstructions(eval::instructions::Args),
-    /// Measure what is promised of measured programs and print it beside the limits
-    EvalPrograms(eval::programs::Args),
-    /// Make the embedded instruction tables from published rows
-    Tables(tables::Args),
-    /// Make the embedded tables of AArch64 and RISC-V from an installed LLVM, or prove them
-    TablesLlvm(tables_llvm::Args),
-    /// Say which instructions of blocks and programs the tables lack
-    TablesCoverage(tables::coverage::Args),
-    /// Print the forms of instructions given as bytes
-    TablesFind(tables::lookup::Args),
+    #[command(external_subcommand)]
+    Lab(Vec<OsString>),
 }
+
+/// What `--help` says of the commands that are handed on.
+const LAB: &str = "Handed on to mcad-lab, which is built for it (`cargo xtask lab --help` lists \
+                   them): eval-*, which measure what is promised; compare, of two builds; tables*, \
+                   which make the embedded instruction tables.";
 
 fn main() -> Result<ExitCode> {
     match Command::parse() {
-        Command::Setup(args) => setup::run(&args)?,
         Command::Run(args) => return run::run(&args),
         Command::Test(args) => return test::run(&args),
+        Command::Setup(args) => setup::run(&args)?,
         Command::Install(args) => install::run(&args)?,
-        Command::Compare(args) => return compare::run(&args),
-        Command::EvalMain(args) => return eval::run(&args),
-        Command::EvalDiff(args) => return eval::diff::run(&args),
-        Command::EvalViews(args) => return eval::views::run(&args),
-        Command::EvalProfile(args) => return eval::profile::run(&args),
-        Command::EvalInstructions(args) => return eval::instructions::run(&args),
-        Command::EvalPrograms(args) => return eval::programs::run(&args),
-        Command::Tables(args) => tables::run(&args)?,
-        Command::TablesLlvm(args) => tables_llvm::run(&args)?,
-        Command::TablesCoverage(args) => tables::coverage::run(&args)?,
-        Command::TablesFind(args) => tables::lookup::run(&args)?,
+        Command::Lab(arguments) => return lab(&arguments),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs a command of mcad-lab in the caller's directory.
+fn lab(arguments: &[OsString]) -> Result<ExitCode> {
+    let arguments = match arguments.split_first() {
+        Some((first, rest)) if first == "lab" => rest,
+        _ => arguments,
+    };
+    let mut lab = cargo();
+    lab.current_dir(".").arg("run").arg("--quiet");
+    lab.arg("--manifest-path").arg(root().join("Cargo.toml"));
+    let status = lab
+        .args(["--package", "mcad-lab", "--"])
+        .args(arguments)
+        .status()?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 
 use super::program::{newest_llvm_mca, rate};
 use super::{Figure, Limit};
-use crate::command::{command, cpu_seconds, execute};
+use xtask::command::{command, cpu_seconds, execute};
 
 /// Instructions of the block.
 const LENGTH: usize = 500;

@@ -12,8 +12,8 @@ use std::process::{ExitCode, Stdio};
 use anyhow::{Context, Result};
 
 use super::Figure;
-use crate::command::{command, execute};
-use crate::{build, setup};
+use xtask::command::{command, execute};
+use xtask::{build, setup};
 
 /// Options of `cargo xtask eval-views`.
 #[derive(Debug, clap::Args)]

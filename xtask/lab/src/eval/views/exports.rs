@@ -4,8 +4,8 @@
 use anyhow::Result;
 
 use super::{Figure, Place};
-use crate::command::{command, measured};
 use crate::eval::Limit;
+use xtask::command::{command, measured};
 
 /// Instructions of the timeline.
 const RECORDS: u64 = 1_000_000;

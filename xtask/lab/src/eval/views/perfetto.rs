@@ -14,10 +14,10 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{Figure, Place};
-use crate::command::{command, execute, root};
 use crate::eval::Limit;
 use crate::eval::wheel::Wheel;
-use crate::setup::{ensure, package};
+use xtask::command::{command, execute, root};
+use xtask::setup::{ensure, package};
 
 /// Carries Perfetto 52.
 const CARRIER: Wheel = Wheel {
@@ -130,7 +130,7 @@ fn engine(wheel: &Path) -> Result<PathBuf> {
 /// The rows that answer each query.
 fn ask(engine: &Path, trace: &Path, queries: &[&str]) -> Result<Vec<Vec<Value>>> {
     let mut node = command("node");
-    node.arg(root().join("xtask/src/eval/views/perfetto.cjs"))
+    node.arg(root().join("xtask/lab/src/eval/views/perfetto.cjs"))
         .args([engine, trace])
         .args(queries);
     eprintln!("$ node perfetto.cjs {}", trace.display());

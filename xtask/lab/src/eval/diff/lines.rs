@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::{Figure, Limit, Place, percent};
-use crate::command::{command, execute};
+use xtask::command::{command, execute};
 
 /// The program; the marked line differs between the versions.
 const SOURCE: &str = "\

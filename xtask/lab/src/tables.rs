@@ -60,7 +60,10 @@ pub struct Args {
 
 /// Where the tables lie.
 pub fn folder() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../daemon/isa/data"))
+    PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../daemon/isa/data"
+    ))
 }
 
 /// Makes or checks the tables.

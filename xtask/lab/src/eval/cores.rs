@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::program::{number, read};
 use super::{Figure, Limit};
-use crate::command::{command, measured};
+use xtask::command::{command, measured};
 
 /// Runs of which the fastest counts.
 const RUNS: usize = 2;

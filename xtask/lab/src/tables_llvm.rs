@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use mcad_isa::llvm::wire;
 
-use crate::command::{command, execute_aside, output};
 use crate::tables::folder;
+use xtask::command::{command, execute_aside, output};
 
 /// Arguments of `cargo xtask tables-llvm`.
 #[derive(Debug, clap::Args)]

@@ -14,8 +14,8 @@ use serde::Deserialize;
 
 use super::wheel::Wheel;
 use super::{Figure, Limit, judge};
-use crate::build;
-use crate::command::{command, root};
+use xtask::build;
+use xtask::command::{command, root};
 
 /// Options of `cargo xtask eval-programs`.
 #[derive(Debug, clap::Args)]

@@ -8,8 +8,8 @@ use mcad_browser::tables::press_all_heads;
 use mcad_browser::{Browser, Look};
 
 use super::Place;
-use crate::command::{command, execute};
 use crate::eval::{Figure, Limit, program};
+use xtask::command::{command, execute};
 
 const LOOK: Look = Look {
     width: 1280,

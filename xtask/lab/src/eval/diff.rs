@@ -16,8 +16,8 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{Figure, Limit};
-use crate::command::{command, execute};
-use crate::{build, setup};
+use xtask::command::{command, execute};
+use xtask::{build, setup};
 
 /// Options of `cargo xtask eval-diff`.
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::{Figure, Limit, cores};
-use crate::command::{cargo, command, cpu_seconds, execute, output};
+use xtask::command::{cargo, command, cpu_seconds, execute, output};
 
 const MIB: f64 = (1 << 20) as f64;
 

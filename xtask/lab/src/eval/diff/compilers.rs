@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use anyhow::Result;
 
 use super::{Figure, Limit, Place};
-use crate::setup::{ensure, package};
+use xtask::setup::{ensure, package};
 
 const SOURCE: &str = "#include <stdio.h>\n\
     static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n\

@@ -23,7 +23,7 @@ const VERSIONS: [Wheel; 2] = [
 ];
 
 pub(super) fn measure(place: &Place, source: &Path) -> Result<Vec<Figure>> {
-    let source = std::path::absolute(crate::command::root().join(source))?;
+    let source = std::path::absolute(xtask::command::root().join(source))?;
     let mut reports = Vec::new();
     let mut figures = Vec::new();
     for wheel in VERSIONS {

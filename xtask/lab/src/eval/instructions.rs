@@ -15,8 +15,8 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::{Figure, Limit, judge};
-use crate::build;
-use crate::command::{command, execute, root};
+use xtask::build;
+use xtask::command::{command, execute, root};
 
 /// Options of `cargo xtask eval-instructions`.
 #[derive(Debug, clap::Args)]

@@ -15,7 +15,7 @@ use mcad_proto::word::{Record, decode_word};
 use serde_json::Value;
 
 use super::{Args, Builds, Found, Piece, json};
-use crate::command::{command, execute, exists, root};
+use xtask::command::{command, execute, exists, root};
 
 /// A program to record: its name, and its command for so many million instructions of work.
 struct Program {

@@ -13,8 +13,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use super::{Figure, Limit};
-use crate::build;
-use crate::command::{command, execute};
+use xtask::build;
+use xtask::command::{command, execute};
 
 /// Options of `cargo xtask eval-profile`.
 #[derive(Debug, clap::Args)]

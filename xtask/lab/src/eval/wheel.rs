@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::command::{command, execute};
-use crate::setup::{ensure, package};
+use xtask::command::{command, execute};
+use xtask::setup::{ensure, package};
 
 /// A wheel as PyPI has it.
 pub struct Wheel {

@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
 
-use crate::build;
-use crate::command::{self, command};
+use xtask::build;
+use xtask::command::{self, command};
 
 /// Options of `cargo xtask compare`.
 #[derive(Debug, clap::Args)]

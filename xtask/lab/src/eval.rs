@@ -22,8 +22,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::build;
-use crate::setup;
+use xtask::build;
+use xtask::setup;
 
 /// Options of `cargo xtask eval-main`.
 #[derive(Debug, clap::Args)]
