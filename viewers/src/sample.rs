@@ -2,9 +2,21 @@
 
 use mcad_report::{
     BlockBound, BlockReport, CpuReport, FunctionReport, InstructionReport, LineReport, PortUse,
-    Program, RegionReport, Report, RunInfo, SourceFile, ThreadReport, Tool, TopDown, TraceStats,
-    Unknown, UnknownForm,
+    Program, RegionReport, Report, RunInfo, SlotStack, SourceFile, ThreadReport, Tool, TopDown,
+    TraceStats, Unknown, UnknownForm,
 };
+
+/// Half retiring, an eighth each front end and dependencies, a quarter L1.
+fn stack(cycles: u64) -> SlotStack {
+    let (retiring, l1, frontend) = (cycles * 2, cycles, cycles / 2);
+    SlotStack {
+        retiring,
+        l1,
+        frontend,
+        dependencies: cycles * 4 - retiring - l1 - frontend,
+        ..SlotStack::default()
+    }
+}
 
 fn cpu(name: &str, cycles: u64) -> CpuReport {
     CpuReport {
@@ -26,6 +38,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
             backend_core: cycles / 2,
             other: cycles / 2,
         },
+        slots: Some(stack(cycles)),
         ports: vec![
             PortUse {
                 port: "0".into(),
@@ -49,6 +62,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
                 cycles: cycles / 2,
                 instructions: 1_000_000,
                 uops: 1_100_000,
+                slots: Some(stack(cycles / 2)),
                 near: None,
                 fingerprint: Vec::new(),
             },
@@ -58,6 +72,10 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
                 cycles: cycles / 4,
                 instructions: 400_000,
                 uops: 500_000,
+                slots: Some(SlotStack {
+                    dram: cycles,
+                    ..SlotStack::default()
+                }),
                 near: None,
                 fingerprint: Vec::new(),
             },
@@ -70,6 +88,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
             executions: 100_000,
             instructions: 2,
             cycles: cycles / 2,
+            slots: Some(stack(cycles / 2)),
             code: vec!["add rax, rbx".into(), "jne short 0000004000001000h".into()],
             listing: vec![
                 InstructionReport {

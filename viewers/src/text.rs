@@ -9,6 +9,7 @@ pub(crate) mod hot;
 mod measured;
 mod memory;
 mod slots;
+pub(crate) mod verdict;
 
 use std::io::{self, Write};
 
@@ -139,6 +140,9 @@ fn totals(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     row("instructions", &|cpu| grouped(cpu.instructions));
     row("µops", &|cpu| grouped(cpu.uops));
     row("IPC", &|cpu| format!("{:.3}", cpu.ipc));
+    if report.cpus.iter().any(|cpu| cpu.topdown.slots > 0) {
+        row("bound by", &|cpu| verdict::of_program(&cpu.topdown).text());
+    }
     table.write(style, out)?;
     for cpu in &report.cpus {
         let line = format!("  {}: {}", label(report, cpu), escape(&cpu.name));

@@ -21,6 +21,7 @@ mod misses;
 mod one_by_one;
 pub mod region;
 mod run;
+mod stack;
 pub mod timeline;
 mod workers;
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::stack::SlotStack;
+
 /// One function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FunctionReport {
@@ -15,6 +17,9 @@ pub struct FunctionReport {
     pub instructions: u64,
     /// Fused µops issued in its own blocks.
     pub uops: u64,
+    /// Where its issue slots went; none of analyses and cores that do not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<SlotStack>,
     /// For a function without a name: the nearest function before it in its module that has one,
     /// as an exported one often has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,13 +64,16 @@ pub struct BlockReport {
     pub instructions: u32,
     /// Cycles attributed to it.
     pub cycles: u64,
+    /// Where its issue slots went; none of analyses and cores that do not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<SlotStack>,
     /// Its instructions, Intel syntax, one per line.
     pub code: Vec<String>,
     /// What became of each of them, in the order of `code`; empty under analyses that do not
     /// follow instructions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listing: Vec<InstructionReport>,
-    /// What bounds it, for the very hottest ones.
+    /// What would bound it as a loop by itself, for the very hottest ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<BlockBound>,
 }

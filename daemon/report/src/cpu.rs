@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::branches::BranchReport;
 use crate::code::{BlockReport, FunctionReport, LineReport};
 use crate::memory::MemoryReport;
+use crate::stack::SlotStack;
 use crate::unknown::Unknown;
 
 /// Result for one CPU model under one analysis.
@@ -29,6 +30,9 @@ pub struct CpuReport {
     pub ipc: f64,
     /// Where issue slots went.
     pub topdown: TopDown,
+    /// The same in more detail, summed over its code; none of analyses and cores that do not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<SlotStack>,
     /// µops executed per port.
     pub ports: Vec<PortUse>,
     /// Per guest thread.
@@ -110,6 +114,9 @@ pub struct MemorySlots {
     pub translation: u64,
     /// The line that a store goes to.
     pub stores: u64,
+    /// A page that was touched for the first time, which the kernel provides.
+    #[serde(default)]
+    pub faults: u64,
 }
 
 impl MemorySlots {
@@ -121,6 +128,7 @@ impl MemorySlots {
         self.dram += other.dram;
         self.translation += other.translation;
         self.stores += other.stores;
+        self.faults += other.faults;
     }
 }
 

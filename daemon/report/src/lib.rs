@@ -12,6 +12,7 @@ pub mod memory;
 pub mod probes;
 mod program;
 mod run;
+mod stack;
 mod unknown;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ pub use cpu::{
 };
 pub use program::{Module, Program, Tool, TraceStats};
 pub use run::{Measured, RunInfo, SourceFile};
+pub use stack::SlotStack;
 pub use unknown::{Unknown, UnknownForm};
 
 /// Version of the JSON layout; raised on incompatible change.

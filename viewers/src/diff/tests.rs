@@ -16,6 +16,7 @@ fn function(name: &str, module: &str, cycles: u64, fingerprint: &[&str]) -> Func
         cycles,
         instructions: cycles * 2,
         uops: cycles * 2,
+        slots: None,
         near: None,
         fingerprint: fingerprint.iter().map(|hash| (*hash).to_owned()).collect(),
     }

@@ -68,6 +68,7 @@ fn levels(topdown: &TopDown, margin: usize, out: &mut dyn Write) -> io::Result<(
         ("DRAM", m.dram),
         ("translation", m.translation),
         ("stores", m.stores),
+        ("page faults", m.faults),
     ];
     let slots = topdown.slots;
     let sum = behind

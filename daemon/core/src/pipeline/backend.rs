@@ -52,6 +52,9 @@ pub struct Delivered {
     pub from: Delivery,
 }
 
+/// What may issue in any cycle.
+const FREE: (u64, Stall) = (0, Stall::Other);
+
 /// Everything from rename to retirement.
 pub struct Backend {
     rename: Rename,
@@ -179,19 +182,15 @@ impl Backend {
     }
 
     /// Finds an issue cycle for `fused` µops that were delivered in cycle `delivered` and may not
-    /// issue before `at_least`.
+    /// issue before a cycle, for a reason.
     #[inline]
-    fn place(&mut self, fused: u32, delivered: u64, at_least: u64) {
+    fn place(&mut self, fused: u32, delivered: u64, (at_least, held_by): (u64, Stall)) {
         let resources = Resources {
             ports: &mut self.ports,
             retirement: &mut self.retirement,
             registers: &mut self.registers,
             slot_count: &mut self.slot_count,
-            held_by: if self.memory.stores_wait() {
-                Stall::Memory(Wait::Stores)
-            } else {
-                Stall::Other
-            },
+            held_by,
         };
         self.issue.place(fused, delivered, at_least, resources);
     }
@@ -207,10 +206,12 @@ impl Backend {
         if self.registers.add_stack_offset(offset) {
             return;
         }
-        self.place(1, delivered, 0);
+        self.issue.begin(inst.instr);
+        self.place(1, delivered, FREE);
         self.queue.push(self.issue.cycle());
         let input = self.registers.ready(RegId::RSP).cycle();
-        let (stamps, dispatched) = self.simple(self.alu_ports, input, UopStamps::SYNC, delivered);
+        let (stamps, dispatched) =
+            self.simple(self.alu_ports, input, UopStamps::SYNC, delivered, inst);
         self.registers.synchronise_stack(dispatched + 1);
         if O::UOPS {
             observer.uop(inst, stamps);
@@ -225,13 +226,14 @@ impl Backend {
         input: u64,
         name: u32,
         delivered: u64,
+        inst: &Inst,
     ) -> (UopStamps, u64) {
         let issued = self.issue.cycle();
         let port = self.ports.choose(ports, self.issue.slots());
         let ready = ready_cycle(issued, self.execute.issue_to_dispatch, input);
         let dispatched = self.ports.start(port, ready);
         let executed = dispatched + 2;
-        let (retired, _) = self.retirement.retire(executed, Cause::CORE);
+        let (retired, _) = self.retirement.retire(executed, Cause::CORE, inst.instr);
         let stamps = UopStamps {
             uop: name,
             delivered,
@@ -258,12 +260,12 @@ impl Backend {
         if self.issue.slots() > 0 {
             self.issue.close();
         }
-        self.place(mask.count_ones(), delivered, 0);
+        self.place(mask.count_ones(), delivered, FREE);
         for reg in (0..4u8).map(RegId) {
             if mask & (1 << reg.0) != 0 {
                 let input = self.registers.ready(reg).cycle();
                 let (stamps, at) =
-                    self.simple(self.merge_ports, input, UopStamps::MERGE, delivered);
+                    self.simple(self.merge_ports, input, UopStamps::MERGE, delivered, inst);
                 self.registers.merge(reg, at + 1);
                 if O::UOPS {
                     observer.uop(inst, stamps);
@@ -286,6 +288,9 @@ impl Backend {
         accesses: &[Access],
         observer: &mut O,
     ) -> u64 {
+        if delivered.number == 0 {
+            self.issue.begin(inst.instr);
+        }
         let given = Given {
             program,
             inst,
@@ -303,7 +308,7 @@ impl Backend {
     /// [`Backend::any`] does, without all that cannot happen.
     #[inline(always)]
     fn plain<O: Observer>(&mut self, i: Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {
-        let at_least = self.memory.room_for(i.inst);
+        let at_least = (self.memory.room_for(i.inst), Stall::Memory(Wait::Stores));
         self.place(u32::from(i.instr.fused), delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
         let first = i.instr.uops as usize;
@@ -311,12 +316,12 @@ impl Backend {
         let (mut done, mut cause, mut last_done) = (0, Cause::CORE, 0);
         let mut first_group = true;
         for uop in uops {
-            let (executed, waited) = self.plain_uop(i, uop);
+            let (executed, why) = self.plain_uop(i, uop);
             if executed >= done {
-                (done, cause) = (executed, self.cause(uop, waited));
+                (done, cause) = (executed, why.after(cause));
             }
             if uop.ends_fused {
-                self.retire_fused(done, cause, first_group);
+                self.retire_fused(i, done, cause, first_group);
                 last_done = done;
                 (done, cause, first_group) = (0, Cause::CORE, false);
             }
@@ -344,7 +349,7 @@ impl Backend {
         let at_least = if first {
             self.before_issue(i, delivered.cycle, observer)
         } else {
-            0
+            FREE
         };
         self.place(u32::from(laminated.fused), delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
@@ -363,14 +368,14 @@ impl Backend {
                 self.issue.block(extra);
             }
             if e.executed >= done {
-                (done, cause) = (e.executed, e.cause);
+                (done, cause) = (e.executed, e.cause.after(cause));
             }
             if O::UOPS {
                 held.push((laminated.uops + n as u32, e));
             }
             if uop.ends_fused {
                 let issued = self.issue.cycle();
-                let retired = self.retire_fused(done, cause, first_group);
+                let retired = self.retire_fused(i, done, cause, first_group);
                 if O::UOPS {
                     for (uop, e) in held.drain(..) {
                         observer.uop(i.inst, e.stamps(uop, delivered, issued, retired));
@@ -389,8 +394,8 @@ impl Backend {
 
     /// A fused µop, done at `done`, retires and has taken an issue slot; returns the cycle.
     #[inline(always)]
-    fn retire_fused(&mut self, done: u64, cause: Cause, first: bool) -> u64 {
-        let (retired, slot) = self.retirement.retire(done, cause);
+    fn retire_fused(&mut self, i: Given<'_>, done: u64, cause: Cause, first: bool) -> u64 {
+        let (retired, slot) = self.retirement.retire(done, cause, i.inst.instr);
         if first {
             self.ends.first = retired;
         }
@@ -406,20 +411,31 @@ impl Backend {
         if O::STATES {
             observer.backlog(i.inst, self.backlog(self.ends.last));
         }
+        let losses = self.issue.losses();
+        if !losses.is_empty() {
+            observer.lost(losses);
+            losses.clear();
+        }
         observer.retired(i.inst, self.ends);
     }
 
     /// Inserts the merges that an instruction needs; returns the first cycle in which it may
-    /// issue.
-    fn before_issue<O: Observer>(&mut self, i: Given<'_>, delivered: u64, observer: &mut O) -> u64 {
+    /// issue, and why not before.
+    fn before_issue<O: Observer>(
+        &mut self,
+        i: Given<'_>,
+        delivered: u64,
+        observer: &mut O,
+    ) -> (u64, Stall) {
         let mask = self.registers.high8_apart() & i.instr.wide_reads;
         if self.rename.high8_renamed && mask != 0 {
             self.merge_high8(i.inst, mask, delivered, observer);
         }
-        let mut at_least = self.memory.room_for(i.inst);
-        if i.instr.is(flag::SERIALIZING) && self.retirement.count() > 0 {
-            at_least = at_least.max(self.retirement.last() + 1);
+        let room = self.memory.room_for(i.inst);
+        let empty = self.retirement.last() + 1;
+        if i.instr.is(flag::SERIALIZING) && self.retirement.count() > 0 && empty > room {
+            return (empty, Stall::Other);
         }
-        at_least
+        (room, Stall::Memory(Wait::Stores))
     }
 }

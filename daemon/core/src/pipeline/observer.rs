@@ -1,5 +1,6 @@
 //! What the outside learns of the simulation as it goes.
 
+use super::backend::topdown::Loss;
 use super::inst::{Inst, Source};
 use super::state::State;
 
@@ -98,6 +99,11 @@ pub trait Observer {
 
     /// An instruction (or a macro-fused pair, told by its first half) has all its stamps.
     fn retired(&mut self, inst: &Inst, retired: Retired);
+
+    /// Issue slots were lost.
+    fn lost(&mut self, losses: &[Loss]) {
+        let _ = losses;
+    }
 
     /// A µop has all its stamps; called before its instruction's [`Observer::retired`].
     fn uop(&mut self, inst: &Inst, stamps: UopStamps) {

@@ -20,7 +20,7 @@ use crate::block::{self, Mode};
 use mcad_isa::machine::CpuModel;
 use mcad_report::{
     BlockReport, CpuReport, FunctionReport, IntervalReport, PortUse, Program, Report,
-    SCHEMA_VERSION, Tool, TopDown, Unknown, UnknownForm, is_place,
+    SCHEMA_VERSION, SlotStack, Tool, TopDown, Unknown, UnknownForm, is_place,
 };
 
 /// Hottest blocks that a report lists.
@@ -191,6 +191,7 @@ fn pipeline_report(
     threads.sort_by_key(|t| t.thread);
     let cycles_of = |id: BlockId| core.cycles(id).iter().sum();
     let uops_of = |id: BlockId| core.fused_in(id) * executed(s, id).times;
+    let slots_of = |id: BlockId| core.slots(id, executed(s, id).times);
     let mut unknown = Unknown::default();
     for (form, unlisted) in &core.unlisted {
         if unlisted.count == 0 {
@@ -227,6 +228,7 @@ fn pipeline_report(
         cycles,
         ipc: ratio(s.stats.instructions, cycles),
         topdown: core.totals.topdown,
+        slots: sum(names.keys().filter_map(|id| slots_of(*id))),
         ports: core
             .totals
             .port_uops
@@ -238,7 +240,7 @@ fn pipeline_report(
             })
             .collect(),
         threads,
-        functions: functions(s, names, &cycles_of, &uops_of),
+        functions: functions(s, names, &cycles_of, &uops_of, &slots_of),
         blocks: blocks(s, names, symbols, &core.model, Some(core), &cycles_of),
         lines: listing::lines(
             core,
@@ -334,9 +336,16 @@ fn block_report(
         cycles: total,
         ipc: ratio(s.stats.instructions, total),
         topdown: TopDown::default(),
+        slots: None,
         ports: Vec::new(),
         threads: Vec::new(),
-        functions: functions(s, names, &|id| of(&cycles, id), &|id| of(&uops, id)),
+        functions: functions(
+            s,
+            names,
+            &|id| of(&cycles, id),
+            &|id| of(&uops, id),
+            &|_| None,
+        ),
         blocks: blocks(s, names, symbols, model, None, &|id| of(&cycles, id)),
         lines: Vec::new(),
         memory: None,
@@ -346,6 +355,14 @@ fn block_report(
         intervals: None,
         parameters: parameters(model),
     }
+}
+
+/// All of them together; none when there are none.
+fn sum(stacks: impl Iterator<Item = SlotStack>) -> Option<SlotStack> {
+    stacks.reduce(|mut sum, stack| {
+        sum.add(&stack);
+        sum
+    })
 }
 
 fn ratio(a: u64, b: u64) -> f64 {
@@ -361,6 +378,7 @@ fn functions(
     names: &Names,
     cycles: &dyn Fn(BlockId) -> u64,
     uops: &dyn Fn(BlockId) -> u64,
+    slots: &dyn Fn(BlockId) -> Option<SlotStack>,
 ) -> Vec<FunctionReport> {
     let mut by_name: BTreeMap<(&str, &str), FunctionReport> = BTreeMap::new();
     let mut prints = Fingerprints::default();
@@ -379,12 +397,14 @@ fn functions(
                 cycles: 0,
                 instructions: 0,
                 uops: 0,
+                slots: None,
                 near: named.near.clone(),
                 fingerprint: Vec::new(),
             });
         f.cycles += cycles(*id);
         f.instructions += executed(s, *id).instructions;
         f.uops += uops(*id);
+        f.slots = sum(f.slots.into_iter().chain(slots(*id)));
     }
     for (function, fingerprint) in prints.finish() {
         if let Some(f) = by_name.get_mut(&function) {
@@ -429,6 +449,7 @@ fn blocks(
                 executions: executed(s, id).times,
                 instructions: block.len() as u32,
                 cycles,
+                slots: core.and_then(|core| core.slots(id, executed(s, id).times)),
                 code: code(block),
                 listing: core.map_or_else(Vec::new, |core| {
                     listing::of(core, id, block, ports.unwrap_or_default(), symbols)

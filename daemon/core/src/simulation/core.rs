@@ -12,10 +12,12 @@ use super::execution::Execution;
 use super::interval::Seam;
 use super::one_by_one::OneByOne;
 use super::region::{Stays, Tracker};
+use super::stack::Stacks;
 use crate::lists::part;
 use crate::memory::counts::{Counts, MissesByInstruction};
 use crate::pipeline::Pipeline;
 use crate::pipeline::backend::memory::lines::SharedLines;
+use crate::pipeline::backend::topdown::Loss;
 use crate::pipeline::frontend::plan::{Plan, Run};
 use crate::pipeline::frontend::predict::stream::Counts as BranchCounts;
 use crate::pipeline::inst::Inst;
@@ -25,7 +27,7 @@ use mcad_isa::code::Code;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
 use mcad_isa::program::{Instr, Program};
-use mcad_report::{ThreadReport, TopDown};
+use mcad_report::{SlotStack, ThreadReport, TopDown};
 
 /// What is watched of a pipeline besides the cycles of blocks; `()` watches nothing.
 pub trait Watch: Default {
@@ -53,6 +55,8 @@ pub struct Attribution<W> {
     /// Cycles between the retirement of the instruction before and of this one, summed by place
     /// in the program; a block's are those of its instructions. The core's, while it lends them.
     pub(super) cycles: Vec<u64>,
+    /// Issue slots that were lost, by block, and whose block each instruction is. Lent as well.
+    stacks: Stacks,
     /// Blocks that retired, in order, each with its cycles, when somebody asks for regions.
     log: Option<Vec<(BlockId, u64)>>,
     /// When the last block of the log retired.
@@ -66,6 +70,11 @@ impl<W: Watch> Observer for Attribution<W> {
     #[inline]
     fn uop(&mut self, _: &Inst, stamps: UopStamps) {
         self.watch.uop(stamps);
+    }
+
+    #[inline]
+    fn lost(&mut self, losses: &[Loss]) {
+        self.stacks.add(losses);
     }
 
     #[inline]
@@ -153,6 +162,7 @@ impl Totals {
         add(&mut m.dram, b.dram, e.dram);
         add(&mut m.translation, b.translation, e.translation);
         add(&mut m.stores, b.stores, e.stores);
+        add(&mut m.faults, b.faults, e.faults);
         let (b, e) = (&begin.topdown, &end.topdown);
         add(&mut t.backend_core, b.backend_core, e.backend_core);
         add(&mut t.other, b.other, e.other);
@@ -212,6 +222,8 @@ pub struct Core<W = ()> {
     /// Cycles by instruction of the program. Lent to the thread that is simulated: one list for
     /// each would make many threads of a large program take gigabytes.
     pub(super) cycles: Vec<u64>,
+    /// Issue slots that were lost, by block; lent as well.
+    pub(super) stacks: Stacks,
     /// What threads share: lent to the one that is simulated.
     shared: Box<SharedLines>,
     /// Stays by region over the threads that ended.
@@ -244,6 +256,7 @@ impl<W: Watch> Core<W> {
             threads: FxHashMap::default(),
             finished: Vec::new(),
             cycles: Vec::new(),
+            stacks: Stacks::default(),
             shared,
             stays: Vec::new(),
             totals: Totals::default(),
@@ -295,6 +308,7 @@ impl<W: Watch> Core<W> {
         let addresses: Vec<u64> = decoded.iter().map(Code::address).collect();
         let predecode_block = self.model.core.frontend.predecode_block_bytes;
         // An in-order core takes instructions one by one.
+        self.stacks.define(id, decoded.len());
         let plan = match self.model.core.in_order {
             None => Plan::new(&self.program, first, &addresses, id.0 + 1, predecode_block),
             Some(_) => None,
@@ -330,14 +344,14 @@ impl<W: Watch> Core<W> {
             .threads
             .entry(part)
             .or_insert_with(|| Thread::new(model, part, self.cut.then_some(&self.mapped)));
-        let observer = &mut thread.pipeline.observer;
         if self.cycles.len() < instructions {
             self.cycles.resize(instructions.next_power_of_two(), 0);
         }
         // Without the list, nothing is attributed.
         if !thread.warming {
-            std::mem::swap(&mut self.cycles, &mut observer.cycles);
+            thread.lend(&mut self.cycles, &mut self.stacks);
         }
+        let observer = &mut thread.pipeline.observer;
         if !regions.is_empty() && observer.log.is_none() {
             observer.log = Some(Vec::new());
         }
@@ -377,7 +391,7 @@ impl<W: Watch> Core<W> {
         if thread.warming {
             return;
         }
-        std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
+        thread.lend(&mut self.cycles, &mut self.stacks);
         if !self.cut {
             thread.pipeline.lend(&mut self.shared);
         }
@@ -444,7 +458,7 @@ impl<W: Watch> Core<W> {
         dictionary: &Dictionary,
     ) -> Option<W> {
         let mut thread = self.threads.remove(&part)?;
-        std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
+        thread.lend(&mut self.cycles, &mut self.stacks);
         if !self.cut {
             thread.pipeline.lend(&mut self.shared);
         }
@@ -452,7 +466,7 @@ impl<W: Watch> Core<W> {
         if !self.cut {
             thread.pipeline.lend(&mut self.shared);
         }
-        std::mem::swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
+        thread.lend(&mut self.cycles, &mut self.stacks);
         thread.track(regions, dictionary);
         thread.tracker.end();
         self.sum(part, &mut thread);
@@ -487,6 +501,16 @@ impl<W: Watch> Core<W> {
         self.cycles.get(start..end).unwrap_or(&[])
     }
 
+    /// Issue slots of a block that executed so many times; none of an in-order core.
+    #[must_use]
+    pub fn slots(&self, id: BlockId, times: u64) -> Option<SlotStack> {
+        let known = self.model.core.in_order.is_none();
+        known.then(|| SlotStack {
+            retiring: self.fused_in(id) * times,
+            ..self.stacks.report(id)
+        })
+    }
+
     /// Fused µops in one execution of a block.
     #[must_use]
     pub fn fused_in(&self, id: BlockId) -> u64 {
@@ -502,6 +526,7 @@ impl<W: Watch> Thread<W> {
         let observer = Attribution {
             last: 0,
             cycles: Vec::new(),
+            stacks: Stacks::default(),
             log: None,
             logged: 0,
             watch: W::default(),
@@ -524,6 +549,13 @@ impl<W: Watch> Thread<W> {
             begin: Totals::default(),
             mark: None,
         }
+    }
+
+    /// Takes the core's lists, or gives them back.
+    pub(super) fn lend(&mut self, cycles: &mut Vec<u64>, stacks: &mut Stacks) {
+        let observer = &mut self.pipeline.observer;
+        std::mem::swap(cycles, &mut observer.cycles);
+        std::mem::swap(stacks, &mut observer.stacks);
     }
 
     fn track(&mut self, regions: &[RegionDef], dictionary: &Dictionary) {

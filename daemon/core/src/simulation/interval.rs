@@ -11,8 +11,6 @@
 //! instructions, and not what caches and predictors have: they know what happened millions of
 //! instructions before, and a longer warm-up brings more of that.
 
-use std::mem::swap;
-
 use mcad_proto::word::StreamId;
 use mcad_report::IntervalReport;
 
@@ -65,9 +63,9 @@ impl Core {
         if thread.warming {
             thread.pipeline.run(&self.program);
         } else {
-            swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
+            thread.lend(&mut self.cycles, &mut self.stacks);
             thread.pipeline.run(&self.program);
-            swap(&mut self.cycles, &mut thread.pipeline.observer.cycles);
+            thread.lend(&mut self.cycles, &mut self.stacks);
         }
     }
 
@@ -126,6 +124,7 @@ impl Core {
         for (sum, cycles) in self.cycles.iter_mut().zip(other.cycles) {
             *sum += cycles;
         }
+        self.stacks.absorb(&other.stacks);
         for ((_, sum), (_, unlisted)) in self.unlisted.iter_mut().zip(other.unlisted) {
             sum.count += unlisted.count;
         }

@@ -3,7 +3,7 @@
 use super::ports::Ports;
 use super::registers::Registers;
 use super::retire::Retirement;
-use super::topdown::{SlotCount, Stall};
+use super::topdown::{Loss, SlotCount, Stall};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 
 /// The current issue cycle.
@@ -15,8 +15,15 @@ pub struct Issue {
     closed: bool,
     /// Nothing may issue before.
     blocked_until: u64,
+    /// Why, and which instruction of the program is to blame.
+    blocked_for: (Stall, u32),
     /// What is to blame when the next µop is not delivered in time.
     late_for: Stall,
+    /// The instruction that issues, and the one before it.
+    instr: u32,
+    before: u32,
+    /// Slots lost since they were last taken.
+    losses: Vec<Loss>,
 }
 
 /// What a new issue cycle makes move on, and what it asks for room.
@@ -43,7 +50,11 @@ impl Issue {
             slots: 0,
             closed: true,
             blocked_until: 0,
+            blocked_for: (Stall::Other, 0),
             late_for: Stall::FrontEnd,
+            instr: 0,
+            before: 0,
+            losses: Vec::new(),
         }
     }
 
@@ -59,6 +70,22 @@ impl Issue {
     #[must_use]
     pub fn slots(&self) -> u32 {
         self.slots
+    }
+
+    /// What follows belongs to this instruction of the program.
+    #[inline(always)]
+    pub fn begin(&mut self, instr: u32) {
+        // Told twice where µops of the machine's own come first.
+        if self.instr != instr {
+            self.before = self.instr;
+            self.instr = instr;
+        }
+    }
+
+    /// Slots lost since this was last emptied.
+    #[inline(always)]
+    pub fn losses(&mut self) -> &mut Vec<Loss> {
+        &mut self.losses
     }
 
     /// It has taken so many slots more.
@@ -77,25 +104,28 @@ impl Issue {
         self.late_for = why;
     }
 
-    /// Nothing may issue before this cycle.
-    pub fn block_until(&mut self, cycle: u64) {
-        self.blocked_until = self.blocked_until.max(cycle);
+    /// Nothing may issue before this cycle, because of the current instruction.
+    pub fn block_until(&mut self, cycle: u64, why: Stall) {
+        if cycle > self.blocked_until {
+            self.blocked_until = cycle;
+            self.blocked_for = (why, self.instr);
+        }
     }
 
     /// Nothing may issue for so many cycles.
     pub fn block(&mut self, cycles: u64) {
         self.blocked_until = self.cycle + cycles;
+        self.blocked_for = (Stall::Other, self.instr);
     }
 
     /// Finds the cycle for `fused` µops that are in the queue from `delivered` on and may not issue
     /// before `at_least`: the current one or a new one.
     #[inline]
     pub fn place(&mut self, fused: u32, delivered: u64, at_least: u64, resources: Resources<'_>) {
-        let at_least = at_least.max(self.blocked_until);
         let fits = !self.closed
             && self.slots + fused <= self.width
             && delivered < self.cycle
-            && at_least <= self.cycle;
+            && at_least.max(self.blocked_until) <= self.cycle;
         if !fits {
             self.open(delivered, at_least, resources);
         }
@@ -104,6 +134,11 @@ impl Issue {
     /// Opens a cycle for a µop that is in the queue from `delivered` on and may not issue before
     /// `at_least`.
     fn open(&mut self, delivered: u64, at_least: u64, r: Resources<'_>) {
+        let (held_by, to_blame) = match self.blocked_until > at_least {
+            true => self.blocked_for,
+            false => (r.held_by, self.instr),
+        };
+        let at_least = at_least.max(self.blocked_until);
         let width = self.width;
         let lost = u64::from(width - self.slots.min(width));
         let first = self.cycle + 1;
@@ -119,25 +154,44 @@ impl Issue {
         // Slots left over in the old cycle go with the reason that closed it.
         let whole = |cycles: u64| cycles * u64::from(width);
         let late_for = std::mem::replace(&mut self.late_for, Stall::FrontEnd);
-        let late = if delivered + 1 >= target {
-            late_for
+        let (late, to_blame) = if delivered + 1 >= target {
+            (late_for, self.instr)
         } else if at_least >= target {
-            r.held_by
+            (held_by, to_blame)
         } else {
-            Stall::Other
+            (Stall::Other, self.instr)
         };
         if gate > first {
             // Whatever the oldest µop waits for keeps those behind it in the schedulers, too.
-            let stall = r.retirement.oldest(first).stall();
-            r.slot_count.lose(lost + whole(gate - first), stall);
-            r.slot_count.lose(whole(target - gate), late);
+            let (cause, oldest) = r.retirement.oldest(first);
+            self.lose(
+                lost + whole(gate - first),
+                cause.stall(),
+                oldest,
+                r.slot_count,
+            );
+            self.lose(whole(target - gate), late, to_blame, r.slot_count);
         } else {
             // It came just in time for the new cycle: the old one ended for lack of it.
-            r.slot_count.lose(lost + whole(target - gate), late);
+            self.lose(lost + whole(target - gate), late, to_blame, r.slot_count);
         }
         // What a cycle could not hold of the slots that an overflow takes is the next one's.
         self.slots = self.slots.saturating_sub(width);
         self.closed = false;
+    }
+
+    /// Slots were lost while `instr` was waited for.
+    #[inline]
+    fn lose(&mut self, slots: u64, why: Stall, instr: u32, count: &mut SlotCount) {
+        if slots == 0 {
+            return;
+        }
+        count.lose(slots, why);
+        let instr = match why {
+            Stall::BadSpeculation => self.before,
+            _ => instr,
+        };
+        self.losses.push(Loss { instr, slots, why });
     }
 
     #[inline]
@@ -163,6 +217,11 @@ impl Part for Issue {
             blocked_until,
             // It says only how lost slots are called.
             late_for: _,
+            blocked_for: _,
+            // They say only whose slots were lost.
+            instr: _,
+            before: _,
+            losses: _,
         } = self;
         h.add(u64::from(*slots) << 1 | u64::from(*closed));
         h.add_future(*blocked_until, at.issue);

@@ -165,13 +165,6 @@ impl Memory {
         done - at
     }
 
-    /// Whether a full store buffer waits for lines.
-    #[inline]
-    #[must_use]
-    pub fn stores_wait(&self) -> bool {
-        self.lines.are_modelled()
-    }
-
     /// Exchanges what threads share: whoever simulates them lends it to the one that is at work.
     #[inline]
     pub fn lend(&mut self, shared: &mut Box<SharedLines>) {

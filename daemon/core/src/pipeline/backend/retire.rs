@@ -10,6 +10,8 @@ use mcad_isa::machine::params::Retire;
 /// The re-order buffer as a ring of retirement cycles.
 pub struct Retirement {
     ring: Box<[u64]>,
+    /// Whose they are: the instructions' places in the program.
+    instrs: Box<[u32]>,
     mask: u64,
     entries: u64,
     width: u32,
@@ -27,6 +29,7 @@ impl Retirement {
         let size = u64::from(p.reorder_buffer + issue_width).next_power_of_two();
         Self {
             ring: vec![0; size as usize].into(),
+            instrs: vec![0; size as usize].into(),
             mask: size - 1,
             entries: u64::from(p.reorder_buffer),
             width: p.width,
@@ -37,10 +40,10 @@ impl Retirement {
         }
     }
 
-    /// Retires the next fused µop, which has executed at `executed`; `cause` is what decided that.
-    /// Returns the cycle and how many retired before it in that cycle.
+    /// Retires the next fused µop, of the program's instruction `instr`, which has executed at
+    /// `executed`; `cause` is what decided that. Returns the cycle and how many retired before it in that cycle.
     #[inline]
-    pub fn retire(&mut self, executed: u64, cause: Cause) -> (u64, u32) {
+    pub fn retire(&mut self, executed: u64, cause: Cause, instr: u32) -> (u64, u32) {
         let mut cycle = executed + 1;
         if cycle <= self.last {
             cycle = self.last;
@@ -54,7 +57,9 @@ impl Retirement {
         let slot = self.in_cycle;
         self.in_cycle += 1;
         self.last = cycle;
-        self.ring[(self.count & self.mask) as usize] = cycle << Cause::BITS | cause.bits();
+        let place = (self.count & self.mask) as usize;
+        self.ring[place] = cycle << Cause::BITS | cause.bits();
+        self.instrs[place] = instr;
         self.count += 1;
         (cycle, slot)
     }
@@ -72,18 +77,20 @@ impl Retirement {
         }
     }
 
-    /// What the oldest µop waits for that has not retired in `cycle`, which never falls.
-    pub fn oldest(&mut self, cycle: u64) -> Cause {
+    /// What the oldest µop waits for that has not retired in `cycle`, which never falls, and whose
+    /// it is.
+    pub fn oldest(&mut self, cycle: u64) -> (Cause, u32) {
         // What has left the ring has retired.
         self.oldest = self.oldest.max(self.count.saturating_sub(self.mask));
         while self.oldest < self.count {
-            let stamp = self.ring[(self.oldest & self.mask) as usize];
+            let place = (self.oldest & self.mask) as usize;
+            let stamp = self.ring[place];
             if stamp >> Cause::BITS > cycle {
-                return Cause::from_bits(stamp);
+                return (Cause::from_bits(stamp), self.instrs[place]);
             }
             self.oldest += 1;
         }
-        Cause::CORE
+        (Cause::CORE, 0)
     }
 
     /// Cycle of the last retirement.
@@ -119,6 +126,7 @@ impl Part for Retirement {
     fn reset(&mut self, _: &Moment) {
         let Self {
             ring: _,
+            instrs: _,
             mask: _,
             entries: _,
             width: _,
@@ -133,6 +141,7 @@ impl Part for Retirement {
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             ring: _,
+            instrs: _,
             mask: _,
             entries: _,
             width: _,

@@ -16,7 +16,7 @@ pub enum Stall {
     /// Re-order buffer or scheduler full behind a load or store, or the store buffer full.
     Memory(Wait),
     /// Re-order buffer or scheduler full behind anything else.
-    Core,
+    Core(Unit),
     /// Issue-group rule or serialisation.
     Other,
 }
@@ -37,6 +37,8 @@ pub enum Wait {
     Translation = 4,
     /// The line of a store, for which the store buffer waits.
     Stores = 5,
+    /// The kernel, which was to provide the page.
+    Faults = 6,
 }
 
 impl Wait {
@@ -54,21 +56,70 @@ impl Wait {
     }
 }
 
-/// Why a fused µop retired when it did, in three bits of its stamp.
+/// What a µop that is no load waits for once it has issued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Nothing: it runs, and takes its time.
+    #[default]
+    Latency = 0,
+    /// The result of another µop.
+    Dependencies = 1,
+    /// Its port, or what waits before it.
+    Ports = 2,
+    /// A unit that is not pipelined, or an instruction that does not overlap with itself.
+    Divider = 3,
+}
+
+impl Unit {
+    /// Of a µop that entered the scheduler in `entered`, was ready at `ready` and started at
+    /// `dispatched`: the last constraint that held.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(entered: u64, ready: u64, dispatched: u64) -> Self {
+        if dispatched > ready {
+            Self::Ports
+        } else if ready > entered {
+            Self::Dependencies
+        } else {
+            Self::Latency
+        }
+    }
+}
+
+/// Why a fused µop retired when it did, in some bits of its stamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cause(u8);
 
 impl Cause {
     /// Bits that it takes.
-    pub const BITS: u32 = 3;
+    pub const BITS: u32 = 4;
+    /// Nothing else than the time that it takes.
+    pub const CORE: Self = Self(Unit::Latency as u8);
+    const MEMORY: u8 = 4;
+
     /// Something else than a load or store.
-    pub const CORE: Self = Self(0);
+    #[inline(always)]
+    #[must_use]
+    pub fn core(unit: Unit) -> Self {
+        Self(unit as u8)
+    }
 
     /// A load or store that waited for this.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn memory(wait: Wait) -> Self {
-        Self(1 + wait as u8)
+        Self(Self::MEMORY + wait as u8)
+    }
+
+    /// Of a µop whose fused µop was done for `load` so far: what waits for the load that it is fused
+    /// with is late for what that load waits for.
+    #[inline(always)]
+    #[must_use]
+    pub fn after(self, load: Self) -> Self {
+        match self == Self::memory(Wait::First) && load.0 > self.0 {
+            true => load,
+            false => self,
+        }
     }
 
     /// As bits.
@@ -90,22 +141,30 @@ impl Cause {
     #[must_use]
     pub fn stall(self) -> Stall {
         match self.0 {
-            0 => Stall::Core,
-            2 => Stall::Memory(Wait::L2),
-            3 => Stall::Memory(Wait::L3),
-            4 => Stall::Memory(Wait::Dram),
-            5 => Stall::Memory(Wait::Translation),
-            6 => Stall::Memory(Wait::Stores),
+            0 => Stall::Core(Unit::Latency),
+            1 => Stall::Core(Unit::Dependencies),
+            2 => Stall::Core(Unit::Ports),
+            3 => Stall::Core(Unit::Divider),
+            5 => Stall::Memory(Wait::L2),
+            6 => Stall::Memory(Wait::L3),
+            7 => Stall::Memory(Wait::Dram),
+            8 => Stall::Memory(Wait::Translation),
+            9 => Stall::Memory(Wait::Stores),
             _ => Stall::Memory(Wait::First),
         }
     }
+}
 
-    /// Whether it lies behind the first level.
-    #[inline]
-    #[must_use]
-    pub fn is_miss(self) -> bool {
-        self.0 > 1
-    }
+/// Slots that were lost for an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The instruction that is to blame, by its place in the program: the branch that fetch went
+    /// wrong at, the one that was delivered late, or the oldest one that had not retired.
+    pub instr: u32,
+    /// Slots.
+    pub slots: u64,
+    /// Why.
+    pub why: Stall,
 }
 
 /// Counts slots.
@@ -131,9 +190,10 @@ impl SlotCount {
                     Wait::Dram => levels.dram += slots,
                     Wait::Translation => levels.translation += slots,
                     Wait::Stores => levels.stores += slots,
+                    Wait::Faults => levels.faults += slots,
                 }
             }
-            Stall::Core => self.slots.backend_core += slots,
+            Stall::Core(_) => self.slots.backend_core += slots,
             Stall::Other => self.slots.other += slots,
         }
     }

@@ -8,7 +8,7 @@ use super::memory::Loaded;
 use super::ports::Request;
 use super::registers::{AtRename, Stamp};
 use super::scheduler::ready_cycle;
-use super::topdown::{Cause, Stall, Wait};
+use super::topdown::{Cause, Stall, Unit, Wait};
 use super::{Delivered, UopStamps};
 use crate::pipeline::access::Access;
 use crate::pipeline::inst::Inst;
@@ -109,23 +109,29 @@ impl Backend {
             let (loads, stores) = (i.instr.is(flag::LOAD_FENCE), i.instr.is(flag::STORE_FENCE));
             self.memory.fences_mut().done(executed, loads, stores);
         }
+        let cause = match Unit::of(issued + self.execute.issue_to_dispatch, ready, dispatched) {
+            _ if is_memory(uop) => self.accessed(uop),
+            _ if waited => Cause::memory(Wait::First),
+            Unit::Ports if uop.divider > 0 => Cause::core(Unit::Divider),
+            Unit::Dependencies if spaced && ready > inputs + 1 => Cause::core(Unit::Divider),
+            unit => Cause::core(unit),
+        };
         Executed {
             ready,
             dispatched,
             executed,
             port,
-            cause: self.cause(uop, waited || is_memory(uop)),
+            cause,
         }
     }
 
-    /// [`Backend::uop`] for a µop of a plain instruction; returns when it is done, and whether it
-    /// accesses memory or waited for a load.
+    /// [`Backend::uop`] for a µop of a plain instruction; returns when it is done, and why then.
     #[inline(always)]
-    pub(super) fn plain_uop(&mut self, i: Given<'_>, uop: &Uop) -> (u64, bool) {
+    pub(super) fn plain_uop(&mut self, i: Given<'_>, uop: &Uop) -> (u64, Cause) {
         const UNUSUAL: u32 =
             flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::FP_ADD | flag::SHIFT | flag::CONDITIONAL;
         if is_memory(uop) {
-            (self.plain_access(i, uop), true)
+            (self.plain_access(i, uop), self.accessed(uop))
         } else if uop.ports.is_empty() || i.instr.is(UNUSUAL) {
             self.plain_unusual(i, uop)
         } else {
@@ -135,24 +141,31 @@ impl Backend {
     }
 
     /// Executes a µop that accesses no memory and has its inputs at `inputs`; returns when it is
-    /// done.
+    /// done, and why then.
     #[inline(always)]
-    fn compute(&mut self, i: Given<'_>, uop: &Uop, inputs: Stamp) -> (u64, bool) {
+    fn compute(&mut self, i: Given<'_>, uop: &Uop, inputs: Stamp) -> (u64, Cause) {
         let issued = self.issue.cycle();
         let waited = inputs.keeps_waiting_for_a_load(issued);
         let port = self.ports.choose(uop.ports, self.issue.slots());
         let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs.cycle());
         let dispatched = self.ports.start(port, ready);
         let written = (self.registers).write(i.program, i.instr, uop, issued, dispatched);
-        (written.max(dispatched + 2), waited)
+        let cause = match waited {
+            true => Cause::memory(Wait::First),
+            false => {
+                let entered = issued + self.execute.issue_to_dispatch;
+                Cause::core(Unit::of(entered, ready, dispatched))
+            }
+        };
+        (written.max(dispatched + 2), cause)
     }
 
     /// A µop of a plain instruction that may be done at rename, or waits longer for some inputs;
-    /// returns when it is done.
+    /// returns when it is done, and why then.
     #[inline(never)]
-    fn plain_unusual(&mut self, i: Given<'_>, uop: &Uop) -> (u64, bool) {
+    fn plain_unusual(&mut self, i: Given<'_>, uop: &Uop) -> (u64, Cause) {
         if self.done_at_rename(i, uop) {
-            return (self.issue.cycle(), false);
+            return (self.issue.cycle(), Cause::CORE);
         }
         let inputs = self.registers.inputs(uop);
         let issued = self.issue.cycle();
@@ -247,18 +260,16 @@ impl Backend {
     #[inline(always)]
     fn after_fault(&mut self) {
         if let Some(until) = self.memory.take_fault() {
-            self.issue.block_until(until);
+            self.issue.block_until(until, Stall::Memory(Wait::Faults));
         }
     }
 
-    /// Why a µop that has just executed is done when it is; `memory`: it accesses memory or waited
-    /// for a load.
+    /// Why a load or store that has just executed is done when it is.
     #[inline(always)]
-    pub(super) fn cause(&self, uop: &Uop, memory: bool) -> Cause {
+    fn accessed(&self, uop: &Uop) -> Cause {
         match uop.kind {
             UopKind::Load(_) => Cause::memory(Wait::of(self.memory.late())),
-            _ if memory => Cause::memory(Wait::First),
-            _ => Cause::CORE,
+            _ => Cause::memory(Wait::First),
         }
     }
 
