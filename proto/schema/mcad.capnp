@@ -9,7 +9,7 @@
 
 @0xaa357ae3523b0b4f;
 
-const protocolVersion :UInt16 = 1;
+const protocolVersion :UInt16 = 2;   # 1 knew one process only
 
 # Feature bits of a session.
 const featureMemory :UInt64 = 1;   # records carry memory accesses
@@ -129,6 +129,15 @@ struct Event {
       reason @16 :Text;
     }
     notice @17 :Text;
+    process :group {             # from version 2 on
+      id @18 :UInt32;            # 0 is the first process
+      union {
+        forked @19 :UInt32;      # as a copy of this one
+        entered @20 :Void;       # blocks, modules, starts of streams that follow are its
+        replaced @21 :List(Text);  # by this command, program first
+        ended @22 :End;
+      }
+    }
   }
 }
 

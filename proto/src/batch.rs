@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::event::{BlockDef, EndReason, Event};
+use crate::event::{BlockDef, EndReason, Event, ProcessEvent};
 use crate::word::{BlockId, GuestAddr, StreamId};
 
 /// An event whose bulk data lies in the buffers.
@@ -73,6 +73,10 @@ impl EventBatch {
             Event::Region(region) => Event::Region(region.clone()),
             Event::StreamStart(stream) => Event::StreamStart(*stream),
             Event::StreamEnd(stream) => Event::StreamEnd(*stream),
+            Event::Process { id, what } => Event::Process {
+                id: *id,
+                what: what.clone(),
+            },
             Event::Lost { count, reason } => Event::Lost {
                 count: *count,
                 reason: reason.clone(),
@@ -157,11 +161,19 @@ impl EventBatch {
 
 /// Bytes of text that an event owns.
 fn text_bytes(event: &Event<'_>) -> usize {
+    let words = |command: &[String]| {
+        let words = command.iter().map(String::len).sum::<usize>();
+        words + size_of_val(command)
+    };
     match event {
-        Event::Session(info) => {
-            let words = info.command.iter().map(String::len).sum::<usize>();
-            info.producer.len() + words + info.command.len() * size_of::<String>()
-        }
+        Event::Session(info) => info.producer.len() + words(&info.command),
+        Event::Process { what, .. } => match what {
+            ProcessEvent::Replaced { command } => words(command),
+            ProcessEvent::Ended(EndReason::ProducerDied(text) | EndReason::Truncated(text)) => {
+                text.len()
+            }
+            _ => 0,
+        },
         Event::Module(module) => module.path.len(),
         Event::Region(region) => region.name.len(),
         Event::Lost { reason, .. } => reason.len(),
@@ -178,6 +190,7 @@ fn text_bytes(event: &Event<'_>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::word::ProcessId;
 
     #[test]
     fn events_come_out_as_they_went_in() {
@@ -200,6 +213,12 @@ mod tests {
                 reason: "r".into(),
             },
             Event::StreamEnd(StreamId(1)),
+            Event::Process {
+                id: ProcessId(1),
+                what: ProcessEvent::Forked {
+                    parent: ProcessId::FIRST,
+                },
+            },
             Event::End(EndReason::Exited(0)),
         ];
         let mut batch = EventBatch::default();

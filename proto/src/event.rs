@@ -3,8 +3,10 @@
 //! Order within a session: [`Event::Session`] first; a [`Event::Block`] before the first record
 //! that names it; records of one stream in program order; [`Event::End`] last. Streams of
 //! different threads have no order relative to each other beyond the order of their batches.
+//! Blocks, modules and starts of streams belong to the process that was entered last
+//! ([`ProcessEvent::Entered`]), at first to [`ProcessId::FIRST`].
 
-use crate::word::{BlockId, GuestAddr, StreamId};
+use crate::word::{BlockId, GuestAddr, ProcessId, StreamId};
 
 /// Guest instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,6 +118,26 @@ pub enum EndReason {
     Complete,
 }
 
+/// What becomes of a traced process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProcessEvent {
+    /// It begins as a copy of another one, with the files mapped that the other had by then.
+    Forked {
+        /// The other one.
+        parent: ProcessId,
+    },
+    /// Blocks, modules and starts of streams that follow are its own, until another is entered.
+    Entered,
+    /// It replaced itself by another program: its memory is new, and what its threads execute from
+    /// here on is the new program's.
+    Replaced {
+        /// The new program's command line, program first.
+        command: Vec<String>,
+    },
+    /// It is over; nothing of it follows.
+    Ended(EndReason),
+}
+
 /// One event; borrowed data lives until the broker is asked for the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
@@ -138,6 +160,13 @@ pub enum Event<'a> {
     },
     /// A guest thread ended.
     StreamEnd(StreamId),
+    /// A process other than the first, or a new program in any.
+    Process {
+        /// The process.
+        id: ProcessId,
+        /// What becomes of it.
+        what: ProcessEvent,
+    },
     /// Records that are known to be missing.
     Lost {
         /// How many words, where known; at least 1.

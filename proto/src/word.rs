@@ -29,6 +29,16 @@ pub struct GuestAddr(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
 
+/// Identity of one traced process within one session: 0 is the first one, the others count up in the
+/// order in which they were made known; never reused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessId(pub u32);
+
+impl ProcessId {
+    /// The program that the session was started for.
+    pub const FIRST: Self = Self(0);
+}
+
 /// Most instructions that one block may have; QEMU ends a translation block at 512.
 pub const MAX_BLOCK_INSTRUCTIONS: usize = 512;
 

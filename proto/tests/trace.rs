@@ -100,7 +100,16 @@ fn session(words: &[u64]) -> Vec<Event<'_>> {
     for (i, part) in words.chunks(97).enumerate() {
         let stream = StreamId((i % 5 == 4).into());
         if i == 4 {
+            let process = |what| Event::Process {
+                id: ProcessId(1),
+                what,
+            };
+            let parent = ProcessId::FIRST;
+            events.push(process(ProcessEvent::Forked { parent }));
+            events.push(process(ProcessEvent::Entered));
             events.push(Event::StreamStart(stream));
+            let command = vec!["cat".into(), String::new()];
+            events.push(process(ProcessEvent::Replaced { command }));
         }
         for word in part {
             while word >> 61 == 2 && *word as u32 >= defined {
@@ -126,6 +135,14 @@ fn session(words: &[u64]) -> Vec<Event<'_>> {
         Event::Notice("n\n".into()),
         Event::StreamEnd(StreamId(0)),
         Event::StreamEnd(StreamId(1)),
+        Event::Process {
+            id: ProcessId(1),
+            what: ProcessEvent::Ended(EndReason::Signaled(9)),
+        },
+        Event::Process {
+            id: ProcessId::FIRST,
+            what: ProcessEvent::Entered,
+        },
         Event::End(EndReason::Exited(-1)),
     ]);
     events

@@ -50,6 +50,10 @@ fn status() -> Status {
 }
 
 fn events() -> Vec<Event<'static>> {
+    let process = |what| Event::Process {
+        id: ProcessId(1),
+        what,
+    };
     vec![
         Event::Module(ModuleDef {
             path: "/bin/ls".into(),
@@ -79,6 +83,14 @@ fn events() -> Vec<Event<'static>> {
         },
         Event::Notice("hm".into()),
         Event::StreamEnd(StreamId(3)),
+        process(ProcessEvent::Forked {
+            parent: ProcessId::FIRST,
+        }),
+        process(ProcessEvent::Entered),
+        process(ProcessEvent::Replaced {
+            command: vec!["sh".into(), String::new()],
+        }),
+        process(ProcessEvent::Ended(EndReason::Truncated("x".into()))),
     ]
 }
 

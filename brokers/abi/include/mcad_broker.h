@@ -23,7 +23,8 @@
 extern "C" {
 #endif
 
-#define MCAD_BROKER_ABI_VERSION 1u
+/* Version 2 added the events of processes; libraries of version 1 are still taken. */
+#define MCAD_BROKER_ABI_VERSION 2u
 
 /* Feature bits of a broker. */
 #define MCAD_BROKER_MEMORY 1ull   /* records carry memory accesses */
@@ -46,7 +47,13 @@ enum mcad_event_kind {
     MCAD_EVENT_STREAM_END = 7,   /* stream */
     MCAD_EVENT_LOST = 8,         /* count, text: reason */
     MCAD_EVENT_NOTICE = 9,       /* text */
-    MCAD_EVENT_END = 10          /* reason, status, text; nothing follows */
+    MCAD_EVENT_END = 10,         /* reason, status, text; nothing follows */
+    /* Processes beside the first, which is 0. Blocks, modules and starts of streams are those of
+     * the process that was entered last. */
+    MCAD_EVENT_PROCESS_FORKED = 11,   /* id, count: the process that it is a copy of */
+    MCAD_EVENT_PROCESS_ENTERED = 12,  /* id */
+    MCAD_EVENT_PROCESS_REPLACED = 13, /* id, strings: command line of its new program */
+    MCAD_EVENT_PROCESS_ENDED = 14     /* id, reason, status, text */
 };
 
 enum mcad_end_reason {
@@ -70,18 +77,18 @@ typedef struct {
     uint32_t kind;      /* enum mcad_event_kind */
     uint32_t arch;      /* SESSION */
     uint32_t stream;    /* STREAM_START, RECORDS, STREAM_END */
-    uint32_t id;        /* BLOCK */
+    uint32_t id;        /* BLOCK, PROCESS_... */
     uint64_t address;   /* BLOCK, MODULE, REGION */
     uint64_t end;       /* MODULE, REGION */
     uint64_t offset;    /* MODULE: file offset of address */
-    uint64_t count;     /* BLOCK, LOST */
+    uint64_t count;     /* BLOCK, LOST, PROCESS_FORKED */
     const void *data;   /* BLOCK: bytes; RECORDS: words, 8-byte aligned */
     size_t len;         /* BLOCK: bytes; RECORDS: words */
     mcad_str text;
     const mcad_str *strings;
     size_t strings_len;
-    int32_t reason;     /* END: enum mcad_end_reason */
-    int32_t status;     /* END */
+    int32_t reason;     /* END, PROCESS_ENDED: enum mcad_end_reason */
+    int32_t status;     /* END, PROCESS_ENDED */
     uint64_t features;  /* SESSION: MCAD_BROKER_* that hold for this session */
 } mcad_event;
 

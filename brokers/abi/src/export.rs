@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use mcad_proto::event::{Arch, EndReason, Event};
+use mcad_proto::event::{Arch, EndReason, Event, ProcessEvent};
 
 use crate::broker::{Broker, Features, StopFn};
 use crate::config::Config;
@@ -210,10 +210,7 @@ fn fill(event: Option<Event<'_>>, features: Features, held: &mut Held, out: &mut
                 out.features |= ffi::MCAD_BROKER_MEMORY;
             }
             held.text = info.producer;
-            held.command = info.command;
-            held.strings = held.command.iter().map(|s| mcad_str::of(s)).collect();
-            out.strings = held.strings.as_ptr();
-            out.strings_len = held.strings.len();
+            hold_command(info.command, held, out);
             out.text = mcad_str::of(&held.text);
         }
         Event::Block(block) => {
@@ -260,23 +257,52 @@ fn fill(event: Option<Event<'_>>, features: Features, held: &mut Held, out: &mut
             out.kind = ffi::MCAD_EVENT_NOTICE;
             hold_text(text, held, out);
         }
-        Event::End(reason) => {
-            out.kind = ffi::MCAD_EVENT_END;
-            let (code, status, text) = match reason {
-                EndReason::Exited(status) => (ffi::MCAD_END_EXITED, status, None),
-                EndReason::Signaled(signal) => (ffi::MCAD_END_SIGNALED, signal, None),
-                EndReason::Exec(status) => (ffi::MCAD_END_EXEC, status, None),
-                EndReason::ProducerDied(what) => (ffi::MCAD_END_PRODUCER_DIED, 0, Some(what)),
-                EndReason::Truncated(what) => (ffi::MCAD_END_TRUNCATED, 0, Some(what)),
-                EndReason::Complete => (ffi::MCAD_END_COMPLETE, 0, None),
-            };
-            out.reason = code;
-            out.status = status;
-            if let Some(text) = text {
-                hold_text(text, held, out);
+        Event::Process { id, what } => {
+            out.id = id.0;
+            match what {
+                ProcessEvent::Forked { parent } => {
+                    out.kind = ffi::MCAD_EVENT_PROCESS_FORKED;
+                    out.count = parent.0.into();
+                }
+                ProcessEvent::Entered => out.kind = ffi::MCAD_EVENT_PROCESS_ENTERED,
+                ProcessEvent::Replaced { command } => {
+                    out.kind = ffi::MCAD_EVENT_PROCESS_REPLACED;
+                    hold_command(command, held, out);
+                }
+                ProcessEvent::Ended(reason) => {
+                    out.kind = ffi::MCAD_EVENT_PROCESS_ENDED;
+                    hold_end(reason, held, out);
+                }
             }
         }
+        Event::End(reason) => {
+            out.kind = ffi::MCAD_EVENT_END;
+            hold_end(reason, held, out);
+        }
     }
+}
+
+fn hold_end(reason: EndReason, held: &mut Held, out: &mut mcad_event) {
+    let (code, status, text) = match reason {
+        EndReason::Exited(status) => (ffi::MCAD_END_EXITED, status, None),
+        EndReason::Signaled(signal) => (ffi::MCAD_END_SIGNALED, signal, None),
+        EndReason::Exec(status) => (ffi::MCAD_END_EXEC, status, None),
+        EndReason::ProducerDied(what) => (ffi::MCAD_END_PRODUCER_DIED, 0, Some(what)),
+        EndReason::Truncated(what) => (ffi::MCAD_END_TRUNCATED, 0, Some(what)),
+        EndReason::Complete => (ffi::MCAD_END_COMPLETE, 0, None),
+    };
+    out.reason = code;
+    out.status = status;
+    if let Some(text) = text {
+        hold_text(text, held, out);
+    }
+}
+
+fn hold_command(command: Vec<String>, held: &mut Held, out: &mut mcad_event) {
+    held.command = command;
+    held.strings = held.command.iter().map(|s| mcad_str::of(s)).collect();
+    out.strings = held.strings.as_ptr();
+    out.strings_len = held.strings.len();
 }
 
 fn hold_text(text: String, held: &mut Held, out: &mut mcad_event) {

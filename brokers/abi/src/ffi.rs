@@ -6,7 +6,9 @@
 use std::ffi::{c_char, c_int, c_void};
 
 /// Version of the ABI; raised when a meaning changes.
-pub const MCAD_BROKER_ABI_VERSION: u32 = 1;
+pub const MCAD_BROKER_ABI_VERSION: u32 = 2;
+/// Oldest version that a host takes.
+pub const OLDEST_ABI_VERSION: u32 = 1;
 
 /// Feature bit: records carry memory accesses.
 pub const MCAD_BROKER_MEMORY: u64 = 1;
@@ -37,6 +39,14 @@ pub const MCAD_EVENT_LOST: u32 = 8;
 pub const MCAD_EVENT_NOTICE: u32 = 9;
 /// The end.
 pub const MCAD_EVENT_END: u32 = 10;
+/// A process begins as a copy of another.
+pub const MCAD_EVENT_PROCESS_FORKED: u32 = 11;
+/// What follows is of a process.
+pub const MCAD_EVENT_PROCESS_ENTERED: u32 = 12;
+/// A process replaced itself.
+pub const MCAD_EVENT_PROCESS_REPLACED: u32 = 13;
+/// A process is over.
+pub const MCAD_EVENT_PROCESS_ENDED: u32 = 14;
 
 /// The program exited.
 pub const MCAD_END_EXITED: i32 = 0;
@@ -99,7 +109,7 @@ pub struct mcad_event {
     pub arch: u32,
     /// Guest thread.
     pub stream: u32,
-    /// Block id.
+    /// Block or process id.
     pub id: u32,
     /// Address of a block, module or region.
     pub address: u64,
@@ -107,7 +117,7 @@ pub struct mcad_event {
     pub end: u64,
     /// File offset of a module.
     pub offset: u64,
-    /// Instructions of a block, words lost.
+    /// Instructions of a block, words lost, the process that another is a copy of.
     pub count: u64,
     /// Code bytes or record words.
     pub data: *const c_void,

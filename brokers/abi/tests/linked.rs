@@ -55,6 +55,19 @@ fn all_events() -> Vec<Event<'static>> {
         },
         Event::Notice("note".into()),
     ];
+    let what = [
+        ProcessEvent::Forked {
+            parent: ProcessId::FIRST,
+        },
+        ProcessEvent::Entered,
+        ProcessEvent::Replaced {
+            command: vec!["sh".into(), String::new()],
+        },
+        ProcessEvent::Ended(EndReason::Signaled(9)),
+        ProcessEvent::Ended(EndReason::ProducerDied("how".into())),
+    ];
+    let id = ProcessId(1);
+    events.extend(what.map(|what| Event::Process { id, what }));
     events.push(Event::End(EndReason::Exited(-1)));
     events
 }

@@ -28,8 +28,8 @@ pub use index::{ChunkInfo, TraceInfo, info};
 pub use reader::TraceReader;
 pub use writer::{TraceSummary, TraceWriter};
 
-/// Version of the format that is written; older ones would still be read.
-pub const VERSION: u32 = 1;
+/// Version of the format that is written; older ones are read. Version 1 knew one process only.
+pub const VERSION: u32 = 2;
 
 /// First bytes of a trace file.
 pub const FILE_MAGIC: [u8; 8] = *b"MCADTRC\0";

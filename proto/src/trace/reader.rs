@@ -14,8 +14,8 @@ use super::input::Input;
 use super::mend::Mender;
 use super::small::{self, Entry, Previous};
 use super::{CHUNK_MAGIC, INDEX_MAGIC, READ_WORDS, TraceError};
-use crate::event::{BlockDef, EndReason, Event, SessionInfo};
-use crate::word::{BlockId, GuestAddr, StreamId};
+use crate::event::{BlockDef, EndReason, Event, ProcessEvent, SessionInfo};
+use crate::word::{BlockId, GuestAddr, ProcessId, StreamId};
 
 /// Replays a recorded session.
 ///
@@ -36,6 +36,8 @@ pub struct TraceReader<R: Read> {
     recall: Cursor,
     events: Cursor,
     previous: Previous,
+    /// The process entered last; chunks repeat it.
+    process: ProcessId,
     decoder: Decoder,
     /// Whether there is a current chunk.
     in_chunk: bool,
@@ -114,6 +116,7 @@ impl<R: Read> TraceReader<R> {
             recall: Cursor::default(),
             events: Cursor::default(),
             previous: Previous::default(),
+            process: ProcessId::FIRST,
             decoder: Decoder::default(),
             in_chunk: false,
             seen: 0,
@@ -259,6 +262,14 @@ impl<R: Read> TraceReader<R> {
                     Event::StreamStart(stream) => self.mender.start(stream),
                     Event::StreamEnd(stream) if !self.mender.ends(stream) => {
                         return Ok(Step::Other);
+                    }
+                    Event::Process {
+                        id,
+                        what: ProcessEvent::Entered,
+                    } => {
+                        if std::mem::replace(&mut self.process, id) == id {
+                            return Ok(Step::Other);
+                        }
                     }
                     Event::End(_) => {
                         self.leave_chunk();

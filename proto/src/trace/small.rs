@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::column::{Bad, Cursor, put_varint, unzigzag, zigzag};
-use crate::event::{EndReason, Event, ModuleDef, RegionDef};
-use crate::wire::limits::MAX_TEXT_BYTES;
-use crate::word::{BlockId, GuestAddr, StreamId};
+use crate::event::{EndReason, Event, ModuleDef, ProcessEvent, RegionDef};
+use crate::wire::limits::{MAX_STRINGS, MAX_TEXT_BYTES};
+use crate::word::{BlockId, GuestAddr, ProcessId, StreamId};
 
 const BLOCK: u8 = 1;
 const MODULE: u8 = 2;
@@ -15,6 +15,11 @@ const RECORDS: u8 = 5;
 const STREAM_END: u8 = 6;
 const LOST: u8 = 7;
 const NOTICE: u8 = 8;
+// From version 2 of the format on.
+const FORKED: u8 = 9;
+const ENTERED: u8 = 10;
+const REPLACED: u8 = 11;
+const ENDED: u8 = 12;
 const EXITED: u8 = 16;
 const SIGNALED: u8 = 17;
 const EXEC: u8 = 18;
@@ -89,6 +94,7 @@ pub(super) fn put_event(event: &Event<'_>, previous: &mut Previous, out: &mut Ve
             out.push(STREAM_END);
             put_varint(out, stream.0.into());
         }
+        Event::Process { id, what } => put_process(*id, what, out),
         Event::Lost { count, reason } => {
             out.push(LOST);
             put_varint(out, *count);
@@ -99,6 +105,33 @@ pub(super) fn put_event(event: &Event<'_>, previous: &mut Previous, out: &mut Ve
             put_text(text, out);
         }
         Event::End(reason) => put_end(reason, out),
+    }
+}
+
+/// Says which process what follows belongs to.
+pub(super) fn put_entered(id: ProcessId, out: &mut Vec<u8>) {
+    put_process(id, &ProcessEvent::Entered, out);
+}
+
+fn put_process(id: ProcessId, what: &ProcessEvent, out: &mut Vec<u8>) {
+    out.push(match what {
+        ProcessEvent::Forked { .. } => FORKED,
+        ProcessEvent::Entered => ENTERED,
+        ProcessEvent::Replaced { .. } => REPLACED,
+        ProcessEvent::Ended(_) => ENDED,
+    });
+    put_varint(out, id.0.into());
+    match what {
+        ProcessEvent::Forked { parent } => put_varint(out, parent.0.into()),
+        ProcessEvent::Entered => {}
+        ProcessEvent::Replaced { command } => {
+            let count = command.len().min(MAX_STRINGS);
+            put_varint(out, count as u64);
+            for word in command.iter().take(count) {
+                put_text(word, out);
+            }
+        }
+        ProcessEvent::Ended(reason) => put_end(reason, out),
     }
 }
 
@@ -168,22 +201,41 @@ pub(super) fn entry(
             reason: take_text(data, cursor)?,
         },
         NOTICE => Event::Notice(take_text(data, cursor)?),
-        EXITED..=COMPLETE => {
-            let status = i32::try_from(unzigzag(cursor.varint(data)?))
-                .map_err(|_| Bad("an exit status is out of range"))?;
-            let text = take_text(data, cursor)?;
-            Event::End(match kind {
-                EXITED => EndReason::Exited(status),
-                SIGNALED => EndReason::Signaled(status),
-                EXEC => EndReason::Exec(status),
-                PRODUCER_DIED => EndReason::ProducerDied(text),
-                TRUNCATED => EndReason::Truncated(text),
-                _ => EndReason::Complete,
-            })
-        }
+        FORKED..=ENDED => Event::Process {
+            id: take_process(data, cursor)?,
+            what: match kind {
+                FORKED => ProcessEvent::Forked {
+                    parent: take_process(data, cursor)?,
+                },
+                ENTERED => ProcessEvent::Entered,
+                REPLACED => ProcessEvent::Replaced {
+                    command: take_command(data, cursor)?,
+                },
+                _ => {
+                    let kind = cursor.byte(data)?;
+                    ProcessEvent::Ended(take_end(kind, data, cursor)?)
+                }
+            },
+        },
+        EXITED..=COMPLETE => Event::End(take_end(kind, data, cursor)?),
         _ => return Err(Bad("an unknown kind of event")),
     };
     Ok(Entry::Event(event))
+}
+
+fn take_end(kind: u8, data: &[u8], cursor: &mut Cursor) -> Result<EndReason, Bad> {
+    let status = i32::try_from(unzigzag(cursor.varint(data)?))
+        .map_err(|_| Bad("an exit status is out of range"))?;
+    let text = take_text(data, cursor)?;
+    Ok(match kind {
+        EXITED => EndReason::Exited(status),
+        SIGNALED => EndReason::Signaled(status),
+        EXEC => EndReason::Exec(status),
+        PRODUCER_DIED => EndReason::ProducerDied(text),
+        TRUNCATED => EndReason::Truncated(text),
+        COMPLETE => EndReason::Complete,
+        _ => return Err(Bad("an unknown kind of end")),
+    })
 }
 
 fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
@@ -204,6 +256,20 @@ fn take_stream(data: &[u8], cursor: &mut Cursor) -> Result<StreamId, Bad> {
     u32::try_from(cursor.varint(data)?)
         .map(StreamId)
         .map_err(|_| Bad("a stream number is out of range"))
+}
+
+fn take_process(data: &[u8], cursor: &mut Cursor) -> Result<ProcessId, Bad> {
+    u32::try_from(cursor.varint(data)?)
+        .map(ProcessId)
+        .map_err(|_| Bad("a process number is out of range"))
+}
+
+fn take_command(data: &[u8], cursor: &mut Cursor) -> Result<Vec<String>, Bad> {
+    let count = cursor.varint(data)?;
+    if count > MAX_STRINGS as u64 {
+        return Err(Bad("a command line of too many words"));
+    }
+    (0..count).map(|_| take_text(data, cursor)).collect()
 }
 
 fn take_text(data: &[u8], cursor: &mut Cursor) -> Result<String, Bad> {

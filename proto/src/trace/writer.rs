@@ -11,8 +11,8 @@ use super::index::{self, ChunkInfo, Totals};
 use super::library::Library;
 use super::small::{self, Previous};
 use super::{CHUNK_BYTES, CHUNK_WORDS, TraceError};
-use crate::event::{Event, SessionInfo};
-use crate::word::StreamId;
+use crate::event::{Event, ProcessEvent, SessionInfo};
+use crate::word::{ProcessId, StreamId};
 
 /// zstd level: the columns are small already, higher levels cost more than they gain.
 const LEVEL: i32 = 1;
@@ -42,6 +42,8 @@ pub struct TraceWriter<W: Write> {
     over: bool,
     events: Vec<u8>,
     previous: Previous,
+    /// The process entered last: each chunk says it again.
+    process: ProcessId,
     encoder: Encoder,
     library: Library,
     /// Records that are not yet in the event column: neighbours of one stream become one entry.
@@ -75,6 +77,7 @@ impl<W: Write> TraceWriter<W> {
             over: false,
             events: Vec::new(),
             previous: Previous::default(),
+            process: ProcessId::FIRST,
             encoder: Encoder::default(),
             library: Library::default(),
             open: None,
@@ -118,6 +121,7 @@ impl<W: Write> TraceWriter<W> {
                 file: self.name.clone(),
             });
         }
+        let mut entered = None;
         match event {
             Event::Session(_) => return Ok(()),
             Event::Records { stream, words } => return self.records(*stream, words),
@@ -132,10 +136,16 @@ impl<W: Write> TraceWriter<W> {
                 self.totals.lost = self.totals.lost.saturating_add(*count);
             }
             Event::End(reason) => self.totals.end = Some(reason.clone()),
+            Event::Process {
+                id,
+                what: ProcessEvent::Entered,
+            } => entered = Some(*id),
             _ => {}
         }
         self.close_records();
+        self.begin_chunk();
         small::put_event(event, &mut self.previous, &mut self.events);
+        self.process = entered.unwrap_or(self.process);
         self.flush_if_full()
     }
 
@@ -162,7 +172,15 @@ impl<W: Write> TraceWriter<W> {
 
     fn close_records(&mut self) {
         if let Some((stream, words)) = self.open.take() {
+            self.begin_chunk();
             small::put_records(stream, words, &mut self.events);
+        }
+    }
+
+    /// Each chunk says first which process was entered, since the one before may get lost.
+    fn begin_chunk(&mut self) {
+        if self.events.is_empty() && self.process != ProcessId::FIRST {
+            small::put_entered(self.process, &mut self.events);
         }
     }
 

@@ -4,14 +4,14 @@
 use capnp::message::{Reader, ReaderSegments};
 use capnp::{text, text_list};
 
-use crate::event::{Arch, BlockDef, EndReason, Event, ModuleDef, RegionDef};
+use crate::event::{Arch, BlockDef, EndReason, Event, ModuleDef, ProcessEvent, RegionDef};
 use crate::generated::mcad_capnp as schema;
 use crate::wire::limits::{MAX_BATCH_EVENTS, MAX_CODE_BYTES, MAX_STRINGS, MAX_TEXT_BYTES};
 use crate::wire::message::{
     Accepted, Hello, Message, Progress, Refusal, Refused, ReportPart, Role, SessionStatus, Status,
 };
 use crate::wire::{Batch, Problem};
-use crate::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS, StreamId};
+use crate::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS, ProcessId, StreamId};
 
 /// Sessions that are read from a status message.
 const MAX_STATUS_SESSIONS: u32 = 1 << 16;
@@ -211,6 +211,24 @@ pub(super) fn event(event: schema::event::Reader<'_>) -> Result<Event<'_>, Probl
             reason: string_of(lost.get_reason()?)?,
         },
         Which::Notice(text) => Event::Notice(string_of(text?)?),
+        Which::Process(process) => Event::Process {
+            id: ProcessId(process.get_id()),
+            what: process_event(process)?,
+        },
+    })
+}
+
+fn process_event(process: schema::event::process::Reader<'_>) -> Result<ProcessEvent, Problem> {
+    use schema::event::process::Which;
+    Ok(match process.which()? {
+        Which::Forked(parent) => ProcessEvent::Forked {
+            parent: ProcessId(parent),
+        },
+        Which::Entered(()) => ProcessEvent::Entered,
+        Which::Replaced(command) => ProcessEvent::Replaced {
+            command: string_list(command?)?,
+        },
+        Which::Ended(reason) => ProcessEvent::Ended(end(reason?)?),
     })
 }
 

@@ -3,9 +3,10 @@
 use capnp::message::{Builder, HeapAllocator};
 use capnp::{serialize, text_list};
 
-use crate::event::{Arch, EndReason, Event};
+use crate::event::{Arch, EndReason, Event, ProcessEvent};
 use crate::generated::mcad_capnp as schema;
 use crate::wire::frame::{HEADER_BYTES, MAGIC};
+use crate::wire::limits::MAX_STRINGS;
 use crate::wire::message::{Hello, Message, Refusal, Role, Status};
 
 /// Appends a message as a frame to `out`.
@@ -135,6 +136,19 @@ fn write_event(event: &Event<'_>, mut out: schema::event::Builder<'_>) {
             coded.set_reason(&**reason);
         }
         Event::Notice(text) => out.set_notice(&**text),
+        Event::Process { id, what } => {
+            let mut coded = out.init_process();
+            coded.set_id(id.0);
+            match what {
+                ProcessEvent::Forked { parent } => coded.set_forked(parent.0),
+                ProcessEvent::Entered => coded.set_entered(()),
+                ProcessEvent::Replaced { command } => {
+                    let command = &command[..command.len().min(MAX_STRINGS)];
+                    strings(command, coded.init_replaced(command.len() as u32));
+                }
+                ProcessEvent::Ended(reason) => end(reason, coded.init_ended()),
+            }
+        }
     }
 }
 

@@ -3,8 +3,10 @@
 //! Limits hold for every length before anything is read through its pointer. What a pointer leads
 //! to cannot be checked: a broker is code of the same process.
 
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ModuleDef, RegionDef, SessionInfo};
-use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS, StreamId};
+use mcad_proto::event::{
+    Arch, BlockDef, EndReason, Event, ModuleDef, ProcessEvent, RegionDef, SessionInfo,
+};
+use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS, ProcessId, StreamId};
 
 use crate::ffi::{self, mcad_event, mcad_str};
 
@@ -61,6 +63,10 @@ pub(super) unsafe fn event<'a>(event: &mcad_event) -> Result<Event<'a>, String> 
         unsafe { text(event.text, MAX_TEXT_BYTES) }.map(str::to_owned)
     };
     let stream = StreamId(event.stream);
+    let process = |what| Event::Process {
+        id: ProcessId(event.id),
+        what,
+    };
     Ok(match event.kind {
         ffi::MCAD_EVENT_SESSION => Event::Session(SessionInfo {
             arch: match event.arch {
@@ -134,16 +140,31 @@ pub(super) unsafe fn event<'a>(event: &mcad_event) -> Result<Event<'a>, String> 
             reason: owned_text()?,
         },
         ffi::MCAD_EVENT_NOTICE => Event::Notice(owned_text()?),
-        ffi::MCAD_EVENT_END => Event::End(match event.reason {
-            ffi::MCAD_END_EXITED => EndReason::Exited(event.status),
-            ffi::MCAD_END_SIGNALED => EndReason::Signaled(event.status),
-            ffi::MCAD_END_EXEC => EndReason::Exec(event.status),
-            ffi::MCAD_END_PRODUCER_DIED => EndReason::ProducerDied(owned_text()?),
-            ffi::MCAD_END_TRUNCATED => EndReason::Truncated(owned_text()?),
-            ffi::MCAD_END_COMPLETE => EndReason::Complete,
-            other => return Err(format!("unknown end reason {other}")),
+        ffi::MCAD_EVENT_END => Event::End(end(event, owned_text)?),
+        ffi::MCAD_EVENT_PROCESS_FORKED => process(ProcessEvent::Forked {
+            parent: u32::try_from(event.count).map(ProcessId).map_err(|_| {
+                format!("process {} is a copy of process {}", event.id, event.count)
+            })?,
         }),
+        ffi::MCAD_EVENT_PROCESS_ENTERED => process(ProcessEvent::Entered),
+        ffi::MCAD_EVENT_PROCESS_REPLACED => process(ProcessEvent::Replaced {
+            // SAFETY: the caller's promise.
+            command: unsafe { strings(event)? },
+        }),
+        ffi::MCAD_EVENT_PROCESS_ENDED => process(ProcessEvent::Ended(end(event, owned_text)?)),
         other => return Err(format!("unknown kind {other}")),
+    })
+}
+
+fn end(event: &mcad_event, text: impl Fn() -> Result<String, String>) -> Result<EndReason, String> {
+    Ok(match event.reason {
+        ffi::MCAD_END_EXITED => EndReason::Exited(event.status),
+        ffi::MCAD_END_SIGNALED => EndReason::Signaled(event.status),
+        ffi::MCAD_END_EXEC => EndReason::Exec(event.status),
+        ffi::MCAD_END_PRODUCER_DIED => EndReason::ProducerDied(text()?),
+        ffi::MCAD_END_TRUNCATED => EndReason::Truncated(text()?),
+        ffi::MCAD_END_COMPLETE => EndReason::Complete,
+        other => return Err(format!("unknown end reason {other}")),
     })
 }
 

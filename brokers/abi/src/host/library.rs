@@ -103,7 +103,7 @@ impl BrokerLibrary {
                 (&raw const (*description).abi_version).read(),
             )
         };
-        if version != ffi::MCAD_BROKER_ABI_VERSION {
+        if !(ffi::OLDEST_ABI_VERSION..=ffi::MCAD_BROKER_ABI_VERSION).contains(&version) {
             return Err(bad(format!(
                 "it speaks version {version} of the broker ABI, this program version {}; rebuild it \
                  with the mcad_broker.h of this program",
