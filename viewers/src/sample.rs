@@ -49,7 +49,9 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
                 uops: cycles / 4,
             },
         ],
+        processes: Vec::new(),
         threads: vec![ThreadReport {
+            process: 0,
             thread: 0,
             instructions: 1_500_000,
             cycles,
@@ -152,6 +154,7 @@ pub(crate) fn report() -> Report {
             complete: true,
             modules: Vec::new(),
         },
+        processes: Vec::new(),
         trace: TraceStats {
             instructions: 1_500_000,
             blocks_executed: 300_000,

@@ -353,7 +353,7 @@ fn broken_events_are_refused() {
 fn wrong_descriptions_are_refused() {
     type Spoil = fn(&mut mcad_broker);
     let cases: &[(Spoil, &str)] = &[
-        (|b| b.abi_version = 2, "speaks version 2 of the broker ABI"),
+        (|b| b.abi_version = 3, "speaks version 3 of the broker ABI"),
         (|b| b.size = 8, "its description has 8 bytes"),
         (|b| b.next = None, "open, next or close is null"),
         (|b| b.name.len = 0, "it has no name"),

@@ -19,6 +19,7 @@ mod interval;
 mod listing;
 mod misses;
 mod one_by_one;
+mod processes;
 pub mod region;
 mod run;
 mod stack;
@@ -28,8 +29,8 @@ mod workers;
 use std::io;
 use std::sync::Arc;
 
-use mcad_proto::event::{Arch, EndReason, Event, SessionInfo};
-use mcad_proto::word::{BlockId, GuestAddr, StreamId};
+use mcad_proto::event::{Arch, EndReason, Event, ProcessEvent, SessionInfo};
+use mcad_proto::word::{BlockId, GuestAddr, ProcessId, StreamId};
 use rustc_hash::FxHashMap;
 
 use self::core::Core;
@@ -295,6 +296,7 @@ impl Simulation {
             Event::StreamStart(stream) => self.start_thread(*stream)?,
             Event::Records { stream, words } => return self.records(*stream, words),
             Event::StreamEnd(stream) => self.end_thread(*stream),
+            Event::Process { id, what } => self.process(*id, what)?,
             Event::Lost { count, reason } => {
                 self.stats.lost_records = self.stats.lost_records.saturating_add(*count);
                 if self.stats.lost_reasons.len() < 16 {
@@ -323,7 +325,28 @@ impl Simulation {
         {
             return Err(self.broken(format!("thread {} starts twice", stream.0)));
         }
-        self.stats.threads += 1;
+        self.stats.threads += u64::from(self.run.begin_thread(stream));
+        Ok(())
+    }
+
+    fn process(&mut self, id: ProcessId, what: &ProcessEvent) -> Result<(), SimulationError> {
+        let processes = &mut self.run.processes;
+        let known = match what {
+            ProcessEvent::Forked { parent } => processes.fork(id, *parent),
+            ProcessEvent::Entered => processes.enter(id),
+            ProcessEvent::Replaced { command } => processes.replace(id, command),
+            ProcessEvent::Ended(end) => processes.end(id, end),
+        };
+        if !known {
+            return Err(self.broken(format!(
+                "process {} cannot be: ids count from 1 without gaps, parents first, to {}",
+                id.0,
+                processes::MAX_PROCESSES
+            )));
+        }
+        if matches!(what, ProcessEvent::Replaced { .. } | ProcessEvent::Ended(_)) {
+            self.run.renew(id);
+        }
         Ok(())
     }
 
@@ -374,6 +397,7 @@ impl Simulation {
         });
         run.end_thread(stream, dictionary);
         let counts = assembler.counts;
+        self.run.processes.end_thread(stream, counts.instructions);
         self.stats.instructions += counts.instructions;
         self.stats.blocks_executed += counts.blocks;
         self.stats.memory_accesses += counts.accesses;

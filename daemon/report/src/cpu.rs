@@ -24,7 +24,7 @@ pub struct CpuReport {
     pub instructions: u64,
     /// µops issued, fused domain.
     pub uops: u64,
-    /// Core cycles; with several threads the sum over threads.
+    /// Core cycles; with several threads or processes the sum over all threads.
     pub cycles: u64,
     /// Instructions per cycle.
     pub ipc: f64,
@@ -37,6 +37,9 @@ pub struct CpuReport {
     pub ports: Vec<PortUse>,
     /// Per guest thread.
     pub threads: Vec<ThreadReport>,
+    /// Per process, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessCycles>,
     /// Functions by cycles, most first; all that executed.
     pub functions: Vec<FunctionReport>,
     /// Hottest blocks by cycles, most first.
@@ -144,11 +147,30 @@ pub struct PortUse {
 /// One guest thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadReport {
-    /// Number in order of appearance.
+    /// Number in order of appearance; with several processes, in the order of these.
     pub thread: u32,
+    /// The process that it is of.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub process: u32,
     /// Instructions.
     pub instructions: u64,
     /// Cycles from its first to its last µop.
+    pub cycles: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_first(process: &u32) -> bool {
+    *process == 0
+}
+
+/// One of several traced processes, on one CPU model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessCycles {
+    /// Number, as in [`crate::ProcessReport`].
+    pub process: u32,
+    /// Instructions.
+    pub instructions: u64,
+    /// Core cycles; with several threads the sum over threads.
     pub cycles: u64,
 }
 

@@ -19,9 +19,10 @@ use serde::{Deserialize, Serialize};
 
 pub use code::{BlockBound, BlockReport, FunctionReport, InstructionReport, LineReport, is_place};
 pub use cpu::{
-    CpuReport, IntervalReport, MemorySlots, PortUse, RegionReport, ThreadReport, TopDown,
+    CpuReport, IntervalReport, MemorySlots, PortUse, ProcessCycles, RegionReport, ThreadReport,
+    TopDown,
 };
-pub use program::{Module, Program, Tool, TraceStats};
+pub use program::{Module, ProcessReport, Program, Tool, TraceStats};
 pub use run::{Measured, RunInfo, SourceFile};
 pub use stack::SlotStack;
 pub use unknown::{Unknown, UnknownForm};
@@ -41,6 +42,9 @@ pub struct Report {
     pub tool: Tool,
     /// What was analysed.
     pub program: Program,
+    /// The traced processes, where there are several, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessReport>,
     /// What was received.
     pub trace: TraceStats,
     /// One result per CPU model and analysis, in the order asked for.

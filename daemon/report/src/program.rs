@@ -37,6 +37,25 @@ pub struct Module {
     pub end: String,
 }
 
+/// One of several traced processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessReport {
+    /// Number by descent: 0 is the first process, 1 its first child, then that one's children, and
+    /// so on; how quick each was does not matter.
+    pub process: u32,
+    /// The process that made it; none of the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u32>,
+    /// Command line of the last program that it ran.
+    pub command: Vec<String>,
+    /// How it ended, as in [`Program::end`].
+    pub end: String,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Threads traced.
+    pub threads: u32,
+}
+
 /// What was received.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceStats {

@@ -14,8 +14,8 @@ use std::time::Duration;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic};
 use mcad_broker_abi::Config;
 use mcad_broker_qemu::Session;
-use mcad_proto::event::{Arch, EndReason, Event, ModuleDef, SessionInfo};
-use mcad_proto::word::{Access, Record, decode_word};
+use mcad_proto::event::{Arch, EndReason, Event, ModuleDef, ProcessEvent, SessionInfo};
+use mcad_proto::word::{Access, ProcessId, Record, decode_word};
 
 /// A block as the stream defined it.
 #[derive(Clone, Debug)]
@@ -30,6 +30,15 @@ pub struct Block {
     last_rep: Option<u64>,
 }
 
+/// A process as the stream told of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    pub parent: Option<u32>,
+    /// Of the programs that it replaced itself with.
+    pub commands: Vec<Vec<String>>,
+    pub end: Option<EndReason>,
+}
+
 /// Everything that a session told.
 #[derive(Debug, Default)]
 pub struct Trace {
@@ -40,6 +49,7 @@ pub struct Trace {
     /// Words by stream, when asked to keep them.
     pub words: BTreeMap<u32, Vec<u64>>,
     pub executions: HashMap<u32, u64>,
+    pub processes: BTreeMap<u32, Process>,
     pub streams: u32,
     pub block_words: u64,
     pub access_words: u64,
@@ -209,9 +219,33 @@ impl Check {
                     "{stream:?} ended twice"
                 );
             }
+            Event::Process { id, what } => self.process(id, what),
             Event::Lost { count, reason } => panic!("lost {count}: {reason}"),
             Event::Notice(text) => self.trace.notices.push(text),
             Event::End(reason) => self.trace.end = Some(reason),
+        }
+    }
+
+    fn process(&mut self, id: ProcessId, what: ProcessEvent) {
+        let process = self.trace.processes.entry(id.0).or_default();
+        let process = match what {
+            ProcessEvent::Forked { parent } => {
+                assert!(parent < id, "{id:?} begins before its parent");
+                assert_eq!(*process, Process::default(), "{id:?} begins twice");
+                process.parent = Some(parent.0);
+                return;
+            }
+            _ if id != ProcessId::FIRST => {
+                assert!(process.parent.is_some(), "{id:?} never began");
+                process
+            }
+            _ => process,
+        };
+        assert_eq!(process.end, None, "{what:?} after the end of {id:?}");
+        match what {
+            ProcessEvent::Replaced { command } => process.commands.push(command),
+            ProcessEvent::Ended(end) => process.end = Some(end),
+            ProcessEvent::Entered | ProcessEvent::Forked { .. } => {}
         }
     }
 

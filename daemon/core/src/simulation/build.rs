@@ -19,8 +19,8 @@ use super::{AnalysisKind, Simulation, Symbolizer};
 use crate::block::{self, Mode};
 use mcad_isa::machine::CpuModel;
 use mcad_report::{
-    BlockReport, CpuReport, FunctionReport, IntervalReport, PortUse, Program, Report,
-    SCHEMA_VERSION, SlotStack, Tool, TopDown, Unknown, UnknownForm, is_place,
+    BlockReport, CpuReport, FunctionReport, IntervalReport, PortUse, ProcessCycles, Program,
+    Report, SCHEMA_VERSION, SlotStack, ThreadReport, Tool, TopDown, Unknown, UnknownForm, is_place,
 };
 
 /// Hottest blocks that a report lists.
@@ -122,11 +122,19 @@ pub fn report(
         }
     }
     let (end, complete) = match &s.end {
-        Some(EndReason::Exited(status)) => (format!("exited {status}"), true),
-        Some(EndReason::Signaled(signal)) => (format!("signal {signal}"), true),
-        Some(EndReason::Complete) => ("complete".to_owned(), true),
-        Some(end) => (end_text(end), false),
+        Some(end) => (
+            end_text(end),
+            matches!(
+                end,
+                EndReason::Exited(_) | EndReason::Signaled(_) | EndReason::Complete
+            ),
+        ),
         None => ("no end received".to_owned(), false),
+    };
+    let command = s.session.as_ref().map_or(&[][..], |i| &i.command);
+    let processes = match s.run.processes.are_many() {
+        true => s.run.processes.report(command, &end, end_text),
+        false => Vec::new(),
     };
     Report {
         schema_version: SCHEMA_VERSION,
@@ -150,12 +158,44 @@ pub fn report(
             complete: complete && s.stats.lost_records == 0,
             modules: std::mem::take(&mut s.modules),
         },
+        processes,
         trace: s.stats,
         cpus,
         unknown_instructions: unknown,
         notes,
         run: mcad_report::RunInfo::default(),
     }
+}
+
+/// Threads in the order of their processes, and the sums over these where there are several.
+fn by_process(s: &Simulation, core: &Core) -> (Vec<ThreadReport>, Vec<ProcessCycles>) {
+    let mut threads = core.finished.clone();
+    if !s.run.processes.are_many() {
+        threads.sort_by_key(|t| t.thread);
+        return (threads, Vec::new());
+    }
+    let numbers = s.run.processes.by_descent();
+    for thread in &mut threads {
+        let number = numbers.get(thread.process as usize);
+        thread.process = number.copied().unwrap_or_default();
+    }
+    // Within a process streams are numbered in the order of their threads.
+    threads.sort_by_key(|t| (t.process, t.thread));
+    let mut processes: Vec<ProcessCycles> = (0..numbers.len() as u32)
+        .map(|process| ProcessCycles {
+            process,
+            instructions: 0,
+            cycles: 0,
+        })
+        .collect();
+    for (n, thread) in threads.iter_mut().enumerate() {
+        thread.thread = n as u32;
+        if let Some(process) = processes.get_mut(thread.process as usize) {
+            process.instructions += thread.instructions;
+            process.cycles += thread.cycles;
+        }
+    }
+    (threads, processes)
 }
 
 fn interval_note(core: &Core, i: &IntervalReport) -> String {
@@ -173,6 +213,9 @@ fn interval_note(core: &Core, i: &IntervalReport) -> String {
 
 fn end_text(end: &EndReason) -> String {
     match end {
+        EndReason::Exited(status) => format!("exited {status}"),
+        EndReason::Signaled(signal) => format!("signal {signal}"),
+        EndReason::Complete => "complete".to_owned(),
         EndReason::ProducerDied(text) => format!("the emulator died: {text}"),
         EndReason::Truncated(text) => format!("truncated: {text}"),
         other => format!("{other:?}").to_lowercase(),
@@ -187,8 +230,7 @@ fn pipeline_report(
 ) -> CpuReport {
     let cycles: u64 = core.finished.iter().map(|t| t.cycles).sum();
     let layout = &core.model.core.ports;
-    let mut threads = core.finished.clone();
-    threads.sort_by_key(|t| t.thread);
+    let (threads, processes) = by_process(s, core);
     let cycles_of = |id: BlockId| core.cycles(id).iter().sum();
     let uops_of = |id: BlockId| core.fused_in(id) * executed(s, id).times;
     let slots_of = |id: BlockId| core.slots(id, executed(s, id).times);
@@ -240,6 +282,7 @@ fn pipeline_report(
             })
             .collect(),
         threads,
+        processes,
         functions: functions(s, names, &cycles_of, &uops_of, &slots_of),
         blocks: blocks(s, names, symbols, &core.model, Some(core), &cycles_of),
         lines: listing::lines(
@@ -339,6 +382,7 @@ fn block_report(
         slots: None,
         ports: Vec::new(),
         threads: Vec::new(),
+        processes: Vec::new(),
         functions: functions(
             s,
             names,

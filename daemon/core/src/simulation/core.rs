@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use mcad_proto::event::RegionDef;
-use mcad_proto::word::{BlockId, StreamId};
+use mcad_proto::word::{BlockId, ProcessId, StreamId};
 use rustc_hash::FxHashMap;
 
 use super::dictionary::{Block, Dictionary};
@@ -96,6 +96,7 @@ impl<W: Watch> Observer for Attribution<W> {
 pub(super) struct Thread<W> {
     pub(super) pipeline: Pipeline<Attribution<W>>,
     tracker: Tracker,
+    process: ProcessId,
     instructions: u64,
     /// What executes only brings the core into the state that a later interval begins with.
     pub(super) warming: bool,
@@ -224,8 +225,12 @@ pub struct Core<W = ()> {
     pub(super) cycles: Vec<u64>,
     /// Issue slots that were lost, by block; lent as well.
     pub(super) stacks: Stacks,
-    /// What threads share: lent to the one that is simulated.
-    shared: Box<SharedLines>,
+    /// What the threads of each process share, by process: lent to the one that is simulated.
+    /// Processes share nothing: which of their accesses come first is not known, and the result of
+    /// each would depend on it.
+    shared: Vec<Box<SharedLines>>,
+    /// Processes of threads that have begun; the first where there is none.
+    homes: FxHashMap<StreamId, ProcessId>,
     /// Stays by region over the threads that ended.
     pub stays: Vec<Stays>,
     /// Counts over the threads that ended.
@@ -233,7 +238,7 @@ pub struct Core<W = ()> {
     /// Whether threads are cut into intervals, which share nothing.
     pub(super) cut: bool,
     /// Addresses at which files were mapped, for intervals to come.
-    pub(super) mapped: Vec<Range<u64>>,
+    pub(super) mapped: Vec<(ProcessId, Range<u64>)>,
     /// Cycles that intervals took for what they have in common with their neighbours.
     pub(super) seams: FxHashMap<Part, Seam>,
     /// Misses by instruction of the program, over the threads that ended.
@@ -246,8 +251,9 @@ impl<W: Watch> Core<W> {
     /// A model that has seen nothing.
     #[must_use]
     pub fn new(model: Arc<CpuModel>) -> Self {
-        let shared = Box::new(SharedLines::of_program(&model.core));
+        let shared = vec![Box::new(SharedLines::of_program(&model.core))];
         Self {
+            homes: FxHashMap::default(),
             model,
             program: Program::default(),
             places: Vec::new(),
@@ -269,20 +275,40 @@ impl<W: Watch> Core<W> {
     }
 
     /// A file is mapped at these addresses.
-    pub fn map_file(&mut self, addresses: Range<u64>) {
-        if let Some(shared) = self.shared.get() {
+    pub fn map_file(&mut self, process: ProcessId, addresses: Range<u64>) {
+        if let Some(shared) = shared_of(&mut self.shared, &self.model, process).get() {
             shared.pages.map_file(addresses.clone());
         }
         if self.cut {
             let mut lines = Box::new(SharedLines::of_program(&self.model.core));
-            for thread in self.threads.values_mut() {
+            let threads = self.threads.values_mut();
+            for thread in threads.filter(|thread| thread.process == process) {
                 thread.pipeline.lend(&mut lines);
                 if let Some(shared) = lines.get() {
                     shared.pages.map_file(addresses.clone());
                 }
                 thread.pipeline.lend(&mut lines);
             }
-            self.mapped.push(addresses);
+            self.mapped.push((process, addresses));
+        }
+    }
+
+    /// A thread that begins is of this process.
+    pub fn at_home(&mut self, stream: StreamId, process: ProcessId) {
+        self.homes.insert(stream, process);
+    }
+
+    /// The process of a thread.
+    pub(super) fn home(&self, stream: StreamId) -> ProcessId {
+        self.homes.get(&stream).copied().unwrap_or_default()
+    }
+
+    /// A process has other memory from here on, or none: nothing of it is in a cache that its
+    /// threads share, and no file is mapped.
+    pub fn renew(&mut self, process: ProcessId) {
+        self.mapped.retain(|(of, _)| *of != process);
+        if let Some(shared) = self.shared.get_mut(process.0 as usize) {
+            *shared = Box::default();
         }
     }
 
@@ -340,10 +366,11 @@ impl<W: Watch> Core<W> {
         };
         let model = &self.model;
         let instructions = self.program.instrs.len();
-        let thread = self
-            .threads
-            .entry(part)
-            .or_insert_with(|| Thread::new(model, part, self.cut.then_some(&self.mapped)));
+        let (homes, mapped) = (&self.homes, self.cut.then_some(&self.mapped));
+        let thread = self.threads.entry(part).or_insert_with(|| {
+            let process = homes.get(&part.stream).copied().unwrap_or_default();
+            Thread::new(model, part, process, mapped)
+        });
         if self.cycles.len() < instructions {
             self.cycles.resize(instructions.next_power_of_two(), 0);
         }
@@ -356,7 +383,8 @@ impl<W: Watch> Core<W> {
             observer.log = Some(Vec::new());
         }
         if !self.cut {
-            thread.pipeline.lend(&mut self.shared);
+            let shared = shared_of(&mut self.shared, model, thread.process);
+            thread.pipeline.lend(shared);
         }
         let (first, end) = (execution.first, execution.end.min(place.len as usize));
         if !thread.warming {
@@ -393,7 +421,8 @@ impl<W: Watch> Core<W> {
         }
         thread.lend(&mut self.cycles, &mut self.stacks);
         if !self.cut {
-            thread.pipeline.lend(&mut self.shared);
+            let shared = shared_of(&mut self.shared, model, thread.process);
+            thread.pipeline.lend(shared);
         }
         for &(n, unlisted) in &place.unlisted {
             if (first..end).contains(&n)
@@ -445,6 +474,7 @@ impl<W: Watch> Core<W> {
         self.totals.add(&thread.begin, &end);
         self.finished.push(ThreadReport {
             thread: part.stream.0,
+            process: thread.process.0,
             instructions: thread.instructions,
             cycles: end.cycles - thread.begin.cycles,
         });
@@ -459,12 +489,16 @@ impl<W: Watch> Core<W> {
     ) -> Option<W> {
         let mut thread = self.threads.remove(&part)?;
         thread.lend(&mut self.cycles, &mut self.stacks);
+        if part.interval == 0 {
+            self.homes.remove(&part.stream);
+        }
+        let shared = shared_of(&mut self.shared, &self.model, thread.process);
         if !self.cut {
-            thread.pipeline.lend(&mut self.shared);
+            thread.pipeline.lend(shared);
         }
         thread.pipeline.flush(&self.program);
         if !self.cut {
-            thread.pipeline.lend(&mut self.shared);
+            thread.pipeline.lend(shared);
         }
         thread.lend(&mut self.cycles, &mut self.stacks);
         thread.track(regions, dictionary);
@@ -519,10 +553,33 @@ impl<W: Watch> Core<W> {
     }
 }
 
+/// What the threads of a process share; it is made when it is first asked for.
+#[inline]
+fn shared_of<'a>(
+    shared: &'a mut Vec<Box<SharedLines>>,
+    model: &CpuModel,
+    process: ProcessId,
+) -> &'a mut Box<SharedLines> {
+    let place = process.0 as usize;
+    if shared.len() <= place {
+        shared.resize_with(place + 1, Box::default);
+    }
+    let shared = &mut shared[place];
+    if shared.get().is_none() && model.core.cache.is_some() {
+        **shared = SharedLines::of_program(&model.core);
+    }
+    shared
+}
+
 impl<W: Watch> Thread<W> {
     /// A core at rest, which warms up where the part is not the first of its thread. One that
     /// shares nothing is told where files are mapped.
-    pub(super) fn new(model: &Arc<CpuModel>, part: Part, alone: Option<&Vec<Range<u64>>>) -> Self {
+    pub(super) fn new(
+        model: &Arc<CpuModel>,
+        part: Part,
+        process: ProcessId,
+        alone: Option<&Vec<(ProcessId, Range<u64>)>>,
+    ) -> Self {
         let observer = Attribution {
             last: 0,
             cycles: Vec::new(),
@@ -535,7 +592,7 @@ impl<W: Watch> Thread<W> {
         if let Some(mapped) = alone {
             let mut lines = Box::new(SharedLines::of_program(&model.core));
             if let Some(shared) = lines.get() {
-                for addresses in mapped {
+                for (_, addresses) in mapped.iter().filter(|(of, _)| *of == process) {
                     shared.pages.map_file(addresses.clone());
                 }
             }
@@ -544,6 +601,7 @@ impl<W: Watch> Thread<W> {
         Self {
             pipeline,
             tracker: Tracker::default(),
+            process,
             instructions: 0,
             warming: part.interval > 0,
             begin: Totals::default(),

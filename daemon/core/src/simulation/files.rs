@@ -18,6 +18,11 @@ pub(super) struct Announced {
 }
 
 impl Announced {
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// A file is mapped at these addresses. If too many wait, the one that waited longest is given
     /// back.
     pub(super) fn announce(&mut self, addresses: Range<u64>) -> Option<Range<u64>> {

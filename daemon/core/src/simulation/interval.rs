@@ -73,11 +73,12 @@ impl Core {
     pub(super) fn begin(&mut self, part: Part) {
         self.catch_up(part);
         // No instruction has come before when a block is longer than the warm-up.
+        let process = self.home(part.stream);
         let (model, mapped) = (&self.model, &self.mapped);
         let thread = self
             .threads
             .entry(part)
-            .or_insert_with(|| Thread::new(model, part, Some(mapped)));
+            .or_insert_with(|| Thread::new(model, part, process, Some(mapped)));
         thread.warming = false;
         thread.begin = Totals::of(&thread.pipeline);
         if let Some(memory) = thread.pipeline.lines().memory() {

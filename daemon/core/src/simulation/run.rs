@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use mcad_isa::code::Code;
 use mcad_proto::event::RegionDef;
-use mcad_proto::word::{BlockId, StreamId};
+use mcad_proto::word::{BlockId, ProcessId, StreamId};
 
 use super::core::Core;
 use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
-use super::files::Announced;
+use super::processes::Processes;
 use super::timeline::Recording;
 use super::workers::Workers;
 
@@ -50,7 +50,7 @@ pub(super) struct Run {
     pub(super) recording: Option<Recording>,
     /// By block.
     pub(super) executed: Vec<Executed>,
-    files: Announced,
+    pub(super) processes: Processes,
     pub(super) regions: Vec<RegionDef>,
     /// Whether memory dependencies are simulated from the recorded addresses.
     memory: bool,
@@ -84,24 +84,55 @@ impl Run {
         }
     }
 
-    /// A file is mapped at these addresses, or will be before its code runs.
-    pub(super) fn announce(&mut self, addresses: Range<u64>) {
-        if let Some(addresses) = self.files.announce(addresses) {
-            self.map_file(&addresses);
+    /// A thread of the process that was entered begins; whether it is a new one.
+    pub(super) fn begin_thread(&mut self, stream: StreamId) -> bool {
+        let (process, is_new) = self.processes.begin_thread(stream);
+        // All are of the first process until told otherwise.
+        if process != ProcessId::FIRST {
+            match &mut self.cores {
+                Cores::Here(cores) => {
+                    for core in cores {
+                        core.at_home(stream, process);
+                    }
+                }
+                Cores::Workers(workers) => workers.at_home(stream, process),
+            }
+            if let Some(recording) = &mut self.recording {
+                recording.at_home(stream, process);
+            }
+        }
+        is_new
+    }
+
+    /// A process has other memory than before, or none.
+    pub(super) fn renew(&mut self, process: ProcessId) {
+        match &mut self.cores {
+            Cores::Here(cores) => cores.iter_mut().for_each(|core| core.renew(process)),
+            Cores::Workers(workers) => workers.renew(process),
+        }
+        if let Some(recording) = &mut self.recording {
+            recording.renew(process);
         }
     }
 
-    fn map_file(&mut self, addresses: &Range<u64>) {
+    /// The process that was entered has a file at these addresses, or will before its code runs.
+    pub(super) fn announce(&mut self, addresses: Range<u64>) {
+        if let Some((process, addresses)) = self.processes.announce(addresses) {
+            self.map_file(process, &addresses);
+        }
+    }
+
+    fn map_file(&mut self, process: ProcessId, addresses: &Range<u64>) {
         match &mut self.cores {
             Cores::Here(cores) => {
                 for core in cores {
-                    core.map_file(addresses.clone());
+                    core.map_file(process, addresses.clone());
                 }
             }
-            Cores::Workers(workers) => workers.map_file(addresses),
+            Cores::Workers(workers) => workers.map_file(process, addresses),
         }
         if let Some(recording) = &mut self.recording {
-            recording.map_file(addresses.clone());
+            recording.map_file(process, addresses.clone());
         }
     }
 
@@ -124,11 +155,11 @@ impl Run {
         if let Some(executed) = self.executed.get_mut(execution.block.0 as usize) {
             executed.times += 1;
             executed.instructions += (execution.end - execution.first) as u64;
-            if executed.times == 1
-                && let Some(addresses) = self.files.entered(block.address.0)
-            {
-                self.map_file(&addresses);
-            }
+        }
+        let process = self.processes.of(stream);
+        let address = block.address.0;
+        if let Some(file) = self.processes.executes(process, execution.block, address) {
+            self.map_file(process, &file);
         }
         let (memory, regions) = (self.memory, &*self.regions);
         match &mut self.cores {

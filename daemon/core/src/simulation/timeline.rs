@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use mcad_proto::event::RegionDef;
-use mcad_proto::word::{BlockId, StreamId};
+use mcad_proto::word::{BlockId, ProcessId, StreamId};
 use rustc_hash::FxHashMap;
 
 use super::core::{Core, Watch};
@@ -162,8 +162,18 @@ impl Recording {
     }
 
     /// As the cores of the analysis are told.
-    pub(super) fn map_file(&mut self, addresses: Range<u64>) {
-        self.core.map_file(addresses);
+    pub(super) fn map_file(&mut self, process: ProcessId, addresses: Range<u64>) {
+        self.core.map_file(process, addresses);
+    }
+
+    /// As the cores of the analysis are told.
+    pub(super) fn at_home(&mut self, stream: StreamId, process: ProcessId) {
+        self.core.at_home(stream, process);
+    }
+
+    /// As the cores of the analysis are told.
+    pub(super) fn renew(&mut self, process: ProcessId) {
+        self.core.renew(process);
     }
 
     pub(super) fn execute(

@@ -18,7 +18,7 @@ use std::thread::{Builder, JoinHandle};
 use mcad_isa::code::Code;
 use mcad_isa::machine::CpuModel;
 use mcad_proto::event::RegionDef;
-use mcad_proto::word::{BlockId, StreamId};
+use mcad_proto::word::{BlockId, ProcessId, StreamId};
 use mcad_report::IntervalReport;
 use rustc_hash::FxHashMap;
 
@@ -55,7 +55,9 @@ struct Definition {
 
 enum Order {
     Region(RegionDef),
-    MapFile(Range<u64>),
+    MapFile(ProcessId, Range<u64>),
+    AtHome(StreamId, ProcessId),
+    Renew(ProcessId),
     /// Executes a chunk, of the given interval of its threads.
     Execute(Arc<Chunk>, u32),
     Mark(Part),
@@ -135,7 +137,9 @@ impl Hands {
         for order in orders {
             match order {
                 Order::Region(region) => self.regions.push(region),
-                Order::MapFile(addresses) => self.core.map_file(addresses),
+                Order::MapFile(process, addresses) => self.core.map_file(process, addresses),
+                Order::AtHome(stream, process) => self.core.at_home(stream, process),
+                Order::Renew(process) => self.core.renew(process),
                 Order::Execute(chunk, interval) => {
                     while self.dictionary.defined() < chunk.defined
                         && let Ok(definition) = self.defined.recv()
@@ -253,14 +257,29 @@ impl Workers {
     }
 
     /// A file is mapped from here on.
-    pub(super) fn map_file(&mut self, addresses: &Range<u64>) {
+    pub(super) fn map_file(&mut self, process: ProcessId, addresses: &Range<u64>) {
+        self.tell_all(|| Order::MapFile(process, addresses.clone()));
+    }
+
+    /// A thread is of this process.
+    pub(super) fn at_home(&mut self, stream: StreamId, process: ProcessId) {
+        self.tell_all(|| Order::AtHome(stream, process));
+    }
+
+    /// A process has other memory from here on, or none.
+    pub(super) fn renew(&mut self, process: ProcessId) {
+        self.tell_all(|| Order::Renew(process));
+    }
+
+    /// Gives all workers an order, behind what was executed before.
+    fn tell_all(&mut self, order: impl Fn() -> Order) {
         self.hand_on();
         for thread in self.threads.values_mut() {
             let (here, next) = (thread.cut.part(), thread.cut.next());
             thread.hand_on(&self.workers, here, next, self.definitions);
         }
         for worker in self.all() {
-            worker.order(Order::MapFile(addresses.clone()));
+            worker.order(order());
         }
     }
 
