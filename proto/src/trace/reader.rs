@@ -266,10 +266,8 @@ impl<R: Read> TraceReader<R> {
                     Event::Process {
                         id,
                         what: ProcessEvent::Entered,
-                    } => {
-                        if std::mem::replace(&mut self.process, id) == id {
-                            return Ok(Step::Other);
-                        }
+                    } if std::mem::replace(&mut self.process, id) == id => {
+                        return Ok(Step::Other);
                     }
                     Event::End(_) => {
                         self.leave_chunk();
