@@ -128,7 +128,7 @@ impl<O: Observer> Pipeline<O> {
 
     /// Exchanges what the cores of a session share: whoever owns that lends it to the core at work.
     #[inline]
-    pub fn lend(&mut self, shared: &mut Box<SharedLines>) {
+    pub fn lend(&mut self, shared: &mut SharedLines) {
         self.back.memory().lend(shared);
     }
 

@@ -228,7 +228,7 @@ pub struct Core<W = ()> {
     /// What the threads of each process share, by process: lent to the one that is simulated.
     /// Processes share nothing: which of their accesses come first is not known, and the result of
     /// each would depend on it.
-    shared: Vec<Box<SharedLines>>,
+    shared: Vec<SharedLines>,
     /// Processes of threads that have begun; the first where there is none.
     homes: FxHashMap<StreamId, ProcessId>,
     /// Stays by region over the threads that ended.
@@ -251,7 +251,7 @@ impl<W: Watch> Core<W> {
     /// A model that has seen nothing.
     #[must_use]
     pub fn new(model: Arc<CpuModel>) -> Self {
-        let shared = vec![Box::new(SharedLines::of_program(&model.core))];
+        let shared = vec![SharedLines::of_program(&model.core)];
         Self {
             homes: FxHashMap::default(),
             model,
@@ -280,7 +280,7 @@ impl<W: Watch> Core<W> {
             shared.pages.map_file(addresses.clone());
         }
         if self.cut {
-            let mut lines = Box::new(SharedLines::of_program(&self.model.core));
+            let mut lines = SharedLines::of_program(&self.model.core);
             let threads = self.threads.values_mut();
             for thread in threads.filter(|thread| thread.process == process) {
                 thread.pipeline.lend(&mut lines);
@@ -308,7 +308,7 @@ impl<W: Watch> Core<W> {
     pub fn renew(&mut self, process: ProcessId) {
         self.mapped.retain(|(of, _)| *of != process);
         if let Some(shared) = self.shared.get_mut(process.0 as usize) {
-            *shared = Box::default();
+            *shared = SharedLines::default();
         }
     }
 
@@ -556,17 +556,17 @@ impl<W: Watch> Core<W> {
 /// What the threads of a process share; it is made when it is first asked for.
 #[inline]
 fn shared_of<'a>(
-    shared: &'a mut Vec<Box<SharedLines>>,
+    shared: &'a mut Vec<SharedLines>,
     model: &CpuModel,
     process: ProcessId,
-) -> &'a mut Box<SharedLines> {
+) -> &'a mut SharedLines {
     let place = process.0 as usize;
     if shared.len() <= place {
-        shared.resize_with(place + 1, Box::default);
+        shared.resize_with(place + 1, SharedLines::default);
     }
     let shared = &mut shared[place];
     if shared.get().is_none() && model.core.cache.is_some() {
-        **shared = SharedLines::of_program(&model.core);
+        *shared = SharedLines::of_program(&model.core);
     }
     shared
 }
@@ -590,7 +590,7 @@ impl<W: Watch> Thread<W> {
         };
         let mut pipeline = Pipeline::of_program(model, observer);
         if let Some(mapped) = alone {
-            let mut lines = Box::new(SharedLines::of_program(&model.core));
+            let mut lines = SharedLines::of_program(&model.core);
             if let Some(shared) = lines.get() {
                 for (_, addresses) in mapped.iter().filter(|(of, _)| *of == process) {
                     shared.pages.map_file(addresses.clone());

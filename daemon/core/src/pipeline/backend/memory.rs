@@ -167,7 +167,7 @@ impl Memory {
 
     /// Exchanges what threads share: whoever simulates them lends it to the one that is at work.
     #[inline]
-    pub fn lend(&mut self, shared: &mut Box<SharedLines>) {
+    pub fn lend(&mut self, shared: &mut SharedLines) {
         self.lines.lend(shared);
     }
 
