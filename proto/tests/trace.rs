@@ -430,8 +430,11 @@ fn foreign_newer_and_damaged_headers_are_told_apart() {
     assert!(message(b"MCADTRC\0").contains("header is damaged: the file ends after 8 bytes"));
     let file = write(&[], 1);
     let mut newer = file.clone();
-    newer[8] = 2;
-    assert!(message(&newer).contains("trace format 2, this program reads up to 1"));
+    newer[8] = 3;
+    assert!(message(&newer).contains("trace format 3, this program reads up to 2"));
+    let mut older = file.clone();
+    older[8] = 1;
+    assert!(TraceReader::new(&*older, "f").is_ok());
     let mut flipped = file.clone();
     flipped[30] ^= 1;
     assert!(message(&flipped).contains("checksum"));
