@@ -339,14 +339,16 @@ impl Memory {
 
     #[inline(never)]
     fn retire_stores(&mut self, inst: &Inst, accesses: &[Access], retired: u64) {
+        // All that were sent: an instruction may have more store µops than accesses.
         let stored = self.older.count();
-        for n in 0..usize::from(inst.stores) {
-            if self.buffer.count() < stored {
-                let access = accesses.get(usize::from(inst.loads) + n);
-                let number = self.buffer.count() + 1;
-                let owned = self.owned.get((number % OWNED) as usize);
-                (self.buffer).retire(access, retired, owned.copied().unwrap_or(0));
-            }
+        let last = usize::from(inst.stores).saturating_sub(1);
+        let mut n = 0;
+        while self.buffer.count() < stored {
+            let access = accesses.get(usize::from(inst.loads) + last.min(n));
+            let number = self.buffer.count() + 1;
+            let owned = self.owned.get((number % OWNED) as usize);
+            (self.buffer).retire(access, retired, owned.copied().unwrap_or(0));
+            n += 1;
         }
     }
 
