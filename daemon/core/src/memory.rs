@@ -22,6 +22,8 @@ pub mod prefetch;
 pub mod queues;
 pub mod sets;
 mod shared;
+pub mod slices;
+mod snapshot;
 pub mod tlb;
 
 use mcad_isa::machine::hierarchy::{Caches, FirstLevel, LINE_BYTES, Level as LevelParams};
@@ -114,7 +116,10 @@ enum Why {
 }
 
 /// Memory as one core sees it.
+#[derive(Clone)]
 pub struct Memory {
+    /// Cycle of its own clock in which its core's begins.
+    epoch: u64,
     l1d: Sets,
     l1i: Sets,
     l2: Sets,
@@ -162,6 +167,7 @@ impl Memory {
         let Caches { l2, l3, .. } = caches;
         let last = caches.last_latency();
         Some(Box::new(Self {
+            epoch: 0,
             l1d: first_level(&caches.l1d),
             l1i: first_level(&caches.l1i),
             l2: level(l2),
@@ -197,6 +203,7 @@ impl Memory {
     /// A load.
     #[inline]
     pub fn load(&mut self, r: Request) -> Answer {
+        let r = self.request(r);
         let answer = self.data(&r, false);
         if let Some(stride) = &mut self.stride {
             let wanted = stride.access(r.pc, r.address);
@@ -210,11 +217,21 @@ impl Memory {
     /// A store asks for its line; the answer says when it may be written.
     #[inline]
     pub fn store(&mut self, r: Request) -> Answer {
-        self.data(&r, true)
+        self.data(&self.request(r), true)
+    }
+
+    /// A request by its own clock.
+    #[inline]
+    fn request(&self, r: Request) -> Request {
+        Request {
+            at: r.at + self.epoch,
+            ..r
+        }
     }
 
     /// An instruction that prefetches asks for a line; nobody waits for it.
     pub fn prefetch(&mut self, address: u64, at: u64) {
+        let at = at + self.epoch;
         let line = address / LINE_BYTES;
         if self.translates(line, at) {
             let wanted = Wanted {
@@ -238,6 +255,7 @@ impl Memory {
 
     /// A fetch of the line of code that `address` lies in.
     pub fn fetch(&mut self, address: u64, at: u64) -> Answer {
+        let at = at + self.epoch;
         let line = address / LINE_BYTES;
         let mut answer = Answer::default();
         if self.tlb.is_some() {
@@ -271,6 +289,7 @@ impl Memory {
 
     /// The kernel has written these addresses: a system call has read into them.
     pub fn kernel_wrote(&mut self, addresses: std::ops::Range<u64>, at: u64) {
+        let at = at + self.epoch;
         for line in addresses.start / LINE_BYTES..addresses.end.div_ceil(LINE_BYTES) {
             self.shared.pages.touch(line / PAGE_LINES);
             self.place_l2(line, State::new(at, Level::L2).dirty(true));

@@ -16,6 +16,7 @@ pub mod access;
 pub mod backend;
 pub mod backlog;
 pub mod frontend;
+pub mod functional;
 pub mod inorder;
 pub mod inst;
 pub mod observer;
@@ -34,6 +35,7 @@ use frontend::FrontEnd;
 use frontend::fetch;
 use frontend::plan::Run;
 use frontend::predict::stream::Counts;
+use functional::Warm;
 use inorder::stream::Stream;
 use inst::Inst;
 use mcad_isa::machine::CpuModel;
@@ -82,6 +84,18 @@ impl<O: Observer> Pipeline<O> {
             pipeline.front.run_ahead(branch);
         }
         pipeline
+    }
+
+    /// Goes on in the middle of a program with what a core remembers there. Nothing may have been
+    /// pushed yet.
+    pub fn resume(&mut self, warm: Warm) {
+        if self.in_order.is_some() {
+            return;
+        }
+        self.front.queue = *warm.queue;
+        if let Some(memory) = warm.memory {
+            self.back.memory().lines().install(memory);
+        }
     }
 
     /// What became of its branches.

@@ -14,16 +14,20 @@ pub mod dictionary;
 pub mod execution;
 mod files;
 mod fingerprint;
+mod homes;
 mod hottest;
 mod interval;
 mod listing;
 mod misses;
 mod one_by_one;
+mod places;
 mod processes;
 pub mod region;
 mod run;
 mod stack;
 pub mod timeline;
+mod warmer;
+mod warming;
 mod workers;
 
 use std::io;
@@ -245,7 +249,8 @@ impl Simulation {
             None => Cores::Here(models.iter().cloned().map(Core::new).collect()),
             Some((parallel, on_thread)) => {
                 let memory = self.options.memory;
-                Cores::Workers(Workers::start(models, memory, parallel, &on_thread)?)
+                let workers = Workers::start(models, memory, parallel, &on_thread)?;
+                Cores::Workers(Box::new(workers))
             }
         };
         if let (Some((window, limit, sink)), Some(model)) =

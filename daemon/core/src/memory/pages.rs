@@ -28,7 +28,7 @@ pub enum Touch {
 }
 
 /// The pages of one program.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Pages {
     /// By region: one bit a page.
     touched: FxHashMap<u64, [u64; (REGION / 64) as usize]>,

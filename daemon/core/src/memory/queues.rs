@@ -4,6 +4,7 @@
 //! buffer is the one that is free first, and bandwidth is booked in a calendar.
 
 /// So many things at once.
+#[derive(Clone)]
 pub struct Buffers {
     /// From which cycle on each is free.
     free: Box<[u64]>,
@@ -60,6 +61,7 @@ const PAGES: u64 = 512;
 const PARTS: u64 = 256;
 
 /// Lines a cycle, at most.
+#[derive(Clone)]
 pub struct Bandwidth {
     /// Parts of a cycle that a line takes.
     line: u64,

@@ -81,6 +81,27 @@ pub enum Index {
     Frames,
 }
 
+impl Index {
+    /// Number of the set, of so many, that `key` belongs to.
+    #[inline]
+    #[must_use]
+    pub fn set(self, key: Key, sets: u64) -> usize {
+        let number = match self {
+            Self::Direct => key.0,
+            Self::Frames => {
+                let frame = (key.0 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
+                frame << 6 | key.0 & 63
+            }
+        };
+        let set = if sets.is_power_of_two() {
+            number & (sets - 1)
+        } else {
+            number % sets
+        };
+        set as usize
+    }
+}
+
 /// An entry that had to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
@@ -91,6 +112,7 @@ pub struct Evicted {
 }
 
 /// The storage.
+#[derive(Clone)]
 pub struct Sets {
     index: Index,
     replacement: Replacement,
@@ -128,25 +150,18 @@ impl Sets {
 
     #[inline]
     fn set(&self, key: Key) -> usize {
-        let number = match self.index {
-            Index::Direct => key.0,
-            Index::Frames => {
-                let frame = (key.0 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24;
-                frame << 6 | key.0 & 63
-            }
-        };
-        let set = if self.sets.is_power_of_two() {
-            number & (self.sets - 1)
-        } else {
-            number % self.sets
-        };
-        set as usize
+        self.index.set(key, self.sets)
     }
 
     /// Where the entry for `key` is, if it is there or on its way; counts as a use.
     #[inline]
     pub fn find(&mut self, key: Key) -> Option<usize> {
-        let set = self.set(key);
+        self.find_in(self.set(key), key)
+    }
+
+    /// The same where the set is known.
+    #[inline]
+    pub(super) fn find_in(&mut self, set: usize, key: Key) -> Option<usize> {
         let first = set * self.ways;
         let tag = key.0 + 1;
         let latest = first + usize::from(self.latest[set]);
@@ -190,7 +205,11 @@ impl Sets {
 
     /// Puts in an entry that is not there; returns what had to go for it.
     pub fn insert(&mut self, key: Key, state: State) -> Option<Evicted> {
-        let set = self.set(key);
+        self.insert_in(self.set(key), key, state)
+    }
+
+    /// The same where the set is known.
+    pub(super) fn insert_in(&mut self, set: usize, key: Key, state: State) -> Option<Evicted> {
         let first = set * self.ways;
         let tags = &self.tags[first..first + self.ways];
         let way = match tags.iter().position(|t| *t == 0) {

@@ -8,12 +8,13 @@ use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::machine::params::Core;
 
 use super::pages::Pages;
-use super::sets::{Index, Sets};
+use super::sets::Index;
+use super::slices::Slices;
 
 /// The shared part.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Shared {
-    pub(super) l3: Option<Sets>,
+    pub(super) l3: Option<Slices>,
     /// Pages of the program.
     pub pages: Pages,
 }
@@ -26,7 +27,7 @@ impl Shared {
         Box::new(Self {
             l3: l3.map(|p| {
                 let lines = u64::from(p.kib) * 1024 / LINE_BYTES;
-                Sets::new(lines, p.ways, Index::Frames, p.replacement)
+                Slices::new(lines, p.ways, Index::Frames, p.replacement)
             }),
             pages: Pages::default(),
         })

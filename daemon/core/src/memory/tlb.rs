@@ -35,6 +35,7 @@ pub struct Translated {
 }
 
 /// Buffers and walkers of one core.
+#[derive(Clone)]
 pub struct Tlb {
     data: Sets,
     instructions: Sets,

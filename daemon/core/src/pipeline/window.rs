@@ -140,6 +140,12 @@ impl<T: Copy + Default> Window<T> {
         self.get_mut(self.end.wrapping_sub(1))
     }
 
+    /// Drops the entries before a number.
+    #[inline]
+    pub fn skip_to(&mut self, number: u64) {
+        self.head = number.clamp(self.head, self.end);
+    }
+
     /// Appends an entry.
     #[inline]
     pub fn push(&mut self, entry: T) {

@@ -9,8 +9,10 @@ use rustc_hash::FxHashMap;
 
 use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
+use super::homes::{Change, Homes};
 use super::interval::Seam;
 use super::one_by_one::OneByOne;
+use super::places::Places;
 use super::region::{Stays, Tracker};
 use super::stack::Stacks;
 use crate::lists::part;
@@ -18,11 +20,10 @@ use crate::memory::counts::{Counts, MissesByInstruction};
 use crate::pipeline::Pipeline;
 use crate::pipeline::backend::memory::lines::SharedLines;
 use crate::pipeline::backend::topdown::Loss;
-use crate::pipeline::frontend::plan::{Plan, Run};
+use crate::pipeline::frontend::plan::Run;
 use crate::pipeline::frontend::predict::stream::Counts as BranchCounts;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
-use mcad_isa::build::append;
 use mcad_isa::code::Code;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
@@ -188,17 +189,6 @@ impl From<StreamId> for Part {
     }
 }
 
-/// Where the instructions of a block are in the static program.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Place {
-    pub(super) first: u32,
-    pub(super) len: u32,
-    /// For executions of the whole block.
-    plan: Option<Plan>,
-    /// Instructions without figures of their own: place in the block, and in [`Core::unlisted`].
-    unlisted: Vec<(usize, usize)>,
-}
-
 /// Executions of a form without figures of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Unlisted {
@@ -213,7 +203,7 @@ pub struct Core<W = ()> {
     /// The model.
     pub model: Arc<CpuModel>,
     pub(super) program: Program,
-    places: Vec<Place>,
+    places: Places,
     unlisted_names: FxHashMap<String, usize>,
     /// Forms without figures of their own, in order of appearance.
     pub unlisted: Vec<(String, Unlisted)>,
@@ -225,20 +215,14 @@ pub struct Core<W = ()> {
     pub(super) cycles: Vec<u64>,
     /// Issue slots that were lost, by block; lent as well.
     pub(super) stacks: Stacks,
-    /// What the threads of each process share, by process: lent to the one that is simulated.
-    /// Processes share nothing: which of their accesses come first is not known, and the result of
-    /// each would depend on it.
-    shared: Vec<SharedLines>,
-    /// Processes of threads that have begun; the first where there is none.
-    homes: FxHashMap<StreamId, ProcessId>,
+    /// Whose threads are whose; what those of a process share is lent to the one that is simulated.
+    pub(super) homes: Homes,
     /// Stays by region over the threads that ended.
     pub stays: Vec<Stays>,
     /// Counts over the threads that ended.
     pub totals: Totals,
     /// Whether threads are cut into intervals, which share nothing.
     pub(super) cut: bool,
-    /// Addresses at which files were mapped, for intervals to come.
-    pub(super) mapped: Vec<(ProcessId, Range<u64>)>,
     /// Cycles that intervals took for what they have in common with their neighbours.
     pub(super) seams: FxHashMap<Part, Seam>,
     /// Misses by instruction of the program, over the threads that ended.
@@ -251,104 +235,61 @@ impl<W: Watch> Core<W> {
     /// A model that has seen nothing.
     #[must_use]
     pub fn new(model: Arc<CpuModel>) -> Self {
-        let shared = vec![SharedLines::of_program(&model.core)];
         Self {
-            homes: FxHashMap::default(),
+            homes: Homes::default(),
             model,
             program: Program::default(),
-            places: Vec::new(),
+            places: Places::default(),
             unlisted_names: FxHashMap::default(),
             unlisted: Vec::new(),
             threads: FxHashMap::default(),
             finished: Vec::new(),
             cycles: Vec::new(),
             stacks: Stacks::default(),
-            shared,
             stays: Vec::new(),
             totals: Totals::default(),
             cut: false,
-            mapped: Vec::new(),
             seams: FxHashMap::default(),
             misses: MissesByInstruction::default(),
             branches: BranchCounts::default(),
         }
     }
 
-    /// A file is mapped at these addresses.
-    pub fn map_file(&mut self, process: ProcessId, addresses: Range<u64>) {
-        if let Some(shared) = shared_of(&mut self.shared, &self.model, process).get() {
-            shared.pages.map_file(addresses.clone());
-        }
-        if self.cut {
+    /// Something happens to processes.
+    pub(super) fn change(&mut self, change: &Change) {
+        self.homes.change(&self.model, change);
+        if let (true, Change::MapFile(process, addresses)) = (self.cut, change) {
             let mut lines = SharedLines::of_program(&self.model.core);
             let threads = self.threads.values_mut();
-            for thread in threads.filter(|thread| thread.process == process) {
+            for thread in threads.filter(|thread| thread.process == *process) {
                 thread.pipeline.lend(&mut lines);
                 if let Some(shared) = lines.get() {
                     shared.pages.map_file(addresses.clone());
                 }
                 thread.pipeline.lend(&mut lines);
             }
-            self.mapped.push((process, addresses));
-        }
-    }
-
-    /// A thread that begins is of this process.
-    pub fn at_home(&mut self, stream: StreamId, process: ProcessId) {
-        self.homes.insert(stream, process);
-    }
-
-    /// The process of a thread.
-    pub(super) fn home(&self, stream: StreamId) -> ProcessId {
-        self.homes.get(&stream).copied().unwrap_or_default()
-    }
-
-    /// A process has other memory from here on, or none: nothing of it is in a cache that its
-    /// threads share, and no file is mapped.
-    pub fn renew(&mut self, process: ProcessId) {
-        self.mapped.retain(|(of, _)| *of != process);
-        if let Some(shared) = self.shared.get_mut(process.0 as usize) {
-            *shared = SharedLines::default();
         }
     }
 
     /// Makes the static instructions of a block, and its plan.
     pub fn define(&mut self, id: BlockId, decoded: &[Code]) {
-        let first = self.program.instrs.len() as u32;
-        let mut unlisted = Vec::new();
-        for doubt in append(&self.model, &mut self.program, decoded) {
+        let (place, doubts) = (self.places).define(&self.model, &mut self.program, id, decoded);
+        for doubt in doubts {
             let next = self.unlisted.len();
-            let place = *self
+            let form = *self
                 .unlisted_names
                 .entry(doubt.name.clone())
                 .or_insert(next);
-            if place == next {
-                let form = Unlisted {
+            if form == next {
+                let new = Unlisted {
                     borrowed_from: doubt.borrowed_from,
                     count: 0,
                 };
-                self.unlisted.push((doubt.name, form));
+                self.unlisted.push((doubt.name, new));
             }
-            unlisted.push((doubt.place, place));
+            place.unlisted.push((doubt.place, form));
         }
-        let addresses: Vec<u64> = decoded.iter().map(Code::address).collect();
-        let predecode_block = self.model.core.frontend.predecode_block_bytes;
-        // An in-order core takes instructions one by one.
         self.stacks.define(id, decoded.len());
-        let plan = match self.model.core.in_order {
-            None => Plan::new(&self.program, first, &addresses, id.0 + 1, predecode_block),
-            Some(_) => None,
-        };
-        let at = id.0 as usize;
-        if self.places.len() <= at {
-            self.places.resize(at + 1, Place::default());
-        }
-        self.places[at] = Place {
-            first,
-            len: decoded.len() as u32,
-            plan,
-            unlisted,
-        };
     }
 
     /// Simulates one executed block of a thread.
@@ -361,16 +302,13 @@ impl<W: Watch> Core<W> {
         regions: &[RegionDef],
         dictionary: &Dictionary,
     ) {
-        let Some(place) = self.places.get(execution.block.0 as usize) else {
+        let Some(place) = self.places.get(execution.block) else {
             return;
         };
         let model = &self.model;
         let instructions = self.program.instrs.len();
-        let (homes, mapped) = (&self.homes, self.cut.then_some(&self.mapped));
-        let thread = self.threads.entry(part).or_insert_with(|| {
-            let process = homes.get(&part.stream).copied().unwrap_or_default();
-            Thread::new(model, part, process, mapped)
-        });
+        let thread = (self.threads.entry(part))
+            .or_insert_with(|| Thread::new(model, part, self.homes.of(part.stream)));
         if self.cycles.len() < instructions {
             self.cycles.resize(instructions.next_power_of_two(), 0);
         }
@@ -383,7 +321,7 @@ impl<W: Watch> Core<W> {
             observer.log = Some(Vec::new());
         }
         if !self.cut {
-            let shared = shared_of(&mut self.shared, model, thread.process);
+            let shared = self.homes.lines(model, thread.process);
             thread.pipeline.lend(shared);
         }
         let (first, end) = (execution.first, execution.end.min(place.len as usize));
@@ -421,7 +359,7 @@ impl<W: Watch> Core<W> {
         }
         thread.lend(&mut self.cycles, &mut self.stacks);
         if !self.cut {
-            let shared = shared_of(&mut self.shared, model, thread.process);
+            let shared = self.homes.lines(model, thread.process);
             thread.pipeline.lend(shared);
         }
         for &(n, unlisted) in &place.unlisted {
@@ -490,9 +428,9 @@ impl<W: Watch> Core<W> {
         let mut thread = self.threads.remove(&part)?;
         thread.lend(&mut self.cycles, &mut self.stacks);
         if part.interval == 0 {
-            self.homes.remove(&part.stream);
+            self.homes.end(part.stream);
         }
-        let shared = shared_of(&mut self.shared, &self.model, thread.process);
+        let shared = self.homes.lines(&self.model, thread.process);
         if !self.cut {
             thread.pipeline.lend(shared);
         }
@@ -517,8 +455,7 @@ impl<W: Watch> Core<W> {
     /// Where the instructions of a block are in the program; empty for an unknown block.
     #[must_use]
     pub fn range(&self, id: BlockId) -> Range<usize> {
-        let (first, len) = (self.places.get(id.0 as usize)).map_or((0, 0), |p| (p.first, p.len));
-        first as usize..(first + len) as usize
+        self.places.range(id)
     }
 
     /// The instructions of a block.
@@ -553,33 +490,9 @@ impl<W: Watch> Core<W> {
     }
 }
 
-/// What the threads of a process share; it is made when it is first asked for.
-#[inline]
-fn shared_of<'a>(
-    shared: &'a mut Vec<SharedLines>,
-    model: &CpuModel,
-    process: ProcessId,
-) -> &'a mut SharedLines {
-    let place = process.0 as usize;
-    if shared.len() <= place {
-        shared.resize_with(place + 1, SharedLines::default);
-    }
-    let shared = &mut shared[place];
-    if shared.get().is_none() && model.core.cache.is_some() {
-        *shared = SharedLines::of_program(&model.core);
-    }
-    shared
-}
-
 impl<W: Watch> Thread<W> {
-    /// A core at rest, which warms up where the part is not the first of its thread. One that
-    /// shares nothing is told where files are mapped.
-    pub(super) fn new(
-        model: &Arc<CpuModel>,
-        part: Part,
-        process: ProcessId,
-        alone: Option<&Vec<(ProcessId, Range<u64>)>>,
-    ) -> Self {
+    /// A core at rest, which warms up where the part is not the first of its thread.
+    pub(super) fn new(model: &Arc<CpuModel>, part: Part, process: ProcessId) -> Self {
         let observer = Attribution {
             last: 0,
             cycles: Vec::new(),
@@ -588,18 +501,8 @@ impl<W: Watch> Thread<W> {
             logged: 0,
             watch: W::default(),
         };
-        let mut pipeline = Pipeline::of_program(model, observer);
-        if let Some(mapped) = alone {
-            let mut lines = SharedLines::of_program(&model.core);
-            if let Some(shared) = lines.get() {
-                for (_, addresses) in mapped.iter().filter(|(of, _)| *of == process) {
-                    shared.pages.map_file(addresses.clone());
-                }
-            }
-            pipeline.lend(&mut lines);
-        }
         Self {
-            pipeline,
+            pipeline: Pipeline::of_program(model, observer),
             tracker: Tracker::default(),
             process,
             instructions: 0,

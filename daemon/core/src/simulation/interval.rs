@@ -16,6 +16,7 @@ use mcad_report::IntervalReport;
 
 use super::core::{Core, Part, Thread, Totals};
 use super::region::Stays;
+use crate::pipeline::functional::Warm;
 
 /// How threads are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,15 @@ pub(super) struct Seam {
 }
 
 impl Core {
+    /// A part begins, with what a core remembers there.
+    pub(super) fn open(&mut self, part: Part, warm: Option<Warm>) {
+        let mut thread = Thread::new(&self.model, part, self.homes.of(part.stream));
+        if let Some(warm) = warm {
+            thread.pipeline.resume(warm);
+        }
+        self.threads.insert(part, thread);
+    }
+
     /// The instructions that a part has in common with a neighbour, and that are compared, begin.
     pub(super) fn mark(&mut self, part: Part) {
         self.catch_up(part);
@@ -72,13 +82,9 @@ impl Core {
     /// A part is warm: from here on it counts.
     pub(super) fn begin(&mut self, part: Part) {
         self.catch_up(part);
-        // No instruction has come before when a block is longer than the warm-up.
-        let process = self.home(part.stream);
-        let (model, mapped) = (&self.model, &self.mapped);
-        let thread = self
-            .threads
-            .entry(part)
-            .or_insert_with(|| Thread::new(model, part, process, Some(mapped)));
+        let Some(thread) = self.threads.get_mut(&part) else {
+            return;
+        };
         thread.warming = false;
         thread.begin = Totals::of(&thread.pipeline);
         if let Some(memory) = thread.pipeline.lines().memory() {

@@ -1,8 +1,8 @@
 //! Executions that no plan covers go to the pipeline one instruction after the other.
 
-use super::core::Place;
 use super::dictionary::Block;
 use super::execution::Execution;
+use super::places::Place;
 use crate::lists::part;
 use crate::pipeline::Pipeline;
 use crate::pipeline::access::{Access, Span};

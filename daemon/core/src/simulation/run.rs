@@ -9,6 +9,7 @@ use mcad_proto::word::{BlockId, ProcessId, StreamId};
 use super::core::Core;
 use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
+use super::homes::Change;
 use super::processes::Processes;
 use super::timeline::Recording;
 use super::workers::Workers;
@@ -25,7 +26,7 @@ pub(super) enum Cores {
     /// This thread, a core for each model.
     Here(Vec<Core>),
     /// Others.
-    Workers(Workers),
+    Workers(Box<Workers>),
 }
 
 impl Default for Cores {
@@ -89,50 +90,30 @@ impl Run {
         let (process, is_new) = self.processes.begin_thread(stream);
         // All are of the first process until told otherwise.
         if process != ProcessId::FIRST {
-            match &mut self.cores {
-                Cores::Here(cores) => {
-                    for core in cores {
-                        core.at_home(stream, process);
-                    }
-                }
-                Cores::Workers(workers) => workers.at_home(stream, process),
-            }
-            if let Some(recording) = &mut self.recording {
-                recording.at_home(stream, process);
-            }
+            self.change(&Change::AtHome(stream, process));
         }
         is_new
     }
 
     /// A process has other memory than before, or none.
     pub(super) fn renew(&mut self, process: ProcessId) {
+        self.change(&Change::Renew(process));
+    }
+
+    fn change(&mut self, change: &Change) {
         match &mut self.cores {
-            Cores::Here(cores) => cores.iter_mut().for_each(|core| core.renew(process)),
-            Cores::Workers(workers) => workers.renew(process),
+            Cores::Here(cores) => cores.iter_mut().for_each(|core| core.change(change)),
+            Cores::Workers(workers) => workers.change(change),
         }
         if let Some(recording) = &mut self.recording {
-            recording.renew(process);
+            recording.change(change);
         }
     }
 
     /// The process that was entered has a file at these addresses, or will before its code runs.
     pub(super) fn announce(&mut self, addresses: Range<u64>) {
         if let Some((process, addresses)) = self.processes.announce(addresses) {
-            self.map_file(process, &addresses);
-        }
-    }
-
-    fn map_file(&mut self, process: ProcessId, addresses: &Range<u64>) {
-        match &mut self.cores {
-            Cores::Here(cores) => {
-                for core in cores {
-                    core.map_file(process, addresses.clone());
-                }
-            }
-            Cores::Workers(workers) => workers.map_file(process, addresses),
-        }
-        if let Some(recording) = &mut self.recording {
-            recording.map_file(process, addresses.clone());
+            self.change(&Change::MapFile(process, addresses));
         }
     }
 
@@ -159,7 +140,7 @@ impl Run {
         let process = self.processes.of(stream);
         let address = block.address.0;
         if let Some(file) = self.processes.executes(process, execution.block, address) {
-            self.map_file(process, &file);
+            self.change(&Change::MapFile(process, file));
         }
         let (memory, regions) = (self.memory, &*self.regions);
         match &mut self.cores {

@@ -9,12 +9,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use mcad_proto::event::RegionDef;
-use mcad_proto::word::{BlockId, ProcessId, StreamId};
+use mcad_proto::word::{BlockId, StreamId};
 use rustc_hash::FxHashMap;
 
 use super::core::{Core, Watch};
 use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
+use super::homes::Change;
 use super::hottest::Hottest;
 use super::region::Tracker;
 use crate::lists::part;
@@ -161,19 +162,9 @@ impl Recording {
         }
     }
 
-    /// As the cores of the analysis are told.
-    pub(super) fn map_file(&mut self, process: ProcessId, addresses: Range<u64>) {
-        self.core.map_file(process, addresses);
-    }
-
-    /// As the cores of the analysis are told.
-    pub(super) fn at_home(&mut self, stream: StreamId, process: ProcessId) {
-        self.core.at_home(stream, process);
-    }
-
-    /// As the cores of the analysis are told.
-    pub(super) fn renew(&mut self, process: ProcessId) {
-        self.core.renew(process);
+    /// Something happens to processes.
+    pub(super) fn change(&mut self, change: &Change) {
+        self.core.change(change);
     }
 
     pub(super) fn execute(

@@ -8,7 +8,6 @@
 
 use std::any::Any;
 use std::io;
-use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +17,7 @@ use std::thread::{Builder, JoinHandle};
 use mcad_isa::code::Code;
 use mcad_isa::machine::CpuModel;
 use mcad_proto::event::RegionDef;
-use mcad_proto::word::{BlockId, ProcessId, StreamId};
+use mcad_proto::word::{BlockId, StreamId};
 use mcad_report::IntervalReport;
 use rustc_hash::FxHashMap;
 
@@ -26,7 +25,10 @@ use super::chunk::Chunk;
 use super::core::{Core, Part};
 use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
+use super::homes::Change;
 use super::interval::{Cut, Intervals, Step};
+use super::warmer::Warmer;
+use crate::pipeline::functional::{Functional, Warm};
 
 /// Orders that may wait for a worker that executes everything.
 const QUEUE: usize = 8;
@@ -47,19 +49,19 @@ pub struct Parallel {
 }
 
 /// A block's code on its way to all workers.
-struct Definition {
-    id: BlockId,
-    block: Arc<Block>,
-    decoded: Vec<Code>,
+pub(super) struct Definition {
+    pub(super) id: BlockId,
+    pub(super) block: Arc<Block>,
+    pub(super) decoded: Vec<Code>,
 }
 
 enum Order {
     Region(RegionDef),
-    MapFile(ProcessId, Range<u64>),
-    AtHome(StreamId, ProcessId),
-    Renew(ProcessId),
+    Change(Change),
     /// Executes a chunk, of the given interval of its threads.
     Execute(Arc<Chunk>, u32),
+    /// A part of a thread begins, with what the receiver gives.
+    Open(Part, Option<Receiver<Warm>>),
     Mark(Part),
     Begin(Part),
     EndInterval(Part),
@@ -137,9 +139,7 @@ impl Hands {
         for order in orders {
             match order {
                 Order::Region(region) => self.regions.push(region),
-                Order::MapFile(process, addresses) => self.core.map_file(process, addresses),
-                Order::AtHome(stream, process) => self.core.at_home(stream, process),
-                Order::Renew(process) => self.core.renew(process),
+                Order::Change(change) => self.core.change(&change),
                 Order::Execute(chunk, interval) => {
                     while self.dictionary.defined() < chunk.defined
                         && let Ok(definition) = self.defined.recv()
@@ -159,6 +159,11 @@ impl Hands {
                             );
                         }
                     });
+                }
+                Order::Open(part, warm) => {
+                    // A warmer that is gone has panicked, which `Workers::finish` passes on.
+                    let warm = warm.and_then(|warm| warm.recv().ok());
+                    self.core.open(part, warm);
                 }
                 Order::Mark(part) => self.core.mark(part),
                 Order::Begin(part) => self.core.begin(part),
@@ -198,6 +203,8 @@ struct Thread {
 pub(super) struct Workers {
     /// By model, then those of one model.
     workers: Vec<Vec<Worker>>,
+    /// By model, who keeps its long memory, where threads are cut and it has one.
+    warmers: Vec<Option<Warmer>>,
     intervals: Option<Intervals>,
     definitions: usize,
     /// What was not handed on, of threads that are not cut.
@@ -226,7 +233,12 @@ impl Workers {
             let worker = |_| Worker::start(model, queue, memory, cut, Arc::clone(on_thread));
             (0..lanes.max(1)).map(worker).collect()
         };
+        let warm = |model: &Arc<CpuModel>| match cut && Functional::is_modelled(model) {
+            true => Warmer::start(model, memory, on_thread).map(Some),
+            false => Ok(None),
+        };
         Ok(Self {
+            warmers: models.iter().map(warm).collect::<io::Result<_>>()?,
             workers: models.iter().map(start).collect::<io::Result<_>>()?,
             intervals: parallel.intervals,
             definitions: 0,
@@ -246,6 +258,9 @@ impl Workers {
         for worker in self.all() {
             let _ = worker.definitions.send(Arc::clone(&definition));
         }
+        for warmer in self.warmers.iter().flatten() {
+            warmer.define(&definition);
+        }
     }
 
     /// A region is watched from here on.
@@ -256,30 +271,18 @@ impl Workers {
         }
     }
 
-    /// A file is mapped from here on.
-    pub(super) fn map_file(&mut self, process: ProcessId, addresses: &Range<u64>) {
-        self.tell_all(|| Order::MapFile(process, addresses.clone()));
-    }
-
-    /// A thread is of this process.
-    pub(super) fn at_home(&mut self, stream: StreamId, process: ProcessId) {
-        self.tell_all(|| Order::AtHome(stream, process));
-    }
-
-    /// A process has other memory from here on, or none.
-    pub(super) fn renew(&mut self, process: ProcessId) {
-        self.tell_all(|| Order::Renew(process));
-    }
-
-    /// Gives all workers an order, behind what was executed before.
-    fn tell_all(&mut self, order: impl Fn() -> Order) {
+    /// Something happens to processes, behind what was executed before.
+    pub(super) fn change(&mut self, change: &Change) {
         self.hand_on();
         for thread in self.threads.values_mut() {
             let (here, next) = (thread.cut.part(), thread.cut.next());
-            thread.hand_on(&self.workers, here, next, self.definitions);
+            thread.hand_on(&self.workers, &self.warmers, here, next, self.definitions);
         }
         for worker in self.all() {
-            worker.order(order());
+            worker.order(Order::Change(change.clone()));
+        }
+        for warmer in self.warmers.iter().flatten() {
+            warmer.change(change);
         }
     }
 
@@ -292,12 +295,16 @@ impl Workers {
             }
             return;
         };
-        let (workers, definitions) = (&self.workers, self.definitions);
-        let thread = self.threads.entry(stream).or_insert_with(|| Thread {
-            cut: Cut::new(intervals, stream),
-            chunk: Chunk::default(),
-            here: idlest(workers),
-            next: Vec::new(),
+        let (workers, warmers, definitions) = (&self.workers, &self.warmers, self.definitions);
+        let thread = self.threads.entry(stream).or_insert_with(|| {
+            let here = idlest(workers);
+            open(workers, warmers, &here, stream.into());
+            Thread {
+                cut: Cut::new(intervals, stream),
+                chunk: Chunk::default(),
+                here,
+                next: Vec::new(),
+            }
         });
         loop {
             let here = thread.cut.part();
@@ -312,7 +319,7 @@ impl Workers {
                     ..here
                 }),
             };
-            thread.hand_on(workers, here, before, definitions);
+            thread.hand_on(workers, warmers, here, before, definitions);
             match (step, before) {
                 (Step::Compare, Some(next)) => {
                     thread.order(workers, here, Order::Mark);
@@ -323,14 +330,22 @@ impl Workers {
                     thread.order_next(workers, next, Order::Begin);
                     thread.here = std::mem::take(&mut thread.next);
                 }
-                _ => thread.next = idlest(workers),
+                _ => {
+                    thread.next = idlest(workers);
+                    let next = Part {
+                        interval: here.interval + 1,
+                        ..here
+                    };
+                    open(workers, warmers, &thread.next, next);
+                }
             }
         }
         thread.chunk.push(stream, execution);
         let instructions = execution.end - execution.first;
         thread.cut.executed(instructions as u64);
         if thread.chunk.is_full() {
-            thread.hand_on(workers, thread.cut.part(), thread.cut.next(), definitions);
+            let (here, next) = (thread.cut.part(), thread.cut.next());
+            thread.hand_on(workers, warmers, here, next, definitions);
         }
     }
 
@@ -343,10 +358,13 @@ impl Workers {
             }
         } else if let Some(mut thread) = self.threads.remove(&stream) {
             let (here, next) = (thread.cut.part(), thread.cut.next());
-            thread.hand_on(&self.workers, here, next, self.definitions);
+            thread.hand_on(&self.workers, &self.warmers, here, next, self.definitions);
             thread.order(&self.workers, here, Order::EndThread);
             if let Some(next) = next {
                 thread.order_next(&self.workers, next, Order::EndInterval);
+            }
+            for warmer in self.warmers.iter().flatten() {
+                warmer.end_thread(stream);
             }
         }
     }
@@ -374,6 +392,9 @@ impl Workers {
     pub(super) fn finish(mut self) -> Vec<(Core, Option<IntervalReport>)> {
         self.hand_on();
         let intervals = self.intervals;
+        for warmer in self.warmers.into_iter().flatten() {
+            warmer.finish();
+        }
         let mut cores = Vec::new();
         // All are told first, so that they end at the same time.
         let threads: Vec<Vec<JoinHandle<Core>>> = self
@@ -404,6 +425,7 @@ impl Thread {
     fn hand_on(
         &mut self,
         workers: &[Vec<Worker>],
+        warmers: &[Option<Warmer>],
         here: Part,
         next: Option<Part>,
         definitions: usize,
@@ -414,6 +436,9 @@ impl Thread {
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.defined = definitions;
         let chunk = Arc::new(chunk);
+        for warmer in warmers.iter().flatten() {
+            warmer.execute(&chunk);
+        }
         let execute = |part: Part| Order::Execute(Arc::clone(&chunk), part.interval);
         self.order(workers, here, execute);
         if let Some(next) = next {
@@ -435,6 +460,16 @@ fn tell(workers: &[Vec<Worker>], chosen: &[usize], part: Part, order: impl Fn(Pa
     for (lanes, lane) in workers.iter().zip(chosen) {
         if let Some(worker) = lanes.get(*lane) {
             worker.order(order(part));
+        }
+    }
+}
+
+/// A part begins at the chosen worker of each model.
+fn open(workers: &[Vec<Worker>], warmers: &[Option<Warmer>], chosen: &[usize], part: Part) {
+    for ((lanes, warmer), lane) in workers.iter().zip(warmers).zip(chosen) {
+        if let Some(worker) = lanes.get(*lane) {
+            let warm = warmer.as_ref().map(|warmer| warmer.snapshot(part.stream));
+            worker.order(Order::Open(part, warm));
         }
     }
 }

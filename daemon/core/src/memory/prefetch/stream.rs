@@ -33,6 +33,7 @@ struct Entry {
 }
 
 /// Pages that are watched.
+#[derive(Clone)]
 pub struct Stream {
     entries: Box<[Entry]>,
     ahead: u64,

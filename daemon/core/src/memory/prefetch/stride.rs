@@ -18,6 +18,7 @@ struct Entry {
 }
 
 /// Loads that are watched.
+#[derive(Clone)]
 pub struct Stride {
     entries: Box<[Entry]>,
     most: u64,

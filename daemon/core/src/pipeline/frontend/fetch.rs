@@ -88,6 +88,34 @@ impl FetchQueue {
         }
     }
 
+    /// The queue of a whole program, with branch prediction as the model has it.
+    #[must_use]
+    pub fn of_program(model: &Arc<CpuModel>) -> Self {
+        let prediction = model.core.branch.as_ref();
+        Self {
+            prediction: prediction.map(|p| Box::new(Starts::new(p))),
+            ..Self::new(model, false)
+        }
+    }
+
+    /// An empty queue with the same µop cache and predictors as after the last instruction taken.
+    #[must_use]
+    pub fn snapshot(&self, model: &Arc<CpuModel>) -> Self {
+        Self {
+            cache: self.cache.clone(),
+            prediction: (self.prediction.as_ref()).map(|starts| Box::new(starts.snapshot())),
+            ..Self::new(model, false)
+        }
+    }
+
+    /// Drops what is released: nobody delivers it.
+    pub fn skip_released(&mut self) {
+        self.insts.skip_to(self.open);
+        self.accesses.clear();
+        self.entries.clear();
+        self.lines.clear();
+    }
+
     /// Number of the next instruction to be delivered.
     #[inline]
     #[must_use]

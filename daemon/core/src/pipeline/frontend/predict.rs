@@ -67,6 +67,7 @@ impl Steer {
 }
 
 /// A core's predictors.
+#[derive(Clone)]
 pub struct Predictor {
     unknown_not_taken: bool,
     returns_fall_back: bool,

@@ -52,6 +52,14 @@ impl SharedLines {
         }
     }
 
+    /// Exchanges the caches' part with what a thread's has.
+    #[inline]
+    pub fn lend(&mut self, memory: &mut Memory) {
+        if let Some(shared) = &mut self.shared {
+            memory.lend(shared);
+        }
+    }
+
     /// The caches' part, where they are modelled.
     pub fn get(&mut self) -> Option<&mut Shared> {
         self.shared.as_deref_mut()
@@ -86,6 +94,11 @@ impl Lines {
         self.memory.as_deref_mut()
     }
 
+    /// Exchanges the caches, which must be modelled, for others.
+    pub fn install(&mut self, memory: Box<Memory>) {
+        self.memory = Some(memory);
+    }
+
     /// What accesses found so far.
     #[must_use]
     pub fn found(&self) -> Counts {
@@ -95,8 +108,8 @@ impl Lines {
     /// Hands over or takes back what is shared.
     #[inline]
     pub fn lend(&mut self, shared: &mut SharedLines) {
-        if let (Some(memory), Some(shared)) = (&mut self.memory, &mut shared.shared) {
-            memory.lend(shared);
+        if let Some(memory) = &mut self.memory {
+            shared.lend(memory);
         }
     }
 

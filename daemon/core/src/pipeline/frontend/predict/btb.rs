@@ -4,6 +4,7 @@
 
 use mcad_isa::machine::params::branch;
 
+#[derive(Clone)]
 struct Level {
     ways: usize,
     shift: u32,
@@ -53,6 +54,7 @@ impl Level {
 }
 
 /// All levels, nearest first.
+#[derive(Clone)]
 pub struct Btb {
     levels: Vec<Level>,
 }

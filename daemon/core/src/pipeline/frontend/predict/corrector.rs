@@ -26,6 +26,7 @@ const MOST_ITERATIONS: usize = 255;
 const THRESHOLDS: usize = 64;
 
 /// The corrector.
+#[derive(Clone)]
 pub struct Corrector {
     log: u32,
     counters: Box<[i8]>,

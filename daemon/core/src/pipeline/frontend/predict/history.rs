@@ -64,6 +64,7 @@ struct Length {
 }
 
 /// The history, with the hash of each length.
+#[derive(Clone)]
 pub struct Path {
     ring: Box<[u64; RING]>,
     /// Taken branches so far.

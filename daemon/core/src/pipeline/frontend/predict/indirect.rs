@@ -21,6 +21,7 @@ struct Entry {
 }
 
 /// The predictor.
+#[derive(Clone)]
 pub struct IndirectTargets {
     tables: usize,
     log: u32,

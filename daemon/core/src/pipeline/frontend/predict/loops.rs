@@ -25,6 +25,7 @@ struct Loop {
 }
 
 /// The predictor.
+#[derive(Clone)]
 pub struct Loops {
     entries: Box<[Loop]>,
     /// Place of the last branch looked up, when it was found.

@@ -2,6 +2,7 @@
 //! the return that would have needed that finds nothing.
 
 /// Return addresses of the calls under way.
+#[derive(Clone)]
 pub struct ReturnStack {
     ring: Vec<u64>,
     top: usize,

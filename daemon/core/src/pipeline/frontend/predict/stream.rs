@@ -90,6 +90,7 @@ impl Counts {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Pending {
     instr: u32,
     pc: u64,
@@ -119,6 +120,19 @@ impl Starts {
             ideal: p.ideal,
             pending: None,
             line: u64::MAX,
+            queue: VecDeque::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// The same predictors after the same instructions, with nothing to be fetched or counted.
+    #[must_use]
+    pub fn snapshot(&self) -> Self {
+        Self {
+            predictor: self.predictor.clone(),
+            ideal: self.ideal,
+            pending: self.pending,
+            line: self.line,
             queue: VecDeque::new(),
             counts: Counts::default(),
         }

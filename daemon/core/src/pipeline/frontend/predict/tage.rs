@@ -99,6 +99,7 @@ struct Found {
 }
 
 /// The predictor.
+#[derive(Clone)]
 pub struct Tage {
     tables: usize,
     log: u32,

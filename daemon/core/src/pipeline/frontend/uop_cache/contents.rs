@@ -4,6 +4,7 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::Frontend;
 
 /// Which blocks of code are in the µop cache: sets and ways, least recently used goes.
+#[derive(Clone)]
 pub struct UopCache {
     warm: bool,
     sets: u64,

@@ -1,0 +1,208 @@
+//! A core without timing: only the state that remembers for long.
+//!
+//! Caches, translations, prefetchers, predictors and the µop cache know what happened millions of
+//! instructions ago; everything else forgets within some thousand. [`Functional`] keeps the first
+//! kind up to date at a fraction of the cost, so that a core that is to begin in the middle of a
+//! program can be given it ([`Warm`]) and need only warm up the rest: *functional warming*
+//! (Wunderlich, Wenisch, Falsafi & Hoe, "SMARTS", ISCA 2003).
+//!
+//! Branches, the µop cache and lines of code go through the same [`FetchQueue`] and caches as in
+//! [`super::Pipeline`], in program order, so that these states are the same as there. What depends
+//! on time is approximated ([`pace`]): when misses overlap, which prefetches find no buffer, and
+//! which loads are served by a store on its way.
+
+pub mod pace;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::access::{Access, Address};
+use super::backend::memory::lines::SharedLines;
+use super::frontend::fetch::FetchQueue;
+use super::frontend::plan::{Plan, Run};
+use super::frontend::predict::stream::Way;
+use super::inst::{Inst, Source};
+use crate::memory::{Answer, Memory, Request};
+use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::hierarchy::LINE_BYTES;
+use mcad_isa::program::Program;
+use pace::{Pace, Stores};
+
+/// State that a core begins with in the middle of a program.
+pub struct Warm {
+    /// Caches, as far as they are modelled.
+    pub(super) memory: Option<Box<Memory>>,
+    /// What the front end fetches from, with predictors. It has no instructions.
+    pub(super) queue: Box<FetchQueue>,
+}
+
+/// Instructions that wait in the queue before their lines are fetched.
+const BATCH: u64 = 128;
+
+/// The long memory of one guest thread's core.
+pub struct Functional {
+    model: Arc<CpuModel>,
+    queue: FetchQueue,
+    memory: Option<Box<Memory>>,
+    pace: Pace,
+    stores: Stores,
+}
+
+impl Functional {
+    /// Whether such a core remembers anything for long that is modelled.
+    #[must_use]
+    pub fn is_modelled(model: &CpuModel) -> bool {
+        let core = &model.core;
+        core.in_order.is_none() && (core.cache.is_some() || core.branch.is_some())
+    }
+
+    /// A core that has seen nothing.
+    #[must_use]
+    pub fn new(model: &Arc<CpuModel>) -> Self {
+        Self {
+            queue: FetchQueue::of_program(model),
+            memory: Memory::new(&model.core),
+            pace: Pace::new(&model.core),
+            stores: Stores::default(),
+            model: Arc::clone(model),
+        }
+    }
+
+    /// Exchanges what the threads of a program share.
+    #[inline]
+    pub fn lend(&mut self, shared: &mut SharedLines) {
+        if let Some(memory) = &mut self.memory {
+            shared.lend(memory);
+        }
+    }
+
+    /// A copy of what it remembers. What is shared must be lent to it.
+    #[must_use]
+    pub fn snapshot(&mut self) -> Warm {
+        let now = self.pace.cycle();
+        let memory = self.memory.as_mut();
+        Warm {
+            memory: memory.map(|memory| memory.snapshot(now)),
+            queue: Box::new(self.queue.snapshot(&self.model)),
+        }
+    }
+
+    /// Takes all instructions of a block.
+    pub fn run(&mut self, program: &Program, plan: &Plan) {
+        let run = Run {
+            plan,
+            spans: &[],
+            accesses: &[],
+        };
+        self.queue.push_run(program, run);
+        self.fetch();
+    }
+
+    /// Takes an instruction.
+    pub fn push(&mut self, program: &Program, inst: Inst) {
+        self.queue.push(program, inst, &[]);
+        self.fetch();
+    }
+
+    /// So many instructions of so many µops pass.
+    #[inline]
+    pub fn pass(&mut self, instructions: u64, uops: u64) {
+        self.pace.pass(instructions, uops);
+    }
+
+    /// Fetches what is known to come from the decoders.
+    #[inline]
+    fn fetch(&mut self) {
+        if self.queue.backlog() < BATCH {
+            return;
+        }
+        let released = self.queue.released();
+        if let Some(starts) = self.queue.prediction.as_mut() {
+            let starts = std::mem::take(&mut starts.queue);
+            let mut rest = starts;
+            while let Some(start) = rest.front().copied() {
+                if start.number >= released {
+                    break;
+                }
+                rest.pop_front();
+                if let Way::Branch(steer) = start.way {
+                    self.pace.steer(steer);
+                }
+                let decoded =
+                    (self.queue.get(start.number)).is_some_and(|i| i.source == Source::Decoders);
+                if let Some(memory) = self.memory.as_mut().filter(|_| decoded) {
+                    let answer = memory.fetch(start.address, self.pace.cycle());
+                    self.pace.fetched(&answer);
+                }
+            }
+            if let Some(starts) = self.queue.prediction.as_mut() {
+                starts.queue = rest;
+            }
+        }
+        self.queue.skip_released();
+    }
+
+    /// Access of an instruction to what is known of its address.
+    #[inline]
+    fn access(
+        &mut self,
+        inst: &Inst,
+        access: &Access,
+        ask: impl FnOnce(&mut Memory, Request) -> Answer,
+    ) {
+        let Address::Known(address) = access.address else {
+            return;
+        };
+        if let Some(memory) = &mut self.memory {
+            let answer = ask(
+                memory,
+                Request {
+                    instr: inst.instr,
+                    pc: inst.address,
+                    address,
+                    size: access.size,
+                    at: self.pace.cycle(),
+                },
+            );
+            if answer.late > 0 {
+                self.pace.late(&answer);
+            }
+        }
+    }
+
+    /// A load of an instruction.
+    #[inline]
+    pub fn load(&mut self, inst: &Inst, access: &Access) {
+        if !self.stores.serve(access, self.pace.cycle()) {
+            self.access(inst, access, Memory::load);
+        }
+    }
+
+    /// A store of an instruction.
+    #[inline]
+    pub fn store(&mut self, inst: &Inst, access: &Access) {
+        self.access(inst, access, Memory::store);
+        self.stores.add(access, self.pace.cycle());
+    }
+
+    /// All that a repeated string instruction accesses.
+    pub fn repeat(&mut self, inst: &Inst, loads: &Range<u64>, stores: &Range<u64>) {
+        let lines = |bytes: &Range<u64>| match bytes.is_empty() {
+            true => 0..0,
+            false => bytes.start / LINE_BYTES..(bytes.end - 1) / LINE_BYTES + 1,
+        };
+        let (mut loads, mut stores) = (lines(loads), lines(stores));
+        loop {
+            let (load, store) = (loads.next(), stores.next());
+            if let Some(line) = load {
+                self.access(inst, &Access::known(line * LINE_BYTES, 1), Memory::load);
+            }
+            if let Some(line) = store {
+                self.access(inst, &Access::known(line * LINE_BYTES, 1), Memory::store);
+            }
+            if load.is_none() && store.is_none() {
+                break;
+            }
+        }
+    }
+}

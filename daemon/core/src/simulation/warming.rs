@@ -1,0 +1,139 @@
+//! Functional warming of intervals: one pass over all instructions, in order, that keeps the state
+//! with a long memory up to date and hands each interval a copy of it where that begins.
+//!
+//! What the copy holds is a function of the stream alone, as far as it came before the interval;
+//! what it costs is told in ARCHITECTURE.md, and what it leaves out in [`Functional`].
+
+use std::sync::Arc;
+
+use mcad_isa::code::Code;
+use mcad_isa::machine::CpuModel;
+use mcad_isa::program::{Program, flag};
+use mcad_proto::word::{BlockId, StreamId};
+use rustc_hash::FxHashMap;
+
+use super::dictionary::Block;
+use super::execution::Execution;
+use super::homes::{Change, Homes};
+use super::places::{Place, Places};
+use crate::lists::part;
+use crate::pipeline::functional::{Functional, Warm};
+use crate::pipeline::inst::Inst;
+
+/// A CPU model's long memory of a program.
+pub(super) struct Walker {
+    model: Arc<CpuModel>,
+    program: Program,
+    places: Places,
+    threads: FxHashMap<StreamId, Functional>,
+    /// Whose threads are whose; what those of a process share is lent to the one that executes.
+    homes: Homes,
+    /// Whether accesses are looked at.
+    memory: bool,
+}
+
+impl Walker {
+    pub(super) fn new(model: &Arc<CpuModel>, memory: bool) -> Self {
+        Self {
+            model: Arc::clone(model),
+            program: Program::default(),
+            places: Places::default(),
+            threads: FxHashMap::default(),
+            homes: Homes::default(),
+            memory,
+        }
+    }
+
+    pub(super) fn define(&mut self, id: BlockId, decoded: &[Code]) {
+        (self.places).define(&self.model, &mut self.program, id, decoded);
+    }
+
+    /// Something happens to processes.
+    pub(super) fn change(&mut self, change: &Change) {
+        self.homes.change(&self.model, change);
+    }
+
+    /// A block was executed.
+    pub(super) fn execute(&mut self, stream: StreamId, block: &Block, execution: &Execution) {
+        let Some(place) = self.places.get(execution.block) else {
+            return;
+        };
+        let thread = self
+            .threads
+            .entry(stream)
+            .or_insert_with(|| Functional::new(&self.model));
+        let process = self.homes.of(stream);
+        thread.lend(self.homes.lines(&self.model, process));
+        let end = execution.end.min(place.len as usize);
+        match &place.plan {
+            Some(plan) if execution.first == 0 && end == place.len as usize => {
+                thread.run(&self.program, plan);
+            }
+            _ => {
+                for n in execution.first..end {
+                    let inst = Inst::new(place.first + n as u32, block.address_of(n));
+                    thread.push(&self.program, inst);
+                }
+            }
+        }
+        if self.memory {
+            accesses(thread, &self.program, place, block, execution);
+        }
+        let first = place.first as usize;
+        let executed = part(&self.program.instrs, first + execution.first..first + end);
+        let uops = executed.iter().map(|i| u64::from(i.fused)).sum();
+        thread.pass(executed.len() as u64, uops);
+        thread.lend(self.homes.lines(&self.model, process));
+    }
+
+    /// What a thread's core remembers now.
+    pub(super) fn snapshot(&mut self, stream: StreamId) -> Warm {
+        let thread = self
+            .threads
+            .entry(stream)
+            .or_insert_with(|| Functional::new(&self.model));
+        let process = self.homes.of(stream);
+        thread.lend(self.homes.lines(&self.model, process));
+        let warm = thread.snapshot();
+        thread.lend(self.homes.lines(&self.model, process));
+        warm
+    }
+
+    /// A thread ended.
+    pub(super) fn end_thread(&mut self, stream: StreamId) {
+        self.threads.remove(&stream);
+        self.homes.end(stream);
+    }
+}
+
+/// Accesses of an executed block.
+fn accesses(
+    thread: &mut Functional,
+    program: &Program,
+    place: &Place,
+    block: &Block,
+    execution: &Execution,
+) {
+    for span in &execution.spans {
+        let n = usize::from(span.index);
+        let instr = place.first + u32::from(span.index);
+        let inst = Inst::new(instr, block.address_of(n));
+        let first = span.start as usize;
+        let (loads, stores) = (usize::from(span.loads), usize::from(span.stores));
+        let own = part(&execution.accesses, first..first + loads + stores);
+        let (loads, stores) = own.split_at(loads.min(own.len()));
+        for access in loads {
+            thread.load(&inst, access);
+        }
+        for access in stores {
+            thread.store(&inst, access);
+        }
+        let repeated = || (program.instrs.get(instr as usize)).is_some_and(|i| i.is(flag::REP));
+        if !execution.reaches.is_empty()
+            && repeated()
+            && let Some(reach) = execution.reaches.iter().find(|r| r.index == span.index)
+        {
+            thread.repeat(&inst, &reach.loads, &reach.stores);
+        }
+    }
+}
