@@ -20,6 +20,17 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let built = build::release()?;
     let prefix = std::path::absolute(&args.prefix)?;
+    into(&built, &prefix)?;
+    eprintln!(
+        "installed into {}; try: {} doctor",
+        prefix.display(),
+        prefix.join("bin/mcad").display()
+    );
+    Ok(())
+}
+
+/// Copies what was built below a prefix, and makes man pages and completions there.
+pub fn into(built: &Path, prefix: &Path) -> Result<()> {
     let bin = prefix.join("bin");
     let lib = prefix.join("lib/mcad");
     for program in build::PROGRAMS {
@@ -48,11 +59,6 @@ pub fn run(args: &Args) -> Result<()> {
             fs::write(&path, script).with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
-    eprintln!(
-        "installed into {}; try: {} doctor",
-        prefix.display(),
-        mcad.display()
-    );
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 pub mod build;
 pub mod command;
 pub mod install;
+pub mod package;
 pub mod qemu;
 pub mod run;
 pub mod setup;

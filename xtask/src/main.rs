@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use xtask::command::{cargo, root};
-use xtask::{install, run, setup, test};
+use xtask::{install, package, run, setup, test};
 
 /// Developer commands of mcad.
 #[derive(Debug, Parser)]
@@ -21,6 +21,8 @@ enum Command {
     Setup(setup::Args),
     /// Build and install into a prefix
     Install(install::Args),
+    /// Build a Debian package and a tarball
+    Package(package::Args),
     #[command(external_subcommand)]
     Lab(Vec<OsString>),
 }
@@ -36,6 +38,7 @@ fn main() -> Result<ExitCode> {
         Command::Test(args) => return test::run(&args),
         Command::Setup(args) => setup::run(&args)?,
         Command::Install(args) => install::run(&args)?,
+        Command::Package(args) => package::run(&args)?,
         Command::Lab(arguments) => return lab(&arguments),
     }
     Ok(ExitCode::SUCCESS)

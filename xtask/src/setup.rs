@@ -4,6 +4,8 @@
 //! A QEMU that is there already is never replaced: where it loads no plugins, another one is built
 //! into the cache directory (see [`crate::qemu`]).
 
+use std::process::Stdio;
+
 use anyhow::{Result, bail};
 
 use crate::command::{as_root, command, execute_aside, exists, output};
@@ -56,11 +58,26 @@ const TESTS: &[Package] = &[
     package("chromium", "chromium"),
 ];
 
+/// What Chromium needs besides: a helper that is root's where a user may not make namespaces.
+/// Root runs it without a sandbox.
+fn sandbox() -> &'static [Package] {
+    const HELPER: &[Package] = &[package(
+        "chromium-sandbox",
+        "/usr/lib/chromium/chrome-sandbox",
+    )];
+    let namespaces = output(command("unshare").args(["--user", "true"])).is_some();
+    match rustix::process::geteuid().is_root() || namespaces {
+        true => &[],
+        false => HELPER,
+    }
+}
+
 /// Installs what is missing.
 pub fn run(args: &Args) -> Result<()> {
     ensure(BASE)?;
     if args.tests {
         ensure(TESTS)?;
+        ensure(sandbox())?;
     }
     if args.build_qemu {
         return qemu::build();
@@ -87,15 +104,20 @@ pub fn install(packages: &[&str]) -> Result<()> {
             packages.join(" ")
         );
     }
-    eprintln!("installing {}", packages.join(" "));
+    // Refused before anything is fetched or built.
+    let mut install = as_root("env")?;
     let simulate = ["install", "--simulate", "--no-install-recommends"];
     if output(command("apt-get").args(simulate).args(packages)).is_none() {
         // No package lists yet, as in a fresh container.
         execute_aside(as_root("apt-get")?.args(["update", "--quiet"]))?;
     }
+    eprintln!("installing {}", packages.join(" "));
+    if let Some(sizes) = sizes(packages) {
+        eprintln!("{sizes}");
+    }
     // Through env, since sudo drops the environment.
     execute_aside(
-        as_root("env")?
+        install
             .args([
                 "DEBIAN_FRONTEND=noninteractive",
                 "apt-get",
@@ -105,6 +127,19 @@ pub fn install(packages: &[&str]) -> Result<()> {
             .args(["--quiet", "--no-install-recommends"])
             .args(packages),
     )
+}
+
+/// What apt says of the sizes of packages and of what they bring along.
+fn sizes(packages: &[&str]) -> Option<String> {
+    let mut ask = command("apt-get");
+    ask.env("LC_ALL", "C").args(["install", "--assume-no"]);
+    ask.arg("--no-install-recommends").args(packages);
+    // It fails, since the answer is no.
+    let answer = ask.stdin(Stdio::null()).output().ok()?;
+    let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
+    let told = |line: &&str| line.starts_with("Need to get") || line.starts_with("After this op");
+    let lines: Vec<&str> = answer.lines().filter(told).collect();
+    (!lines.is_empty()).then(|| format!("  {}", lines.join("\n  ")))
 }
 
 /// Installs the newest llvm-mca that the distribution has: what comparisons are made with.
