@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mcad_core::block::{Block, BlockError, Init, MAX_INSTRUCTIONS, Mode, Options, Simulator};
+use mcad_isa::machine::file::model_from;
+use mcad_isa::machine::params::{MAX_HOLD, MAX_SCHEDULERS};
 use mcad_isa::machine::{self, cpu};
 
 #[test]
@@ -51,6 +53,41 @@ fn random_bytes_give_a_figure_or_an_error() {
         }
         // The generator does reach the simulation.
         assert!(predicted > 50, "{}: {predicted}", info.name);
+    }
+}
+
+/// A user's file may give any ports a scheduler of their own, with a queue before it.
+#[test]
+fn any_ports_may_have_schedulers_of_their_own() {
+    let mut random = fastrand::Rng::with_seed(11);
+    for name in ["skl", "glc", "zen5"].iter().cycle().take(60) {
+        let mut left = cpu(name).unwrap().core.ports.names.clone();
+        random.shuffle(&mut left);
+        let scheduler = |_| {
+            let ports: Vec<String> = left.drain(..random.usize(0..=left.len().min(3))).collect();
+            format!(
+                "{{ ports = \"{}\", entries = {}, queue = {}, hold = {} }}",
+                ports.join(" "),
+                random.u32(16..40),
+                [0, 0, 60][random.usize(..3)],
+                [0, 0, 5, MAX_HOLD][random.usize(..4)]
+            )
+        };
+        let schedulers: Vec<String> = (1..MAX_SCHEDULERS).map(scheduler).collect();
+        let text = format!(
+            "base = \"{name}\"\n[ports]\nschedulers = [{}]\n",
+            schedulers.join(", ")
+        );
+        let model = model_from("random.toml", &text, &|_| Err(String::new())).unwrap();
+        let mut simulator = Simulator::new(&model);
+        for _ in 0..150 {
+            let length = random.usize(1..=60);
+            let bytes: Vec<u8> = (0..length).map(|_| random.u8(..)).collect();
+            if let Ok(block) = Block::new(&model, &bytes) {
+                let cycles = simulator.predict(&block, Options::default()).cycles;
+                assert!(cycles.is_finite() && cycles > 0.0, "{name} {bytes:02x?}");
+            }
+        }
     }
 }
 

@@ -286,6 +286,7 @@ impl Ports {
             0 => (0, r.port),
             _ => self.dividers.of(r.port),
         };
+        self.schedulers.hand_over(r.port, port);
         let horizon = self.cycle + HORIZON;
         let mut at = r.ready.max(self.cycle + 1).max(self.first_scheduled(port));
         loop {

@@ -99,6 +99,15 @@ impl Schedulers {
         *self.taken_of(port) -= 1;
     }
 
+    /// A µop that was counted for port `from` waits for port `to`.
+    #[inline]
+    pub fn hand_over(&mut self, from: u8, to: u8) {
+        if from != to {
+            self.leave(from);
+            self.enter(to);
+        }
+    }
+
     #[inline]
     fn taken_of(&mut self, port: u8) -> &mut u32 {
         let scheduler = self.of[usize::from(port) % MAX_PORTS];
