@@ -195,6 +195,36 @@ fn ports_chosen_by_their_use_are_used_alike() {
     }
 }
 
+/// As measured (docs/ZEN5.md): seven µops of one cycle, of which none to five need the result of the
+/// first, in a loop on six ALUs.
+#[test]
+fn a_uop_that_is_woken_too_soon_takes_an_alu_in_vain_on_zen_5() {
+    // lea rcx, [rax+8]; lea rdx, [rcx+8] …; lea rsi, [rax+8] …; dec r15; jnz
+    let block = |consumers: usize| {
+        let others = "488d7008".repeat(5 - consumers);
+        format!("488d4808{}{others}49ffcf75e3", "488d5108".repeat(consumers))
+    };
+    let exact = changed(
+        "zen5",
+        "[execute]\nvain_starts = false\n[ports]\ndisorder = 1\n",
+    );
+    for (consumers, measured) in [1.19, 1.38, 1.56, 1.74, 1.88, 2.0].into_iter().enumerate() {
+        let what = format!("{consumers} consumers");
+        let hex = block(consumers);
+        let zen5 = cpu("zen5").unwrap();
+        near(cycles(&zen5, Mode::Loop, &hex), measured, 0.08, &what);
+        near(cycles(&exact, Mode::Loop, &hex), 7.0 / 6.0, 0.01, &what);
+    }
+    // Behind a load, whose result is known to come: mov rcx, [rbp]; test rcx, rcx, six times
+    let loaded = "488b4d00".to_owned() + &"4885c9".repeat(6) + "49ffcf75e5";
+    near(
+        cycles(&cpu("zen5").unwrap(), Mode::Loop, &loaded),
+        1.19,
+        0.03,
+        "load",
+    );
+}
+
 #[test]
 fn a_move_goes_with_the_operation_on_its_destination() {
     let fused = changed("skl", "[frontend]\nmove_fusion = true\n");

@@ -130,6 +130,23 @@ impl<'t> Subject<'_, 't> {
         let way = throughput::ways(self.shape).into_iter().next()?;
         Some((way.bytes, way.count))
     }
+
+    /// The loops that its throughput is measured with, complete with counter and branch, and the
+    /// instances in each.
+    #[must_use]
+    pub fn throughput_loops(&self) -> Vec<(Vec<u8>, u32)> {
+        let ways = throughput::ways(self.shape).into_iter();
+        ways.map(|way| {
+            let copies = copies(&way.bytes);
+            let mut bytes = way.bytes.repeat(copies);
+            bytes.extend(COUNT_DOWN);
+            let back = -(bytes.len() as i32 + JUMP_BACK.len() as i32 + 4);
+            bytes.extend(JUMP_BACK);
+            bytes.extend(back.to_le_bytes());
+            (bytes, way.count * copies as u32)
+        })
+        .collect()
+    }
 }
 
 /// Measures forms; keeps what it found out about the helpers.
@@ -324,8 +341,7 @@ impl Bench {
     /// Cycles that a piece of code takes when it is repeated; `index` is in the register that
     /// addresses may have as index.
     fn cycles(&mut self, bytes: &[u8], index: u64) -> Result<Result<Figure, String>, CellError> {
-        let instructions = bytes.len().div_ceil(4).max(1);
-        let copies = (BODY / instructions).clamp(1, BODY);
+        let copies = copies(bytes);
         let body = bytes.repeat(copies);
         let measured = self.profiler.measure_generated(&body, registers(index))?;
         Ok(match measured {
@@ -337,6 +353,16 @@ impl Bench {
         })
     }
 }
+
+/// Copies of a piece of code that make a body.
+fn copies(bytes: &[u8]) -> usize {
+    let instructions = bytes.len().div_ceil(4).max(1);
+    (BODY / instructions).clamp(1, BODY)
+}
+
+/// `dec r15`, and `jnz` with four bytes of distance to come.
+const COUNT_DOWN: [u8; 3] = [0x49, 0xff, 0xcf];
+const JUMP_BACK: [u8; 2] = [0x0f, 0x85];
 
 fn reason(reject: &Reject) -> String {
     reject.to_string()

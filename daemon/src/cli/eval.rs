@@ -1,6 +1,7 @@
 //! `mcad eval`: how good predictions are against labels.
 
 mod ablations;
+mod forms;
 mod inorder;
 mod programs;
 mod rtl;
@@ -33,6 +34,10 @@ pub(super) struct Args {
     /// machines, on traces
     #[arg(long, conflicts_with_all = ["rtl", "predict", "sample", "hold_out", "ablations", "categories", "instructions", "worst", "json"])]
     in_order: bool,
+    /// Compare throughputs of single instruction forms, simulated by --predict CPU, with FILE: rows
+    /// of uops.info (JSON lines) or figures of `mcad profile instruction -o`
+    #[arg(long, requires = "predict", conflicts_with_all = ["rtl", "in_order", "sample", "hold_out", "ablations", "categories", "instructions", "worst", "json"])]
+    forms: bool,
     #[command(flatten)]
     programs: programs::ProgramArgs,
     /// Figures by category, which are found by rule
@@ -59,6 +64,9 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.in_order {
         return inorder::run(args.set.files());
+    }
+    if args.forms {
+        return forms::run(args.set.cpu(), args.set.files());
     }
     if let Some(cpu) = &args.rtl {
         return rtl::run(cpu, args.set.files());

@@ -231,7 +231,11 @@ impl Backend {
         let issued = self.issue.cycle();
         let port = self.ports.choose(ports, self.issue.slots());
         let ready = ready_cycle(issued, self.execute.issue_to_dispatch, input);
-        let dispatched = self.ports.start(port, ready);
+        let (port, dispatched) = if self.ports.are_bound(ports) {
+            (port, self.ports.start(port, ready))
+        } else {
+            self.ports.start_on_any(ports, ready, ready)
+        };
         let executed = dispatched + 2;
         let (retired, _) = self.retirement.retire(executed, Cause::CORE, inst.instr);
         let stamps = UopStamps {

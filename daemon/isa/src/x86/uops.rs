@@ -55,6 +55,14 @@ pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
         };
         class.extend(std::iter::repeat_n(ports, usize::from(count)));
     }
+    // An ALU takes the data of a store that no µop computes.
+    if loads.is_empty() && layout.store_data.contains(layout.alu) {
+        while datas.len() < addresses.len()
+            && let Some(ports) = computes.pop_if(|ports| layout.alu.contains(*ports))
+        {
+            datas.push(ports);
+        }
+    }
     // Where there are no ports for store addresses alone, or they cannot be used, these go to the
     // load ports.
     while datas.len() > addresses.len() {

@@ -45,6 +45,8 @@ pub struct Pipes {
     pub store_address: PortSet,
     /// Data of stores.
     pub store_data: PortSet,
+    /// Data of stores of what a general-purpose register or the instruction has.
+    pub plain_store_data: PortSet,
     /// All vector units.
     pub vector: PortSet,
     /// From general-purpose to vector registers.
@@ -73,6 +75,7 @@ impl Pipes {
             vector_load: set(6, 2),
             store_address: set(7, 2),
             store_data: set(16, 2),
+            plain_store_data: set(16, 2),
             vector: set(VECTOR, 4),
             to_vector: set(VECTOR, 2),
         };
@@ -84,6 +87,7 @@ impl Pipes {
                 load: set(6, 2),
                 store_address: set(8, 1),
                 store_data: set(16, 1),
+                plain_store_data: set(16, 1),
                 to_vector: set(VECTOR + 2, 1),
                 ..common
             }),
@@ -99,6 +103,7 @@ impl Pipes {
                 load: set(6, 4),
                 vector_load: set(6, 2),
                 store_address: set(8, 2),
+                plain_store_data: set(0, 6),
                 to_vector: set(VECTOR + 1, 1),
                 ..common
             }),

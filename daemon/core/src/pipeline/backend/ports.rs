@@ -2,16 +2,18 @@
 //!
 //! The calendar keeps one bit per port and cycle; a µop takes the first free cycle of its port at or
 //! after the one in which it is ready, which is oldest-first selection because µops come in program
-//! order. `choice` assigns ports at issue, `queue` is what µops wait in before their scheduler,
+//! order. `choice` assigns ports at issue, `unbound` has those that are not, `queue` is what µops wait in before their scheduler,
 //! `divider` the units that are not pipelined.
 
 mod choice;
 mod divider;
 mod queue;
+mod unbound;
 
 use choice::Chooser;
 use divider::Dividers;
 use queue::Queues;
+use unbound::Unbound;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -71,6 +73,7 @@ pub struct Ports {
     schedulers: Schedulers,
     dividers: Dividers,
     queues: Queues,
+    unbound: Unbound,
     /// µops executed per port.
     pub executed: [u64; MAX_PORTS],
     /// Dispatches cut to the calendar's window.
@@ -122,6 +125,7 @@ impl Ports {
             schedulers: Schedulers::new(core),
             dividers: Dividers::new(layout),
             queues: Queues::new(layout),
+            unbound: Unbound::new(layout),
             executed: [0; MAX_PORTS],
             clamped: 0,
             far: None,
@@ -418,6 +422,7 @@ impl Part for Ports {
         self.schedulers.reset(at);
         self.dividers.reset(at);
         self.queues.reset(at);
+        self.unbound.reset(at);
         self.executed = [0; MAX_PORTS];
         self.clamped = 0;
         // Only programs wait that long, and they are never brought to rest.
@@ -431,6 +436,7 @@ impl Part for Ports {
         self.schedulers.fingerprint(moment, h);
         self.dividers.fingerprint(moment, h);
         self.queues.fingerprint(moment, h);
+        self.unbound.fingerprint(moment, h);
         let first = self.cycle.saturating_sub(1);
         let cycles = first..=end.min(first + WINDOW);
         h.add(end.saturating_sub(first));
@@ -440,7 +446,7 @@ impl Part for Ports {
             h.add(u64::from(slot.ports) | u64::from(any) << 32 | u64::from(full) << 48);
             h.add(u64::from(slot.divider) | u64::from(slot.loads) << 8);
         }
-        if !self.loads_conflict() && !self.stores_conflict() {
+        if !self.loads_conflict() && !self.stores_conflict() && self.unbound.is_none() {
             // Ports are taken only by what starts.
             return;
         }

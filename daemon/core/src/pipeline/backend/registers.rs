@@ -58,6 +58,14 @@ impl Stamp {
     }
 }
 
+/// A value of a µop of one cycle: when it would have been there if the µop had not had to wait for
+/// its port. It says so of that value only which is there at `ready`.
+#[derive(Clone, Copy, Default)]
+struct Awaited {
+    ready: u64,
+    sooner: u64,
+}
+
 /// Registers that rename keeps sums for.
 const SUMS: usize = 16;
 
@@ -87,6 +95,8 @@ pub struct Registers {
     late_flags: u64,
     /// High-8 registers that are renamed apart from their full register, one bit each.
     high8_apart: u8,
+    /// Where µops may start in vain, what they start for.
+    awaited: Box<[Awaited]>,
     /// What the current instruction writes when all of its µops have read.
     deferred: Vec<(RegId, Stamp, u8)>,
     moves: Moves,
@@ -110,6 +120,11 @@ impl Registers {
             sums: [0; SUMS],
             late_flags: 0,
             high8_apart: 0,
+            awaited: if execute.vain_starts {
+                [Awaited::default(); RegId::COUNT].into()
+            } else {
+                Box::default()
+            },
             deferred: Vec::new(),
             moves: Moves::new(rename),
         }
@@ -140,6 +155,34 @@ impl Registers {
             .map(|r| self.ready(*r))
             .max()
             .unwrap_or_default()
+    }
+
+    /// When the inputs of a µop would be there if those of one cycle had not had to wait for their
+    /// ports.
+    #[must_use]
+    pub fn awaited_inputs(&self, program: &Program, uop: &Uop) -> u64 {
+        let inputs = program.inputs_of(uop).iter().map(|input| {
+            let ready = self.ready(*input).cycle();
+            match self.awaited.get(place(*input)) {
+                Some(awaited) if awaited.ready == ready => awaited.sooner,
+                _ => ready,
+            }
+        });
+        inputs.max().unwrap_or_default()
+    }
+
+    /// A µop that was ready at `ready` has started at `dispatched` and written its outputs.
+    pub fn awaited(&mut self, program: &Program, uop: &Uop, ready: u64, dispatched: u64) {
+        for output in program.outputs_of(uop) {
+            if output.latency == 1
+                && let Some(awaited) = self.awaited.get_mut(place(output.reg))
+            {
+                *awaited = Awaited {
+                    ready: dispatched + 1,
+                    sooner: ready + 1,
+                };
+            }
+        }
     }
 
     /// When the inputs of a µop that issues in `cycle` are there, which are there for others at
@@ -194,6 +237,9 @@ impl Registers {
         if instr.is(flag::ELIMINABLE) && self.moves.eliminate(instr.move_from, instr.move_to) {
             let (from, to) = (usize::from(instr.move_from.0), usize::from(instr.move_to.0));
             self.ready[to] = self.ready[from];
+            if let Some(&awaited) = self.awaited.get(from) {
+                self.awaited[to] = awaited;
+            }
             let sum = self.sums.get(from).copied().unwrap_or(0);
             if let Some(place) = self.sums.get_mut(to) {
                 *place = sum;
@@ -453,6 +499,7 @@ impl Part for Registers {
             sums,
             late_flags,
             high8_apart,
+            awaited,
             deferred,
             moves,
         } = self;
@@ -461,6 +508,7 @@ impl Part for Registers {
         *sums = [0; SUMS];
         *late_flags = 0;
         *high8_apart = 0;
+        awaited.fill(Awaited::default());
         deferred.clear();
         moves.reset(end);
     }
@@ -476,6 +524,7 @@ impl Part for Registers {
             sums,
             late_flags,
             high8_apart,
+            awaited,
             // Between instructions there is nothing.
             deferred: _,
             moves,
@@ -484,6 +533,13 @@ impl Part for Registers {
         for (n, ready) in ready.iter().enumerate() {
             if ready.cycle() > at.issue {
                 h.add((ready.cycle() - at.issue) << 8 | n as u64);
+            }
+        }
+        for (n, awaited) in awaited.iter().enumerate() {
+            // What is there already is awaited by nobody.
+            if awaited.ready > at.issue && awaited.sooner < awaited.ready {
+                h.add((awaited.ready - at.issue) << 8 | n as u64);
+                h.add(awaited.ready - awaited.sooner);
             }
         }
         let (eights, _) = writer.as_chunks();

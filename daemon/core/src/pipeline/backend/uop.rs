@@ -90,11 +90,13 @@ impl Backend {
             ready = self.first_uop_ready(i.instr, issued.max(inputs), ready);
         }
         let port = self.ports.choose(uop.ports, self.issue.slots());
-        let dispatched = if uop.divider == 0 && !self.conflicts(uop) {
-            self.ports.start(port, ready)
+        let (port, dispatched) = if uop.divider == 0 && !self.ports.are_bound(uop.ports) {
+            self.start_on_any(i, uop, ready)
+        } else if uop.divider == 0 && !self.conflicts(uop) {
+            (port, self.ports.start(port, ready))
         } else {
             let request = self.request(i, uop, port, ready);
-            self.ports.dispatch(request)
+            (port, self.ports.dispatch(request))
         };
         let mut executed = dispatched + 2;
         if spaced {
@@ -148,7 +150,11 @@ impl Backend {
         let waited = inputs.keeps_waiting_for_a_load(issued);
         let port = self.ports.choose(uop.ports, self.issue.slots());
         let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs.cycle());
-        let dispatched = self.ports.start(port, ready);
+        let dispatched = if self.ports.are_bound(uop.ports) {
+            self.ports.start(port, ready)
+        } else {
+            self.start_on_any(i, uop, ready).1
+        };
         let written = (self.registers).write(i.program, i.instr, uop, issued, dispatched);
         let cause = match waited {
             true => Cause::memory(Wait::First),
@@ -180,13 +186,28 @@ impl Backend {
         let ready = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
         let ready = ready.max(self.fenced(uop));
         let port = self.ports.choose(uop.ports, self.issue.slots());
-        let dispatched = if self.conflicts(uop) {
+        let dispatched = if !self.ports.are_bound(uop.ports) {
+            self.start_on_any(i, uop, ready).1
+        } else if self.conflicts(uop) {
             let request = self.request(i, uop, port, ready);
             self.ports.dispatch(request)
         } else {
             self.ports.start(port, ready)
         };
         self.access(i, uop, dispatched, inputs, dispatched + 2)
+    }
+
+    /// Starts a µop of unbound ports that is ready at `ready`; returns where and when.
+    #[inline(never)]
+    fn start_on_any(&mut self, i: Given<'_>, uop: &Uop, ready: u64) -> (u8, u64) {
+        if !self.execute.vain_starts {
+            return self.ports.start_on_any(uop.ports, ready, ready);
+        }
+        let inputs = self.registers.awaited_inputs(i.program, uop);
+        let woken = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
+        let (port, dispatched) = self.ports.start_on_any(uop.ports, woken, ready);
+        self.registers.awaited(i.program, uop, ready, dispatched);
+        (port, dispatched)
     }
 
     /// Whether rename does all that a µop does.

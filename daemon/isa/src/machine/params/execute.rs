@@ -44,6 +44,10 @@ pub struct Execute {
     /// else takes as long as from the others.
     #[serde(default)]
     pub input_delays: bool,
+    /// A µop of an unbound port whose input comes from one of one cycle there is woken as if that one
+    /// had not to wait for a port: it starts in vain, once, when the input is not there by then.
+    #[serde(default)]
+    pub vain_starts: bool,
     /// Loads wait for older stores to the same bytes.
     #[serde(default = "yes")]
     pub dependencies_through_memory: bool,

@@ -131,7 +131,8 @@ pub struct PortLayout {
     pub load: PortSet,
     /// Store addresses.
     pub store_address: PortSet,
-    /// Store data.
+    /// Store data. Where integer ALUs are among them, they take the data of an instruction in which
+    /// no µop computes it.
     pub store_data: PortSet,
     /// Those ports do other work too: only in an instruction that writes memory is a µop on them
     /// store data.
@@ -145,6 +146,11 @@ pub struct PortLayout {
     pub taken_by_512: PortSet,
     /// Sets whose ports µops take in turn, whatever their use.
     pub in_turn: Vec<PortSet>,
+    /// Ports of one scheduler whose µops are bound to none when they issue: each starts on whichever of
+    /// its ports is free.
+    pub unbound: PortSet,
+    /// Of so many µops that wait for unbound ports any may start first; 1: the oldest does.
+    pub disorder: u32,
     /// Schedulers that the µops of some ports have for themselves; the others wait in that of
     /// [`Execute`](super::Execute).
     pub schedulers: Vec<Scheduler>,
@@ -194,8 +200,16 @@ struct Text {
     taken_by_512: String,
     #[serde(default)]
     in_turn: Vec<String>,
+    #[serde(default)]
+    unbound: String,
+    #[serde(default = "in_order")]
+    disorder: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     schedulers: Vec<SchedulerText>,
+}
+
+const fn in_order() -> u32 {
+    1
 }
 
 impl TryFrom<Text> for PortLayout {
@@ -221,6 +235,8 @@ impl TryFrom<Text> for PortLayout {
                 .iter()
                 .map(|ports| set("in_turn", ports))
                 .collect::<Result<_, _>>()?,
+            unbound: set("unbound", &text.unbound)?,
+            disorder: text.disorder,
             schedulers: text
                 .schedulers
                 .iter()
@@ -255,6 +271,8 @@ impl From<PortLayout> for Text {
             divider: text(layout.divider),
             taken_by_512: text(layout.taken_by_512),
             in_turn: layout.in_turn.iter().map(|set| text(*set)).collect(),
+            unbound: text(layout.unbound),
+            disorder: layout.disorder,
             schedulers: (layout.schedulers.iter())
                 .map(|scheduler| SchedulerText {
                     ports: text(scheduler.ports),
@@ -316,7 +334,10 @@ impl PortLayout {
             Role::StoreAddress
         } else if ports.meets(self.load) {
             Role::Load
-        } else if ports.meets(self.store_data) && (stores || !self.store_data_computes) {
+        } else if ports.meets(self.store_data)
+            && (stores || !self.store_data_computes)
+            && !self.alu.contains(ports)
+        {
             Role::StoreData
         } else {
             Role::Compute
@@ -342,6 +363,7 @@ impl PortLayout {
             b.holds(key, !set.is_empty(), || "no port does this".into())?;
             b.holds(key, all.contains(set), || "a port is not there".into())?;
         }
+        b.within("disorder", self.disorder, 1, 64)?;
         let most = self.schedulers.len() < MAX_SCHEDULERS;
         b.holds("schedulers", most, || {
             format!("there may be {} of them", MAX_SCHEDULERS - 1)

@@ -86,7 +86,8 @@ impl Shape {
         ];
         let broadcasts = ["VBROADCAST", "VPBROADCAST"];
         let named = |list: &[&str]| list.iter().any(|start| mnemonic.starts_with(start));
-        let computes = ["MOVMSK", "MOVBE", "VMOVMSK"];
+        // Loads that extend a sign have an ALU do it: a cycle more, and a slot of it (docs/ZEN5.md).
+        let computes = ["MOVMSK", "MOVBE", "VMOVMSK", "MOVSX"];
         // A part of a register is put into the rest.
         let parts = ["(R8l, M", "(R8h, M", "(AL, M", "(R16, M", "(AX, M"];
         let merges = mnemonic == "MOV" && parts.iter().any(|part| name.contains(part));
@@ -112,8 +113,14 @@ impl Shape {
             ports.push((load, self.loads));
         }
         if self.stores > 0 {
+            let computed = self.vector || self.loads > 0 || !ports.is_empty();
             ports.push((pipes.store_address, self.stores));
-            ports.push((pipes.store_data, self.stores));
+            let data = if computed {
+                pipes.store_data
+            } else {
+                pipes.plain_store_data
+            };
+            ports.push((data, self.stores));
         }
     }
 }

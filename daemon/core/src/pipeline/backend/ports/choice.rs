@@ -46,6 +46,8 @@ pub struct Chooser {
     alu: PortSet,
     /// Number of ports.
     count: usize,
+    /// Ports that nothing is assigned to.
+    unbound: u32,
     /// µops assigned and not dispatched: now, at the start of the issue cycle and of the one before.
     now: Usage,
     at_start: Usage,
@@ -62,6 +64,7 @@ impl Chooser {
             choice: layout.choice,
             alu: layout.alu,
             count: layout.count().min(MAX_PORTS),
+            unbound: layout.unbound.0,
             now: [0; MAX_PORTS],
             at_start: [0; MAX_PORTS],
             before: [0; MAX_PORTS],
@@ -80,12 +83,15 @@ impl Chooser {
     /// One µop that was assigned to `port` is no longer.
     #[inline]
     pub fn release(&mut self, port: u8) {
-        self.now[usize::from(port) & PORT_MASK] -= 1;
+        if self.unbound & (1 << port) == 0 {
+            self.now[usize::from(port) & PORT_MASK] -= 1;
+        }
     }
 
     /// One µop on each of `ports` is dispatched.
     #[inline]
     pub fn dispatched(&mut self, ports: u32) {
+        let ports = ports & !self.unbound;
         // Many ports at once: which ones dispatch cannot be foreseen.
         let (low, high) = self.now.split_at_mut(MAX_PORTS / 2);
         let halves = [(low, ports as u16), (high, (ports >> 16) as u16)];
@@ -113,6 +119,9 @@ impl Chooser {
     /// Chooses the port of a µop that issues in `slot` of the current cycle.
     #[inline]
     pub fn choose(&mut self, ports: PortSet, slot: u32) -> u8 {
+        if self.unbound & ports.0 != 0 {
+            return ports.0.trailing_zeros() as u8;
+        }
         let port = if ports.0.is_power_of_two() {
             ports.0.trailing_zeros() as u8
         } else if matches!(self.choice, PortChoice::InTurn | PortChoice::Scattered) {
@@ -280,6 +289,7 @@ impl Part for Chooser {
             choice: _,
             alu: _,
             count: _,
+            unbound: _,
             now,
             at_start,
             before,
@@ -302,6 +312,7 @@ impl Part for Chooser {
             choice: _,
             alu: _,
             count,
+            unbound: _,
             now,
             at_start,
             before,

@@ -1,0 +1,125 @@
+//! Ports of one scheduler that µops are not bound to when they issue: each starts on whichever of its
+//! ports is free, and one that was woken too soon takes a port in vain.
+//!
+//! Zen 5's ALUs are such (docs/ZEN5.md). The scheduler takes ready µops in no strict order, so that a
+//! µop that has to wait may be passed by younger ones. Here, where µops are booked in program order,
+//! it passes over some free places instead and leaves them to those behind it: as many as the
+//! multiples of a step are, modulo [`PortLayout::disorder`], so that all numbers occur alike and the
+//! core's state recurs.
+
+use super::{HORIZON, MASK, PORT_MASK, Ports};
+use crate::pipeline::state::{Fingerprint, Moment, Part};
+use mcad_isa::machine::params::{PortLayout, PortSet};
+
+/// Places passed over from one µop that has to wait to the next; it has no divisor in common with
+/// usual numbers of places.
+const STEP: u32 = 5;
+
+/// The ports, and how many places the last µop passed over.
+pub struct Unbound {
+    ports: PortSet,
+    disorder: u32,
+    passed: u32,
+}
+
+impl Unbound {
+    pub fn new(layout: &PortLayout) -> Self {
+        Self {
+            ports: layout.unbound,
+            disorder: layout.disorder.max(1),
+            passed: 0,
+        }
+    }
+
+    /// Whether there are no such ports.
+    pub fn is_none(&self) -> bool {
+        self.ports.is_empty()
+    }
+}
+
+impl Ports {
+    /// Whether a µop with these ports is bound to one of them when it issues.
+    #[inline(always)]
+    #[must_use]
+    pub fn are_bound(&self, ports: PortSet) -> bool {
+        !self.unbound.ports.meets(ports)
+    }
+
+    /// Books a free one of unbound `ports` for a µop that was woken at `woken` and is ready at
+    /// `ready`; returns which, and the cycle.
+    pub fn start_on_any(&mut self, ports: PortSet, woken: u64, ready: u64) -> (u8, u64) {
+        let ports = ports.0 & self.unbound.ports.0;
+        let lowest = ports.trailing_zeros() as u8;
+        let first = self.first_scheduled(lowest).max(self.cycle + 1);
+        let ready = ready.max(first);
+        let end = self.cycle + HORIZON;
+        if woken < ready {
+            let (at, free) = self.free_of(ports, woken.max(first));
+            if at < ready.min(end) {
+                self.take(at, free.trailing_zeros());
+            }
+        }
+        let (mut at, mut free) = self.free_of(ports, ready);
+        if at > ready {
+            let u = &mut self.unbound;
+            u.passed = (u.passed + STEP) % u.disorder;
+            let mut rest = u.passed;
+            while rest >= free.count_ones() && at < end {
+                rest -= free.count_ones();
+                (at, free) = self.free_of(ports, at + 1);
+            }
+        }
+        if at >= end {
+            let at = self.behind_window(lowest, lowest, at.max(ready));
+            return (lowest, at);
+        }
+        let port = free.trailing_zeros() as u8;
+        self.book(port, at);
+        (port, at)
+    }
+
+    /// Nothing else may start on a port in a cycle.
+    fn take(&mut self, at: u64, port: u32) {
+        let busy = &mut self.busy[(at & MASK) as usize / 64];
+        busy[port as usize & PORT_MASK] |= 1 << (at & 63);
+    }
+
+    /// The first cycle at or after `at` in which some of `ports` are free, and which; the end of the
+    /// calendar when there is none.
+    #[inline]
+    fn free_of(&self, ports: u32, mut at: u64) -> (u64, u32) {
+        let end = self.cycle + HORIZON;
+        while at < end {
+            let busy = &self.busy[(at & MASK) as usize / 64];
+            let mut all = u64::MAX;
+            for port in PortSet(ports).iter() {
+                all &= busy[usize::from(port) & PORT_MASK];
+            }
+            let free = !all >> (at & 63);
+            if free != 0 {
+                at += u64::from(free.trailing_zeros());
+                let is_free =
+                    |port: &u8| busy[usize::from(*port) & PORT_MASK] >> (at & 63) & 1 == 0;
+                let free = PortSet(ports).iter().filter(is_free);
+                return (at, free.fold(0, |set, port| set | 1 << port));
+            }
+            at = (at | 63) + 1;
+        }
+        (end, ports)
+    }
+}
+
+impl Part for Unbound {
+    fn reset(&mut self, _: &Moment) {
+        self.passed = 0;
+    }
+
+    fn fingerprint(&self, _: &Moment, h: &mut Fingerprint) {
+        let Self {
+            ports: _,
+            disorder: _,
+            passed,
+        } = self;
+        h.add(u64::from(*passed));
+    }
+}

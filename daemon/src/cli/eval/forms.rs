@@ -1,0 +1,212 @@
+//! `mcad eval --forms`: throughputs of single instruction forms, simulated, beside published or measured
+//! ones.
+//!
+//! Each form is simulated in the very code with which `mcad profile instruction` measures it:
+//! independent instances in a loop, and the same with what they hand on cut where that is possible;
+//! the least is the throughput. Cycles from one instance to the next.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use mcad_core::block::{Block, Mode, Options};
+use mcad_isa::machine::CpuModel;
+use mcad_profile::instruction::{Subject, Subjects};
+use serde::Deserialize;
+
+use crate::cli::{input, model};
+
+/// How far a throughput may be off, relative.
+const AGREEMENT: f64 = 0.05;
+/// Groups of forms that differ which are shown, and examples of each.
+const GROUPS: usize = 40;
+const EXAMPLES: usize = 3;
+
+/// Throughputs by the names of forms; a name that several forms share has all of theirs.
+type Published = HashMap<String, Vec<f64>>;
+
+/// A row of uops.info's.
+#[derive(Deserialize)]
+struct Row {
+    string: String,
+    tp: Option<f64>,
+}
+
+/// A form with its simulated and its published throughput.
+struct Compared {
+    name: String,
+    simulated: f64,
+    published: f64,
+}
+
+impl Compared {
+    fn agrees(&self) -> bool {
+        (self.simulated - self.published).abs() <= AGREEMENT * self.published
+    }
+}
+
+/// Compares, and prints the share that agrees and the groups that do not.
+pub(super) fn run(cpu: Option<&str>, files: &[impl AsRef<Path>]) -> anyhow::Result<ExitCode> {
+    let (Some(cpu), [file]) = (cpu, files) else {
+        bail!("--forms takes --predict CPU and one file: rows (JSON lines) or figures (CSV)");
+    };
+    let model = model::model(cpu)?;
+    let table = model
+        .forms()
+        .with_context(|| format!("{cpu} has no table of instruction forms"))?;
+    let published = read(file.as_ref())?;
+    let mut compared = Vec::new();
+    for subject in Subjects::of(table).iter() {
+        let name = &*subject.form().name;
+        if let Some(rows) = published.get(name)
+            && subject.objection().is_none()
+            && let Some(simulated) = simulate(&model, subject)
+        {
+            let off = |cycles: &&f64| (simulated / **cycles).ln().abs();
+            let nearest = rows.iter().min_by(|a, b| off(a).total_cmp(&off(b)));
+            compared.extend(nearest.map(|published| Compared {
+                name: name.to_owned(),
+                simulated,
+                published: *published,
+            }));
+        }
+    }
+    if compared.is_empty() {
+        bail!("no form of {cpu} is in {}", file.as_ref().display());
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    write(&compared, &mut out).context("cannot write to stdout")?;
+    out.flush().context("cannot write to stdout")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Cycles from one instance to the next.
+fn simulate(model: &Arc<CpuModel>, subject: Subject<'_, '_>) -> Option<f64> {
+    let options = Options {
+        mode: Mode::Loop,
+        ..Options::default()
+    };
+    let ways = subject.throughput_loops().into_iter();
+    ways.filter_map(|(bytes, count)| {
+        let block = Block::new(model, &bytes).ok()?;
+        Some(block.predict(options).cycles / f64::from(count))
+    })
+    .min_by(f64::total_cmp)
+}
+
+fn read(path: &Path) -> anyhow::Result<Published> {
+    let place = || path.display().to_string();
+    let mut text = String::new();
+    input::open(path)?
+        .read_to_string(&mut text)
+        .with_context(place)?;
+    let mut published = Published::new();
+    let mut add = |name: String, cycles: f64| {
+        if cycles > 0.0 {
+            published.entry(name).or_default().push(cycles);
+        }
+    };
+    if text.starts_with('{') {
+        for (n, line) in text.lines().enumerate() {
+            let row: Row = serde_json::from_str(line)
+                .with_context(|| format!("{}:{}: no row of uops.info's", place(), n + 1))?;
+            if let Some(cycles) = row.tp {
+                add(row.string, cycles);
+            }
+        }
+        return Ok(published);
+    }
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    for record in reader.records() {
+        let record = record.with_context(place)?;
+        let field = |n: usize| record.get(n).unwrap_or_default();
+        if field(2) == "throughput"
+            && let Ok(cycles) = field(6).parse()
+        {
+            add(field(0).to_owned(), cycles);
+        }
+    }
+    // A form that was measured several times has its least figure.
+    for figures in published.values_mut() {
+        let least = figures.iter().copied().min_by(f64::total_cmp);
+        *figures = least.into_iter().collect();
+    }
+    Ok(published)
+}
+
+fn write(compared: &[Compared], out: &mut dyn Write) -> io::Result<()> {
+    let agreeing = compared.iter().filter(|c| c.agrees()).count();
+    writeln!(
+        out,
+        "throughputs of {} forms: {:.1} % within {:.0} %",
+        compared.len(),
+        100.0 * agreeing as f64 / compared.len().max(1) as f64,
+        100.0 * AGREEMENT
+    )?;
+    let hundredths = |cycles: f64| (cycles * 20.0).round() as i64 * 5;
+    let mut groups: BTreeMap<(i64, i64), Vec<&str>> = BTreeMap::new();
+    for c in compared.iter().filter(|c| !c.agrees()) {
+        let group = (hundredths(c.simulated), hundredths(c.published));
+        groups.entry(group).or_default().push(&c.name);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(group, names)| (std::cmp::Reverse(names.len()), *group));
+    for ((simulated, published), mut names) in groups.into_iter().take(GROUPS) {
+        names.sort_unstable();
+        let step = (names.len() / EXAMPLES).max(1);
+        let examples: Vec<_> = names.iter().step_by(step).take(EXAMPLES).collect();
+        let cycles = |hundredths: i64| hundredths as f64 / 100.0;
+        writeln!(
+            out,
+            "  {:>5} forms: {:.2} simulated, {:.2} there: {}",
+            names.len(),
+            cycles(simulated),
+            cycles(published),
+            examples.iter().map(|n| **n).collect::<Vec<_>>().join(", ")
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn file(name: &str, text: &str) -> tempfile::TempPath {
+        let file = tempfile::Builder::new().suffix(name).tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file.into_temp_path()
+    }
+
+    #[test]
+    fn rows_and_figures_are_read_alike() {
+        let rows = file(
+            ".jsonl",
+            "{\"string\":\"A\",\"tp\":7.0}\n{\"string\":\"B\"}\n{\"string\":\"A\",\"tp\":5.0}\n",
+        );
+        assert_eq!(read(&rows).unwrap()["A"], [7.0, 5.0]);
+        assert_eq!(read(&rows).unwrap().len(), 1);
+        let figures = file(
+            ".csv",
+            "form,example,figure,from,to,kind,cycles,spread,exact,reason\n\
+             A,,throughput,,,,7.02,,,\nA,,latency,REG0,REG0,reg,1,,,\nA,,throughput,,,,6.98,,,\n",
+        );
+        assert_eq!(read(&figures).unwrap()["A"], [6.98]);
+    }
+
+    #[test]
+    fn a_form_takes_what_its_ports_allow() {
+        let model = mcad_isa::machine::cpu("skl").unwrap();
+        let subjects = Subjects::of(model.forms().unwrap());
+        for (name, want) in [("ADD_01 (R64, R64)", 0.25), ("IMUL (R64, R64)", 1.0)] {
+            let subject = subjects.iter().find(|s| &*s.form().name == name).unwrap();
+            let got = simulate(&model, subject).unwrap();
+            assert!((got - want).abs() < 0.04 * want, "{name}: {got}");
+        }
+    }
+}
