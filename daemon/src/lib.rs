@@ -8,6 +8,7 @@ pub mod cli;
 pub mod eval;
 pub mod files;
 pub mod install;
+mod llvm_mca;
 pub mod memory;
 pub mod near;
 pub mod recorder;

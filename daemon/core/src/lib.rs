@@ -7,6 +7,7 @@
 pub mod block;
 pub mod fuzz;
 mod lists;
+pub mod llvm_mca;
 pub mod memory;
 pub mod pipeline;
 pub mod simulation;

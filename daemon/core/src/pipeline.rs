@@ -21,6 +21,7 @@ pub mod inorder;
 pub mod inst;
 pub mod observer;
 pub mod state;
+pub mod units;
 pub mod window;
 
 use std::ops::Range;

@@ -3,7 +3,8 @@
 //!
 //! [`wire`] is the embedded file and [`table`] where it is; [`decode`] finds the instruction of a
 //! word and [`flow`] where control goes after it; [`regs`] says which registers there are; [`cost`]
-//! turns a scheduling class into µops, [`build`] whole blocks, and [`model`] gives a CPU's
+//! turns a scheduling class into µops, [`build`] whole blocks, [`sched`] keeps instructions whole for
+//! in-order cores, and [`model`] gives a CPU's
 //! parameters as far as LLVM knows them. docs/ISA.md says how the files are made and what proves
 //! them.
 
@@ -14,6 +15,7 @@ pub mod flow;
 pub mod model;
 mod printer;
 pub mod regs;
+pub mod sched;
 pub mod table;
 pub mod wire;
 

@@ -3,6 +3,7 @@
 mod ablations;
 mod forms;
 mod inorder;
+mod llvm_mca;
 mod programs;
 mod rtl;
 mod set;
@@ -39,6 +40,8 @@ pub(super) struct Args {
     #[arg(long, requires = "predict", conflicts_with_all = ["rtl", "in_order", "sample", "hold_out", "ablations", "categories", "instructions", "worst", "json"])]
     forms: bool,
     #[command(flatten)]
+    llvm_mca: llvm_mca::LlvmMcaArgs,
+    #[command(flatten)]
     programs: programs::ProgramArgs,
     /// Figures by category, which are found by rule
     #[arg(long)]
@@ -70,6 +73,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if let Some(cpu) = &args.rtl {
         return rtl::run(cpu, args.set.files());
+    }
+    if !args.llvm_mca.cpus.is_empty() {
+        return llvm_mca::run(&args.llvm_mca, args.set.files(), args.worst);
     }
     if args.programs.programs {
         let set = &args.set;

@@ -14,6 +14,7 @@ pub mod icache;
 pub mod issue;
 pub mod predict;
 pub mod riscv;
+pub mod scheduled;
 pub mod slots;
 pub mod store_buffer;
 pub mod stream;

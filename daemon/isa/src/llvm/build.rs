@@ -36,11 +36,20 @@ pub enum Known {
 
 /// A register read or written: which, and its index among uses or definitions.
 #[derive(Clone, Copy, Debug)]
-struct Named {
-    reg: RegId,
-    index: u8,
+pub(super) struct Named {
+    pub(super) reg: RegId,
+    pub(super) index: u8,
     /// Part of an address.
     address: bool,
+}
+
+/// Which of the registers are meant that an instruction does not name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sources {
+    /// Those that its execution reads and writes.
+    Executed,
+    /// All that LLVM lists: calls are said to read the stack pointer, for the compiler.
+    AsListed,
 }
 
 /// Appends the instructions of one block to `program`.
@@ -65,8 +74,8 @@ fn one(
     ports: &PortLayout,
 ) -> Known {
     let opcode = instruction.opcode();
-    let reads = named(instruction, false);
-    let writes = named(instruction, true);
+    let reads = named(instruction, false, Sources::Executed);
+    let writes = named(instruction, true, Sources::Executed);
     let class = class_of(instruction, cpu);
     let (load, store) = (
         opcode.flags & llvm::LOAD != 0,
@@ -187,7 +196,7 @@ pub fn class_of(instruction: &Instruction, cpu: &CpuTable) -> Option<&'static Cl
 }
 
 /// Registers that an instruction reads or writes.
-fn named(instruction: &Instruction, writes: bool) -> Vec<Named> {
+pub(super) fn named(instruction: &Instruction, writes: bool, sources: Sources) -> Vec<Named> {
     let opcode = instruction.opcode();
     let mut all = Vec::new();
     for operand in opcode
@@ -209,9 +218,10 @@ fn named(instruction: &Instruction, writes: bool) -> Vec<Named> {
         false => (&opcode.uses, opcode.explicit_uses),
     };
     for (n, &reg) in implicit.iter().enumerate() {
-        // Calls are said to read the stack pointer, for the compiler.
-        let compilers =
-            instruction.flow() != Flow::Next && instruction.arch == Arch::AArch64 && reg == 31;
+        let compilers = sources == Sources::Executed
+            && instruction.flow() != Flow::Next
+            && instruction.arch == Arch::AArch64
+            && reg == 31;
         if usize::from(reg) < RegId::GENERAL && !compilers {
             all.push(Named {
                 reg: RegId(reg),

@@ -76,6 +76,7 @@ fn gather(word: u32, places: &[u32]) -> u32 {
 #[must_use]
 pub fn form(opcode: &Opcode, word: u32) -> Option<u16> {
     let mut rules = opcode.forms.iter();
-    let found = rules.find(|rule| word & rule.mask == rule.value);
+    let same = (word >> 5 ^ word >> 16) & 31 == 0;
+    let found = rules.find(|rule| word & rule.mask == rule.value && (same || !rule.same_sources));
     found.or(opcode.forms.first()).map(|rule| rule.form)
 }

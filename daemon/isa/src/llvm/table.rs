@@ -49,13 +49,18 @@ macro_rules! embedded {
 }
 
 static AARCH64: Embedded = embedded!(
-    "aarch64", false, "cortex-a35" "cortex-a53" "cortex-a55" "cortex-a57" "cortex-a72" "cortex-a76"
-    "cortex-a78" "cortex-a510" "neoverse-n1" "neoverse-n2" "neoverse-v1" "neoverse-v2" "a64fx"
-    "apple-m1" "exynos-m5"
+    "aarch64", false,
+    "cortex-a35" "cortex-a53" "cortex-a55" "cortex-a57" "cortex-a72" "cortex-a76" "cortex-a78"
+    "cortex-a320" "cortex-a510" "cortex-x4" "neoverse-n1" "neoverse-n2" "neoverse-n3"
+    "neoverse-v1" "neoverse-v2" "neoverse-v3" "a64fx" "apple-m1" "ampere1" "ampere1b" "exynos-m3"
+    "exynos-m4" "exynos-m5" "falkor" "kryo" "oryon-1" "olympus" "thunderx" "thunderx2t99"
+    "thunderx3t110" "tsv110"
 );
 static RISCV: Embedded = embedded!(
-    "riscv", true, "sifive-u74" "sifive-x280" "sifive-p450" "sifive-p670" "rocket-rv64"
-    "syntacore-scr3-rv64" "spacemit-x60" "xiangshan-nanhu"
+    "riscv", true,
+    "sifive-u74" "sifive-x280" "sifive-x390" "sifive-p450" "sifive-p550" "sifive-p670"
+    "sifive-p870" "rocket-rv64" "syntacore-scr3-rv64" "syntacore-scr4-rv64" "syntacore-scr5-rv64"
+    "syntacore-scr7" "spacemit-x60" "xiangshan-nanhu" "andes-ax45" "mips-p8700" "tt-ascalon-d8"
 );
 
 /// Instruction sets that have a table, and where it is.

@@ -9,7 +9,7 @@ use bincode::{Decode, Encode};
 use crate::embedded;
 
 /// Version of the layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 3;
 
 /// A whole file: one instruction set and the CPUs that execute it.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
@@ -92,6 +92,8 @@ pub struct FormRule {
     pub mask: u32,
     /// Their values.
     pub value: u32,
+    /// Only where bits 5 to 9 and 16 to 20 are the same: both sources of A64 in one register.
+    pub same_sources: bool,
     /// Its number, below [`File::forms`].
     pub form: u16,
 }
@@ -164,6 +166,8 @@ pub struct Class {
     pub uops: u16,
     /// Must begin, end a group of instructions issued together.
     pub group: (bool, bool),
+    /// Its results may be written before those of older instructions (LLVM's RetireOOO).
+    pub out_of_order: bool,
     /// Resource, cycle of release, cycle of acquisition.
     pub resources: Vec<(u16, u16, u16)>,
     /// By definition: cycles, and the kind of result for `advances`.

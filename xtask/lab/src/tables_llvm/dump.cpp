@@ -320,10 +320,68 @@ std::vector<uint32_t> rich_samples(const Machine &m, const Decoder &decoder, uns
     return {words.begin(), words.end()};
 }
 
+// Words of an opcode whose class may depend on its operands: every shift with every amount (A64's
+// bits 10 to 15 and 22 to 23, which also hold extensions), with registers of all zeros, all ones and
+// others. Predicates of LLVM ask for amounts up to 4, or for none.
+void add_shifts(const Decoder &decoder, unsigned opcode, const Seen &seen,
+                std::vector<uint32_t> &words) {
+    const uint32_t registers[] = {0x1f, 0x1f << 5, 0x1f << 16};
+    uint32_t open = ~(seen.ones | seen.zeros);
+    std::set<uint32_t> all(words.begin(), words.end());
+    MCInst inst;
+    for (size_t base = 0; base < seen.words.size() && base < 2; base++) {
+        for (unsigned choice = 0; choice < 27; choice++) {
+            uint32_t word = seen.words[base];
+            unsigned rest = choice;
+            for (uint32_t field : registers) {
+                uint32_t mask = field & open;
+                word = rest % 3 == 1 ? word & ~mask : rest % 3 == 2 ? word | mask : word;
+                rest /= 3;
+            }
+            for (uint32_t shift = 0; shift < 256; shift++) {
+                uint32_t bits = (shift & 63) << 10 | (shift >> 6) << 22;
+                uint32_t mask = (63u << 10 | 3u << 22) & open;
+                uint32_t other = (word & ~mask) | (bits & mask);
+                if (decoder.decode(other, inst) != 0 && inst.getOpcode() == opcode) {
+                    all.insert(other);
+                }
+            }
+        }
+    }
+    // Immediates of one bit and of two, which are not 0: with no other bit set, and with registers of
+    // all ones.
+    for (uint32_t registers_set : {0u, 0x1fu << 5, 0x1fu | 0x1fu << 5}) {
+        uint32_t word = seen.ones | (registers_set & open);
+        for (int a = 0; a < 32; a++) {
+            for (int b = a; b < 32; b++) {
+                uint32_t other = word ^ (open & (1u << a | 1u << b));
+                if (decoder.decode(other, inst) != 0 && inst.getOpcode() == opcode) {
+                    all.insert(other);
+                }
+            }
+        }
+    }
+    // Both sources in one register.
+    std::vector<uint32_t> apart(all.begin(), all.end());
+    for (size_t n = 0; n < apart.size(); n += 1 + apart.size() / 4096) {
+        uint32_t other = (apart[n] & ~(0x1fu << 16)) | (apart[n] >> 5 & 0x1f) << 16;
+        if (decoder.decode(other, inst) != 0 && inst.getOpcode() == opcode) {
+            all.insert(other);
+        }
+    }
+    words.assign(all.begin(), all.end());
+}
+
+bool same_sources(uint32_t word) {
+    return (word >> 5 & 0x1f) == (word >> 16 & 0x1f);
+}
+
 using Label = std::vector<unsigned>;
 struct Leaf {
     uint32_t mask, value;
     Label label;
+    // Only where both sources are one register.
+    bool same;
 };
 
 void split(std::vector<std::pair<uint32_t, Label>> samples, uint32_t mask, uint32_t value,
@@ -335,7 +393,7 @@ void split(std::vector<std::pair<uint32_t, Label>> samples, uint32_t mask, uint3
     if (counts.size() <= 1 || depth > 24) {
         auto most = std::max_element(counts.begin(), counts.end(),
                                      [](auto &a, auto &b) { return a.second < b.second; });
-        out.push_back({mask, value, most->first});
+        out.push_back({mask, value, most->first, false});
         return;
     }
     int best = -1;
@@ -367,7 +425,7 @@ void split(std::vector<std::pair<uint32_t, Label>> samples, uint32_t mask, uint3
     if (best < 0) {
         auto most = std::max_element(counts.begin(), counts.end(),
                                      [](auto &a, auto &b) { return a.second < b.second; });
-        out.push_back({mask, value, most->first});
+        out.push_back({mask, value, most->first, false});
         return;
     }
     std::vector<std::pair<uint32_t, Label>> side[2];
@@ -568,6 +626,9 @@ int main(int argc, char **argv) {
         if (variant) {
             std::vector<std::pair<uint32_t, Label>> samples;
             MCInst inst;
+            if (!m.riscv) {
+                add_shifts(decoder, opcode, s, words);
+            }
             for (uint32_t word : words) {
                 decoder.decode(word, inst);
                 Label label;
@@ -583,11 +644,37 @@ int main(int argc, char **argv) {
                 }
                 samples.push_back({word, label});
             }
-            split(std::move(samples), s.ones | s.zeros, s.ones, leaves, 0);
+            // Where the class depends on both sources being one register, that comes first.
+            std::vector<std::pair<uint32_t, Label>> same, apart;
+            for (auto &sample : samples) {
+                (same_sources(sample.first) ? same : apart).push_back(sample);
+            }
+            std::vector<Leaf> of_apart;
+            if (!m.riscv && !apart.empty()) {
+                split(apart, s.ones | s.zeros, s.ones, of_apart, 0);
+            }
+            bool differs = false;
+            for (auto &[word, label] : same) {
+                for (const Leaf &leaf : of_apart) {
+                    if ((word & leaf.mask) == leaf.value) {
+                        differs |= leaf.label != label;
+                        break;
+                    }
+                }
+            }
+            if (differs) {
+                split(std::move(same), s.ones | s.zeros, s.ones, leaves, 0);
+                for (Leaf &leaf : leaves) {
+                    leaf.same = true;
+                }
+                leaves.insert(leaves.end(), of_apart.begin(), of_apart.end());
+            } else {
+                split(std::move(samples), s.ones | s.zeros, s.ones, leaves, 0);
+            }
         }
         printf(",\"classes\":[");
         if (leaves.empty()) {
-            printf("[%u,%u,[%u]]", s.ones | s.zeros, s.ones, base);
+            printf("[%u,%u,[%u],false]", s.ones | s.zeros, s.ones, base);
             classes.insert(base);
         }
         for (size_t i = 0; i < leaves.size(); i++) {
@@ -596,7 +683,7 @@ int main(int argc, char **argv) {
                 printf("%s%u", c ? "," : "", leaves[i].label[c]);
                 classes.insert(leaves[i].label[c]);
             }
-            printf("]]");
+            printf("],%s]", leaves[i].same ? "true" : "false");
         }
         printf("]");
         if (m.riscv) {

@@ -34,8 +34,9 @@ pub struct Opcode {
     pub explicit_uses: u8,
     pub explicit_defs: u8,
     pub operands: Vec<Operand>,
-    /// Mask, value, scheduling class of each CPU (or one for all).
-    pub classes: Vec<(u32, u32, Vec<u32>)>,
+    /// Mask, value, scheduling class of each CPU (or one for all), and whether only where both
+    /// sources are one register.
+    pub classes: Vec<(u32, u32, Vec<u32>, bool)>,
     /// Scheduling classes by LMUL and SEW.
     #[serde(default)]
     pub vector: Vec<u32>,
@@ -98,6 +99,8 @@ pub struct Class {
     pub uops: u16,
     pub begin: u8,
     pub end: u8,
+    /// Retires out of order, in an in-order core.
+    pub ooo: u8,
     pub resources: Vec<(u16, u16, u16)>,
     pub latencies: Vec<(i16, u16)>,
     pub advances: Vec<(u16, u16, i16)>,

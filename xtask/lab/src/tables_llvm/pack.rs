@@ -108,11 +108,12 @@ fn one(
             Err(register) => gaps.operands.push((opcode.name.clone(), register)),
         }
     }
-    let rules = opcode.classes.iter().map(|(mask, value, label)| {
+    let rules = opcode.classes.iter().map(|(mask, value, label, same)| {
         let form = forms.number(label, cpus)?;
         Ok(wire::FormRule {
             mask: *mask,
             value: *value,
+            same_sources: *same,
             form,
         })
     });
@@ -187,6 +188,7 @@ fn costs(cpu: &Cpu, place: usize, forms: &Forms) -> Result<wire::Cpu> {
         let class = wire::Class {
             uops: class.uops,
             group: (class.begin != 0, class.end != 0),
+            out_of_order: class.ooo != 0,
             resources: class.resources.clone(),
             latencies: class.latencies.clone(),
             advances: class.advances.clone(),

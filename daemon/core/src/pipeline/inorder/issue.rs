@@ -50,6 +50,18 @@ pub struct Issued {
     pub cause: Cause,
 }
 
+impl Issued {
+    /// In `cycle`, without effect.
+    pub(super) const fn at(cycle: u64, cause: Cause) -> Self {
+        Self {
+            cycle,
+            retired: cycle,
+            late: false,
+            cause,
+        }
+    }
+}
+
 /// State of issue.
 #[derive(Clone, Debug)]
 pub struct Issue {
@@ -186,23 +198,13 @@ impl Issue {
         let none = Static::default();
         let instr = code.instrs.get(executed.instr as usize).unwrap_or(&none);
         let Some(&rules) = self.rules.get(usize::from(instr.class)) else {
-            return Issued {
-                cycle: self.cycle,
-                retired: self.cycle,
-                late: false,
-                cause: Cause::Fetch,
-            };
+            return Issued::at(self.cycle, Cause::Fetch);
         };
         if !self.started {
             self.started = true;
             self.cycle = placed.ready;
         }
-        let mut wait = Wait {
-            cycle: self.cycle,
-            taken: self.taken,
-            width: self.width,
-            cause: Cause::Pairing,
-        };
+        let mut wait = Wait::new(self.cycle, self.taken, self.width);
         let slots = &mut self.slots;
         if self.taken >= self.width {
             wait.until(self.cycle + 1, Cause::Pairing, slots);
@@ -349,17 +351,27 @@ fn needs_early(
 }
 
 /// The way to an instruction's cycle of issue: every slot passed over is lost for a cause.
-struct Wait {
-    cycle: u64,
+pub(super) struct Wait {
+    pub(super) cycle: u64,
     taken: u64,
     width: u64,
-    cause: Cause,
+    pub(super) cause: Cause,
 }
 
 impl Wait {
+    /// In `cycle`, of whose `width` slots some are taken.
+    pub(super) const fn new(cycle: u64, taken: u64, width: u64) -> Self {
+        Self {
+            cycle,
+            taken,
+            width,
+            cause: Cause::Pairing,
+        }
+    }
+
     /// Waits until `cycle`, if that is not over.
     #[inline]
-    fn until(&mut self, cycle: u64, cause: Cause, slots: &mut Slots) {
+    pub(super) fn until(&mut self, cycle: u64, cause: Cause, slots: &mut Slots) {
         if cycle > self.cycle {
             let lost = self.width - self.taken + (cycle - self.cycle - 1) * self.width;
             if lost > 0 {

@@ -1,0 +1,218 @@
+//! Issue of an in-order core that is known by LLVM's scheduling model: as many µops a cycle as it is
+//! wide, when operands are there and units free, and so that results are written in order.
+//!
+//! The rules are those of llvm-mca's in-order pipeline (`lib/MCA/Stages/InOrderIssueStage.cpp`) as
+//! time stamps: each condition, once it holds, goes on holding until the instruction issues, so the
+//! cycle of issue is the first in which all hold. µops beyond the width issue in the cycles that
+//! follow, when nothing else does.
+
+use mcad_isa::inorder::REGISTERS;
+use mcad_isa::llvm::sched::{Code, Machine, Read, Static};
+
+use super::issue::{Issued, Wait};
+use super::slots::{Cause, Slots};
+use crate::pipeline::units::Units;
+
+/// Who writes a register last.
+#[derive(Clone, Copy, Debug)]
+struct Register {
+    /// Cycle of issue; 0 is none.
+    issued: u64,
+    latency: u32,
+    kind: u16,
+    /// When all results of that instruction are there.
+    done: u64,
+    loaded: bool,
+}
+
+/// Its value has always been there.
+const FREE: Register = Register {
+    issued: 0,
+    latency: 0,
+    kind: 0,
+    done: 0,
+    loaded: false,
+};
+
+/// State of issue.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    width: u32,
+    units: Units,
+    registers: Box<[Register; REGISTERS]>,
+    /// The cycle of the last issue, µops that may still issue in it, and whether any has.
+    cycle: u64,
+    left: u32,
+    begun: bool,
+    /// An instruction has ended the group of this cycle.
+    closed: bool,
+    /// The last result so far is written then.
+    written: u64,
+    retired: u64,
+    started: bool,
+    /// Slots so far.
+    pub slots: Slots,
+}
+
+impl Scheduled {
+    /// Nothing has issued.
+    #[must_use]
+    pub fn new(machine: &Machine, width: u32) -> Self {
+        Self {
+            width,
+            units: Units::new(machine),
+            registers: Box::new([FREE; REGISTERS]),
+            cycle: 0,
+            left: width,
+            begun: false,
+            closed: false,
+            written: 0,
+            retired: 0,
+            started: false,
+            slots: Slots::default(),
+        }
+    }
+
+    /// Nothing has issued any more.
+    pub fn reset(&mut self) {
+        self.units.reset();
+        self.registers.fill(FREE);
+        self.cycle = 0;
+        self.left = self.width;
+        self.begun = false;
+        self.closed = false;
+        self.written = 0;
+        self.retired = 0;
+        self.started = false;
+        self.slots = Slots::default();
+    }
+
+    /// The cycle from which on an operand can be read in `now`, and whether it comes from a load.
+    #[inline]
+    fn operand(&self, code: &Code, read: &Read, now: u64) -> (u64, bool) {
+        let register = &self.registers[usize::from(read.register.0)];
+        if register.issued == 0 {
+            return (0, false);
+        }
+        let advance = i64::from(code.advance(read, register.kind));
+        // A result that comes late to this operand counts from when the whole instruction is done.
+        let base = match advance < 0 && now >= register.done {
+            true => register.done,
+            false => register.issued + u64::from(register.latency),
+        };
+        (base.saturating_add_signed(-advance), register.loaded)
+    }
+
+    /// Issues an instruction that may issue from `ready` on.
+    pub fn issue(&mut self, code: &Code, number: u32, ready: u64, waited_for: Cause) -> Issued {
+        let none = Static::default();
+        let instr = code.instrs.get(number as usize).unwrap_or(&none);
+        if code.instrs.is_empty() {
+            return Issued::at(self.cycle, waited_for);
+        }
+        let cost = code.cost(instr);
+        let reads = code.reads(instr);
+        if !self.started {
+            self.started = true;
+            self.cycle = ready.max(1);
+        }
+        let mut wait = Wait::new(
+            self.cycle,
+            u64::from(self.width - self.left),
+            u64::from(self.width),
+        );
+        let slots = &mut self.slots;
+        let room = if self.closed { 0 } else { self.left };
+        let fits = cost.uops <= room || cost.uops > self.width;
+        if !fits || cost.begins_group && self.begun {
+            wait.until(self.cycle + 1, Cause::Pairing, slots);
+        }
+        wait.until(ready, waited_for, slots);
+        loop {
+            let now = wait.cycle;
+            for read in reads {
+                let (at, loaded) = self.operand(code, read, wait.cycle);
+                let cause = if loaded {
+                    Cause::Load
+                } else {
+                    Cause::Dependency
+                };
+                wait.until(at, cause, &mut self.slots);
+            }
+            let free = self.units.when(cost, wait.cycle);
+            wait.until(free, Cause::Unit, &mut self.slots);
+            if !cost.out_of_order {
+                let in_order = self.written.saturating_sub(u64::from(instr.first_result));
+                wait.until(in_order, Cause::Serialization, &mut self.slots);
+            }
+            if wait.cycle == now {
+                break;
+            }
+        }
+        self.take(code, instr, &wait)
+    }
+
+    /// Issues in the cycle that was waited for.
+    fn take(&mut self, code: &Code, instr: &Static, wait: &Wait) -> Issued {
+        let cost = code.cost(instr);
+        let cycle = wait.cycle;
+        if cycle > self.cycle {
+            self.cycle = cycle;
+            self.left = self.width;
+            self.begun = false;
+            self.closed = false;
+        }
+        self.units.take(cost, cycle);
+        let mut done = cycle + u64::from(instr.latency);
+        self.slots.used += u64::from(cost.uops);
+        let room = if self.closed { 0 } else { self.left };
+        if cost.uops > room {
+            // The rest issues in the next cycles, and ends one that may have room for others.
+            let rest = cost.uops - room;
+            let (cycles, last) = (rest.div_ceil(self.width), (rest - 1) % self.width + 1);
+            if self.closed {
+                self.slots.lose(Cause::Pairing, u64::from(self.left));
+            }
+            self.cycle += u64::from(cycles);
+            self.left = self.width - last;
+            self.begun = false;
+            self.closed = cost.ends_group;
+            done = done.max(self.cycle);
+        } else {
+            self.left -= cost.uops;
+            self.begun |= cost.uops > 0;
+            self.closed |= cost.ends_group;
+        }
+        for write in code.writes(instr) {
+            let register = &mut self.registers[usize::from(write.register.0)];
+            // Of several results of one instruction in one register the slowest counts.
+            if register.issued == cycle && register.done == done && register.latency > write.latency
+            {
+                continue;
+            }
+            *register = Register {
+                issued: cycle,
+                latency: write.latency,
+                kind: write.kind,
+                done,
+                loaded: instr.load,
+            };
+        }
+        if !cost.out_of_order && (instr.latency > 0 || done > cycle) {
+            self.written = cycle + u64::from(instr.latency);
+        }
+        self.retired = self.retired.max(done);
+        Issued {
+            cycle,
+            retired: self.retired,
+            late: false,
+            cause: wait.cause,
+        }
+    }
+
+    /// Cycle in which the last instruction was done.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.retired
+    }
+}
