@@ -2,12 +2,14 @@
 //! symbols nor report.
 //!
 //! `cargo bench -p mcad-core --bench program -- TRACE [CPU…]`, where `mcad-run --record TRACE` makes
-//! the trace. Prints instructions a second for each CPU; under `valgrind --tool=callgrind` it counts
-//! what each part takes.
+//! the trace. Prints instructions a second for each CPU and a digest of its report, which is the same
+//! for two builds that give the same result; under `valgrind --tool=callgrind` it counts what each
+//! part takes.
 
 #![allow(clippy::print_stdout)] // a program, whose output this is
 
 use std::fs::File;
+use std::hash::{DefaultHasher, Hasher};
 use std::io::BufReader;
 use std::time::Instant;
 
@@ -33,7 +35,12 @@ fn run(trace: &str, cpu: &str) -> Result<(), Failure> {
     let instructions = report.trace.instructions;
     let cycles = report.cpus.first().map_or(0, |cpu| cpu.cycles);
     let speed = instructions as f64 / seconds / 1e6;
-    println!("{cpu}: {instructions} instructions, {cycles} cycles, {speed:.2} M instructions/s");
+    let mut digest = DefaultHasher::new();
+    digest.write(&serde_json::to_vec(&report)?);
+    let digest = digest.finish();
+    println!(
+        "{cpu}: {instructions} instructions, {cycles} cycles, {speed:.2} M instructions/s, {digest:016x}"
+    );
     Ok(())
 }
 

@@ -153,8 +153,7 @@ impl Predictor {
     /// The direction that is predicted.
     #[inline]
     fn direction(&mut self, b: &Executed) -> bool {
-        let hashes = self.path.hashes();
-        let guess = self.tage.predict(b.pc, hashes);
+        let guess = self.tage.predict(b.pc, &self.path);
         if guess.settled {
             self.tage.update(b.taken, guess.taken);
             if let Some(corrector) = &mut self.corrector {
@@ -168,7 +167,7 @@ impl Predictor {
             _ => guess.taken,
         };
         let predicted = match &mut self.corrector {
-            Some(corrector) => corrector.predict(b.pc, base, &guess, hashes),
+            Some(corrector) => corrector.predict(b.pc, base, &guess, &self.path),
             None => base,
         };
         if let Some(counted) = counted
@@ -190,8 +189,7 @@ impl Predictor {
     }
 
     fn indirect(&mut self, b: &Executed) -> Steer {
-        let hashes = self.path.hashes();
-        let target = self.indirect.predict(b.pc, hashes);
+        let target = self.indirect.predict(b.pc, &self.path);
         self.indirect.update(b.target);
         match self.find(b) {
             Some(level) if target == b.target => Steer::Taken(level),
@@ -203,10 +201,9 @@ impl Predictor {
     fn returned(&mut self, b: &Executed) -> Steer {
         let target = self.returns.pop();
         let found = self.find(b);
-        let hashes = self.path.hashes();
         let target = match target {
             None if self.returns_fall_back => {
-                let target = self.indirect.predict(b.pc, hashes);
+                let target = self.indirect.predict(b.pc, &self.path);
                 self.indirect.update(b.target);
                 Some(target)
             }

@@ -2,7 +2,7 @@
 //! not, over biases, directions, paths and local histories (Seznec, "TAGE-SC-L", CBP-5 2016, with
 //! the inner-most loop's iteration count of Seznec, San Miguel & Albericio, MICRO 2015).
 
-use super::history::{place, spread};
+use super::history::{Path, place, spread};
 use super::tage::{Confidence, Guess};
 
 /// Counters of six bits.
@@ -106,7 +106,7 @@ impl Corrector {
 
     /// The prediction after correction; `base` is what TAGE and the loop predictor say.
     #[inline]
-    pub fn predict(&mut self, pc: u64, base: bool, guess: &Guess, hashes: &[u64]) -> bool {
+    pub fn predict(&mut self, pc: u64, base: bool, guess: &Guess, history: &Path) -> bool {
         let key = spread(pc);
         let bit = u64::from(base);
         self.own = (key >> 20) as usize % THRESHOLDS;
@@ -138,7 +138,7 @@ impl Corrector {
             add(place(last(self.directions, length) ^ key << 1 ^ bit, log));
         }
         for path in PATHS {
-            add(place(hashes.get(path).copied().unwrap_or(0) ^ key, log));
+            add(place(history.hash(path) ^ key, log));
         }
         for length in LOCALS {
             add(place(last(local, length) ^ key, log));

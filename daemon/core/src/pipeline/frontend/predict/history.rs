@@ -1,10 +1,12 @@
 //! History of taken branches, hashed over several lengths at once.
 //!
 //! Each taken branch leaves a footprint of its address and target. The hash of the last `L` of
-//! them is the polynomial `Σ f_k · M^k` (k = age, modulo 2^64), which a new footprint changes in
-//! two multiplications: what published predictors do with folded shift registers, one for each
-//! table's index and two for its tag, is here one number from which both are taken. All bits of
-//! a footprint and its place weigh in; `leave` is `M^L`, the weight of the one that drops out.
+//! them is the polynomial `Σ f_k · M^k` (k = age, modulo 2^64). That of all branches so far is kept
+//! for each of the last ones; what the older ones weigh in it is `M^L` times the hash that was there
+//! before the last `L`, so the hash of a length is one multiplication when somebody asks for it, and
+//! none for predictions that need no history. What published predictors do with folded shift
+//! registers, one for each table's index and two for its tag, is here one number from which both
+//! are taken. All bits of a footprint and its place weigh in.
 
 use mcad_isa::machine::params::branch::MAX_HISTORY;
 
@@ -60,59 +62,67 @@ pub fn geometric(shortest: u32, longest: u32, count: u32) -> Vec<u32> {
 #[derive(Clone, Copy, Debug)]
 struct Length {
     taken: u32,
-    leave: u64,
+    /// Weight of what lies before it in the hash of all.
+    weight: u64,
 }
 
 /// The history, with the hash of each length.
 #[derive(Clone)]
 pub struct Path {
-    ring: Box<[u64; RING]>,
+    /// Hashes of all before each of the last taken branches.
+    before: Box<[u64; RING]>,
+    /// The same of all.
+    all: u64,
     /// Taken branches so far.
     count: usize,
     lengths: Vec<Length>,
-    hashes: Vec<u64>,
 }
 
 impl Path {
-    /// An empty history with these lengths, each at most [`MAX_HISTORY`].
+    /// An empty history with these lengths, each from 1 to [`MAX_HISTORY`].
     #[must_use]
     pub fn new(lengths: &[u32]) -> Self {
         Self {
-            ring: Box::new([0; RING]),
+            before: Box::new([0; RING]),
+            all: 0,
             count: 0,
             lengths: lengths
                 .iter()
                 .map(|&taken| Length {
                     taken,
-                    leave: BASE.wrapping_pow(taken),
+                    weight: BASE.wrapping_pow(taken),
                 })
                 .collect(),
-            hashes: vec![0; lengths.len()],
         }
     }
 
     /// Takes in a taken branch.
     #[inline]
     pub fn push(&mut self, footprint: u64) {
-        for (hash, length) in self.hashes.iter_mut().zip(&self.lengths) {
-            let place = self.count.wrapping_sub(length.taken as usize) % RING;
-            let leaves = self.ring.get(place).copied().unwrap_or(0);
-            *hash = hash
-                .wrapping_mul(BASE)
-                .wrapping_add(footprint)
-                .wrapping_sub(leaves.wrapping_mul(length.leave));
-        }
-        if let Some(slot) = self.ring.get_mut(self.count % RING) {
-            *slot = footprint;
-        }
+        self.before[self.count % RING] = self.all;
+        self.all = self.all.wrapping_mul(BASE).wrapping_add(footprint);
         self.count = self.count.wrapping_add(1);
     }
 
-    /// Hashes by length.
+    /// The hash of each length, shortest first.
+    #[inline]
+    pub fn hashes(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
+        self.lengths.iter().map(|length| self.of(length))
+    }
+
+    /// The hash of length number `n`; 0 where there is none.
     #[inline]
     #[must_use]
-    pub fn hashes(&self) -> &[u64] {
-        &self.hashes
+    pub fn hash(&self, n: usize) -> u64 {
+        self.lengths.get(n).map_or(0, |length| self.of(length))
+    }
+
+    #[inline]
+    fn of(&self, length: &Length) -> u64 {
+        // Before the first branch it is 0, as in places that were never written.
+        let first = self.count.wrapping_sub(length.taken as usize) % RING;
+        let older = self.before[first].wrapping_mul(length.weight);
+        self.all.wrapping_sub(older)
     }
 }
 
@@ -139,8 +149,8 @@ mod tests {
             path.push(f);
             all.push(f);
             if n % 97 == 0 {
-                for (hash, length) in path.hashes().iter().zip(lengths) {
-                    assert_eq!(*hash, literal(&all, length as usize), "{length} at {n}");
+                for (hash, length) in path.hashes().zip(lengths) {
+                    assert_eq!(hash, literal(&all, length as usize), "{length} at {n}");
                 }
             }
         }

@@ -4,7 +4,7 @@
 
 use mcad_isa::machine::params::branch::{Indirect, MAX_TABLES};
 
-use super::history::{mix, spread};
+use super::history::{Path, mix, spread};
 
 const TABLES: usize = MAX_TABLES as usize;
 /// Its tables take every second history of the direction predictor, beginning with the first.
@@ -64,9 +64,9 @@ impl IndirectTargets {
         }
     }
 
-    /// Predicts where the branch at `pc` goes; `hashes` are those of the direction predictor's
-    /// histories.
-    pub fn predict(&mut self, pc: u64, hashes: &[u64]) -> u64 {
+    /// Predicts where the branch at `pc` goes; `history` is the direction
+    /// predictor's.
+    pub fn predict(&mut self, pc: u64, history: &Path) -> u64 {
         let key = spread(pc);
         self.base_place = key as usize & (self.base.len() - 1);
         self.hit = 0;
@@ -75,10 +75,7 @@ impl IndirectTargets {
         let mut longest = Entry::default();
         let tables = self.tables.min(TABLES);
         for n in (0..tables).rev() {
-            let Some(hash) = hashes.get(n * EVERY) else {
-                continue;
-            };
-            let x = mix(hash ^ key);
+            let x = mix(history.hash(n * EVERY) ^ key);
             let place = ((n << self.log) + (x >> (64 - self.log)) as usize) as u32;
             let tag = (x >> 28 & self.tag_mask) as u16;
             self.places[n] = place;

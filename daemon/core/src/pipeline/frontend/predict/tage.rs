@@ -8,7 +8,7 @@
 
 use mcad_isa::machine::params::branch::{Direction, MAX_TABLES};
 
-use super::history::{mix, spread};
+use super::history::{Path, mix, spread};
 
 const TABLES: usize = MAX_TABLES as usize;
 
@@ -166,9 +166,9 @@ impl Tage {
         self.random >> 3
     }
 
-    /// Predicts the branch at `pc`; `hashes` are those of the history, by table.
+    /// Predicts the branch at `pc`; `history` has a hash for each table.
     #[inline]
-    pub fn predict(&mut self, pc: u64, hashes: &[u64]) -> Guess {
+    pub fn predict(&mut self, pc: u64, history: &Path) -> Guess {
         let key = spread(pc);
         let f = &mut self.found;
         f.base = (key as usize) & (self.base.len() - 1);
@@ -189,12 +189,8 @@ impl Tage {
         let base_sure = counter == 0 || counter == 3;
         f.hit = 0;
         f.other = 0;
-        for (n, hash) in hashes
-            .iter()
-            .enumerate()
-            .take(self.tables.min(TABLES))
-            .rev()
-        {
+        let tables = self.tables.min(TABLES);
+        for (n, hash) in history.hashes().enumerate().take(tables).rev() {
             let x = mix(hash ^ key);
             let place = ((n << self.log) + (x >> self.shift) as usize) as u32;
             let tag = (x >> TAG_BITS_AT) as u16 & self.tag_mask;
