@@ -13,8 +13,8 @@ use super::loop_stream::{Detector, Step};
 use super::plan::Run;
 use super::predict::stream::{Start, Starts};
 use super::uop_cache::contents::UopCache;
-use super::uop_cache::pack::{Entry, Line, Packer, Stretch};
-use crate::lists::part;
+use super::uop_cache::groups::{Groups, Pieces};
+use super::uop_cache::pack::{Entry, Line};
 use crate::pipeline::access::Access;
 use crate::pipeline::backend::Backend;
 use crate::pipeline::backlog::Backlog;
@@ -23,7 +23,7 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::Window;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::Frontend;
-use mcad_isa::program::{Instr, Program, flag};
+use mcad_isa::program::{Instr, Program};
 
 /// Released instructions with which the front end always knows what comes next.
 pub const LOOKAHEAD: u64 = 96;
@@ -36,13 +36,13 @@ pub const LINE_SHIFT: u32 = 6;
 pub struct FetchQueue {
     p: Frontend,
     cache: UopCache,
-    packer: Packer,
+    groups: Groups,
     insts: Window<Inst>,
     accesses: Backlog<Access>,
     /// First instruction of the open group.
     open: u64,
-    /// The open group is a part of one block.
-    open_is_run: bool,
+    /// The open group's instructions.
+    pieces: Pieces,
     next_address: u64,
     route: Source,
     after_branch: bool,
@@ -68,13 +68,13 @@ impl FetchQueue {
         let p = model.core.frontend.clone();
         Self {
             cache: UopCache::new(&p, warm),
-            packer: Packer::new(),
+            groups: Groups::new(),
             p,
             // It grows where more wait; blocks do with this, which fits a first-level cache.
             insts: Window::new(256),
             accesses: Backlog::new(),
             open: 0,
-            open_is_run: false,
+            pieces: Pieces::default(),
             next_address: 0,
             route: Source::Decoders,
             after_branch: true,
@@ -202,7 +202,10 @@ impl FetchQueue {
     #[inline]
     pub fn pop(&mut self) {
         if let Some(inst) = self.insts.pop() {
-            (self.accesses).pop(usize::from(inst.loads) + usize::from(inst.stores));
+            let accesses = usize::from(inst.loads) + usize::from(inst.stores);
+            if accesses > 0 {
+                self.accesses.pop(accesses);
+            }
         }
     }
 
@@ -219,10 +222,19 @@ impl FetchQueue {
         self.detector.want(!warm);
     }
 
+    /// Static instructions from number `first` on are about to be appended to the open group.
+    #[inline]
+    fn add(&mut self, first: u32, count: u64) {
+        if self.insts.end() == self.open {
+            self.pieces.clear();
+        }
+        self.pieces.add(first, count);
+    }
+
     #[inline]
     fn append(&mut self, inst: Inst, accesses: &[Access]) {
+        self.add(inst.instr, 1);
         self.insts.push(inst);
-        self.open_is_run = false;
         if !accesses.is_empty() {
             self.accesses.append(accesses);
         }
@@ -378,8 +390,9 @@ impl FetchQueue {
             }
             return;
         }
-        // A group that a block before it has begun is no run.
-        self.open_is_run = start == self.open;
+        let mut lines = run.plan.lines().iter().copied().map(u64::from);
+        let mut in_line = lines.next();
+        self.add(first.instr, in_line.unwrap_or(insts.len() as u64));
         self.insts.append(insts);
         for span in run.spans {
             if let Some(inst) = self.insts.get_mut(start + u64::from(span.index)) {
@@ -394,12 +407,15 @@ impl FetchQueue {
         }
         self.detector.passed_all(program, insts);
         self.next_address = run.plan.end();
-        let mut at = start;
-        for count in run.plan.lines() {
-            at += u64::from(*count);
+        let (mut at, end) = (start, start + insts.len() as u64);
+        while let Some(count) = in_line {
+            at += count;
             self.close_group(program, at);
             self.cached &= self.route == Source::UopCache;
-            self.open_is_run = true;
+            in_line = lines.next();
+            self.pieces.clear();
+            let instr = first.instr + (at - start) as u32;
+            self.pieces.add(instr, in_line.unwrap_or(end - at));
         }
     }
 
@@ -444,52 +460,21 @@ impl FetchQueue {
     /// Decides from where the open group, which ends before number `end`, is delivered, and
     /// releases it.
     fn close_group(&mut self, program: &Program, end: u64) {
+        let span = (self.open, end);
+        let group = (self.groups).group(program, &self.p, &self.insts, span, &self.pieces);
+        let Some(group) = group else {
+            debug_assert!(false, "a group has instructions");
+            return;
+        };
         let shift = self.p.uop_cache_block_bytes.trailing_zeros();
-        // A 64-byte line has at most four blocks of the smallest size.
-        let mut blocks = [(0u64, 0usize); 4];
-        let mut places = [0usize; 4];
-        let mut count = 0;
-        let mut cacheable = true;
-        let mut at = self.open;
-        while at < end && count < blocks.len() {
-            let known = match self.open_is_run {
-                true => self.packer.recall(&self.insts, at, end),
-                false => None,
-            };
-            let (place, to) = match known {
-                Some(known) => known,
-                None => {
-                    let to = self.block_end(at, end, shift);
-                    let stretch = Stretch {
-                        insts: &self.insts,
-                        from: at,
-                        to,
-                        end,
-                        run: self.open_is_run,
-                    };
-                    let others = part(&places, 0..count);
-                    let place = self.packer.pack(program, &self.p, stretch, others);
-                    (place, to)
-                }
-            };
-            let packed = self.packer.kept(place).is_some_and(|k| k.packed.cacheable);
-            cacheable &= packed;
-            (blocks[count], places[count]) = ((to, place), place);
-            count += 1;
-            at = to;
-        }
         // With the erratum's rule, one half that cannot be cached takes the other with it.
-        let group_cacheable = cacheable || !self.p.uop_cache_both_halves;
+        let group_cacheable = group.cacheable || !self.p.uop_cache_both_halves;
         let mut at = self.open;
-        for &(to, place) in blocks.iter().take(count) {
-            let Some(kept) = self.packer.kept(place) else {
-                debug_assert!(false, "it was packed before");
-                continue;
-            };
-            let address = self.insts.get(at).map_or(0, |i| i.address);
+        for (part, entries, lines) in group.parts() {
+            let to = at + part.instructions;
             let may_hit = self.route == Source::UopCache || self.after_branch;
-            let cacheable = kept.packed.cacheable && group_cacheable;
-            let hit = cacheable && self.cache.access(address >> shift, kept.packed.lines);
+            let cacheable = part.packed.cacheable && group_cacheable;
+            let hit = cacheable && (self.cache).access(part.address >> shift, part.packed.lines);
             self.route = if may_hit && hit {
                 Source::UopCache
             } else {
@@ -506,27 +491,13 @@ impl FetchQueue {
                     left: *left,
                     from: at,
                 };
-                self.lines.extend(kept.lines.iter().map(line));
-                self.entries.append(&kept.entries);
+                self.lines.extend(lines.iter().map(line));
+                self.entries.append(entries);
             }
             at = to;
         }
-        self.after_branch = end
-            .checked_sub(1)
-            .and_then(|n| self.insts.get(n))
-            .and_then(|i| program.instrs.get(i.instr as usize))
-            .is_some_and(|i| i.is(flag::BRANCH));
+        self.after_branch = group.ends_in_branch;
         self.open = end;
-    }
-
-    fn block_end(&self, from: u64, end: u64, shift: u32) -> u64 {
-        let Some(first) = self.get(from) else {
-            return end;
-        };
-        let block = first.address >> shift;
-        (from + 1..end)
-            .find(|n| self.get(*n).is_none_or(|i| i.address >> shift != block))
-            .unwrap_or(end)
     }
 }
 
@@ -535,11 +506,11 @@ impl Part for FetchQueue {
         let Self {
             p: _,
             cache,
-            packer,
+            groups,
             insts,
             accesses,
             open,
-            open_is_run,
+            pieces,
             next_address,
             route,
             after_branch,
@@ -553,10 +524,11 @@ impl Part for FetchQueue {
             lines,
         } = self;
         cache.reset(end);
-        packer.reset();
+        groups.reset();
         insts.reset();
         accesses.clear();
-        (*open, *open_is_run, *next_address) = (0, false, 0);
+        (*open, *next_address) = (0, 0);
+        pieces.clear();
         (*route, *after_branch) = (Source::Decoders, true);
         detector.reset(end);
         (*cached, *stream_from) = (true, 0);
@@ -571,11 +543,11 @@ impl Part for FetchQueue {
         let Self {
             p: _,
             cache: _,
-            packer: _,
+            groups: _,
             insts,
             accesses: _,
             open: _,
-            open_is_run: _,
+            pieces: _,
             next_address: _,
             route: _,
             after_branch: _,

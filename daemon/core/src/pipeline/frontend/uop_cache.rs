@@ -7,6 +7,7 @@
 
 mod by_lines;
 pub mod contents;
+pub mod groups;
 pub mod pack;
 
 use super::microcode::Microcode;
@@ -34,6 +35,10 @@ pub struct UopCacheDelivery {
 struct Cycle {
     /// The line that entries come from.
     line: Line,
+    /// Entries that the queue has given.
+    entries: usize,
+    /// Number behind the last instruction that is fetched.
+    fetchable: u64,
     /// Fused µops that may still be delivered.
     remaining: u32,
     /// Entries delivered.
@@ -48,6 +53,7 @@ struct Cycle {
 
 impl UopCacheDelivery {
     /// One cycle.
+    #[inline]
     pub fn cycle<O: Observer>(&mut self, t: &mut Target<'_, O>, microcode: &mut Microcode) {
         if t.p.uop_cache_lines_per_cycle > 0 {
             self.by_lines.cycle(t, microcode);
@@ -62,35 +68,52 @@ impl UopCacheDelivery {
         };
         let mut c = Cycle {
             line,
+            entries: 0,
+            fetchable: t.queue.fetchable(),
             remaining: t.p.uop_cache_width,
             delivered: 0,
             new_line: t.queue.entries.front().is_some_and(|e| e.slot == 0),
             second_line: false,
             last: None,
         };
+        self.entries(&mut c, t, microcode);
+        t.queue.entries.pop(c.entries);
+        if c.line.left > 0
+            && let Some(line) = t.queue.lines.front_mut()
+        {
+            line.left = c.line.left;
+        }
+    }
+
+    /// Delivers entries as long as the cycle takes them.
+    #[inline]
+    fn entries<O: Observer>(
+        &mut self,
+        c: &mut Cycle,
+        t: &mut Target<'_, O>,
+        microcode: &mut Microcode,
+    ) {
         let delayed = std::mem::take(&mut self.delayed);
         while c.remaining > 0 {
             if c.line.left == 0 && !c.load_second_line(t) {
                 return;
             }
-            let Some(&entry) = t.queue.entries.front() else {
+            let Some(&entry) = t.queue.entries.get(c.entries) else {
                 return;
             };
-            if !self.deliver(&mut c, t, &entry, microcode) {
+            if !self.deliver(c, t, &entry, microcode) {
                 return;
             }
-            t.queue.entries.pop(1);
+            c.entries += 1;
             c.line.left -= 1;
             if c.line.left == 0 {
                 t.queue.lines.pop(1);
-            } else if let Some(line) = t.queue.lines.front_mut() {
-                line.left = c.line.left;
             }
             if entry.taken && entry.ends_instruction {
                 self.leave(t.p);
                 // A line is not read twice in a cycle.
                 let block = |e: &Entry| e.address / u64::from(t.p.uop_cache_block_bytes);
-                let next = t.queue.entries.front();
+                let next = t.queue.entries.get(c.entries);
                 let again =
                     next.is_some_and(|n| block(n) == block(&entry) && n.address <= entry.address);
                 let follows = t.p.uop_cache_follows_taken && !again;
@@ -113,7 +136,7 @@ impl UopCacheDelivery {
     }
 
     /// Delivers an entry, unless it does not fit into the cycle.
-    #[inline]
+    #[inline(always)]
     fn deliver<O: Observer>(
         &mut self,
         c: &mut Cycle,
@@ -121,12 +144,12 @@ impl UopCacheDelivery {
         entry: &Entry,
         microcode: &mut Microcode,
     ) -> bool {
-        let number = c.line.from + entry.number;
+        let number = c.line.from + u64::from(entry.number);
         let width = match t.p.uop_cache_delivers_unlaminated {
             true => u32::from(entry.fused),
             false => 1,
         };
-        if number >= t.queue.fetchable()
+        if number >= c.fetchable
             || (entry.extra && c.remaining < 2)
             || (width > c.remaining && c.delivered > 0)
         {
@@ -134,7 +157,7 @@ impl UopCacheDelivery {
         }
         c.last = Some(number);
         if entry.laminated != NO_UOP {
-            t.deliver(number, entry.laminated, Delivery::Of(Source::UopCache));
+            t.deliver_here(number, entry.laminated, Delivery::Of(Source::UopCache));
             if c.delivered == 0 {
                 self.body = (self.body + 1).min(2);
             }
@@ -159,22 +182,22 @@ impl Cycle {
         let Some(&next) = t.queue.lines.front() else {
             return false;
         };
-        let last = usize::from(next.left).saturating_sub(1);
-        let ends_in_microcode = t.queue.entries.get(last).is_some_and(|e| e.microcode);
+        let last = self.entries + usize::from(next.left).saturating_sub(1);
+        let ends_in_microcode = (t.queue.entries.get(last)).is_some_and(|e| e.microcode);
         if self.second_line || ends_in_microcode {
             return false;
         }
         self.second_line = true;
         self.line = next;
         // It must be next in the program; the decoders may come in between.
-        let first = t.queue.entries.front().map(|e| next.from + e.number);
+        let first = (t.queue.entries.get(self.entries)).map(|e| next.from + u64::from(e.number));
         first.is_some() && first == self.last.map(|last| t.next_number(last))
     }
 
     /// What of the cycle is left for another line behind a line's last entry.
     fn end_line<O: Observer>(&mut self, t: &Target<'_, O>, entry: &Entry, delayed: bool) {
         let pairing = t.p.uop_cache_pairing;
-        let next = t.queue.entries.front();
+        let next = t.queue.entries.get(self.entries);
         let Some(next) = next.filter(|_| pairing != LinePairing::Free) else {
             return;
         };

@@ -56,7 +56,7 @@ impl State {
             };
             let count = u32::from(line.left);
             if let Some(last) = last {
-                let number = line.from + first.number;
+                let number = line.from + u64::from(first.number);
                 // The decoders may come in between.
                 let follows = t.next_number(last.number) == number || last.number == number;
                 let same = block(&last.entry) == block(first);
@@ -99,7 +99,7 @@ impl State {
         last: &mut Option<Last>,
     ) -> End {
         while let (Some(&line), Some(&entry)) = (t.queue.lines.front(), t.queue.entries.front()) {
-            let number = line.from + entry.number;
+            let number = line.from + u64::from(entry.number);
             if number >= t.queue.fetchable() {
                 return End::Cycle;
             }
