@@ -304,18 +304,50 @@ impl Memory {
         self.shared.pages.forget(addresses);
     }
 
-    #[inline]
+    #[inline(always)]
     fn data(&mut self, r: &Request, write: bool) -> Answer {
         let line = r.address / LINE_BYTES;
-        let answer = self.line(line, r, write);
         let last = r.address.wrapping_add(u64::from(r.size.max(1)) - 1) / LINE_BYTES;
+        if last == line && self.hits(line, r.at, write) {
+            return Answer::default();
+        }
+        self.lines(r, (line, last), write)
+    }
+
+    #[inline(never)]
+    fn lines(&mut self, r: &Request, (line, last): (u64, u64), write: bool) -> Answer {
+        let answer = self.line(line, r, write);
         if last == line {
             return answer;
         }
         answer.and(self.line(last, r, write))
     }
 
-    #[inline]
+    /// Whether an access to a line in cycle `at` finds its translation and the line where they were
+    /// found last, which is most of what [`Memory::line`] finds; if so, it is done.
+    #[inline(always)]
+    fn hits(&mut self, line: u64, at: u64, write: bool) -> bool {
+        let page = line / PAGE_LINES;
+        if let Some(tlb) = &mut self.tlb
+            && !tlb.is_last(page)
+            && !tlb.hits(page, at)
+        {
+            return false;
+        }
+        let there = |state: &State| state.at() <= at && !state.is_prefetched();
+        let Some(state) = self.l1d.find_latest(Key(line), there) else {
+            return false;
+        };
+        *state = state.dirty(write);
+        let counts = if write {
+            &mut self.counts.stores
+        } else {
+            &mut self.counts.loads
+        };
+        counts[Level::L1 as usize] += 1;
+        true
+    }
+
     fn line(&mut self, line: u64, r: &Request, write: bool) -> Answer {
         let mut answer = Answer::default();
         let page = line / PAGE_LINES;

@@ -195,9 +195,9 @@ pub struct Instr {
     pub branch: Option<BranchKind>,
     /// From its address to that of the target in its code; 0: it has none.
     pub displacement: i32,
-    /// µops, when they are delivered at once and nothing but inputs, ports and memory holds them
-    /// up: such an instruction takes a short way through the back end. Else 0.
-    pub plain: u8,
+    /// Nothing but inputs, ports and memory holds its µops up: such an instruction takes a short way
+    /// through the back end.
+    pub plain: bool,
 }
 
 impl Instr {
@@ -318,27 +318,25 @@ impl Program {
             });
             instr.fused += group.len() as u16;
         }
-        instr.plain = self.plain_uops(&instr);
+        instr.plain = self.is_plain(&instr);
         self.instrs.push(instr);
     }
 
     /// [`Instr::plain`] of an instruction whose µops are there.
-    fn plain_uops(&self, instr: &Instr) -> u8 {
+    fn is_plain(&self, instr: &Instr) -> bool {
         const SPECIAL: u32 = flag::SERIALIZING | flag::SPACED | flag::DEFERRED_WRITES | flag::REP;
         debug_assert!(instr.uops as usize <= self.uops.len());
         let uops = self.uops.get(instr.uops as usize..).unwrap_or(&[]);
         let unusual = instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::SHIFT);
-        let plain = !instr.is(SPECIAL)
-            && instr.laminated_len == 1
+        !instr.is(SPECIAL)
             && instr.high8_reads | instr.high8_writes == 0
-            && uops.len() < 256
+            && !uops.is_empty()
             && uops.iter().all(|uop| {
                 let computes = uop.kind == UopKind::Compute;
                 uop.divider == 0
                     && usize::from(uop.inputs_len) <= FIRST_INPUTS
                     && (computes || (!uop.ports.is_empty() && !unusual))
-            });
-        if plain { uops.len() as u8 } else { 0 }
+            })
     }
 
     /// Inputs of a µop.

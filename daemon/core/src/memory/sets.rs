@@ -118,6 +118,8 @@ pub struct Sets {
     replacement: Replacement,
     ways: usize,
     sets: u64,
+    /// The bits of a number that choose a set, where nothing else does; else 0.
+    mask: u64,
     /// Numbers plus 1, 0 where there is nothing; set by set.
     tags: Box<[u64]>,
     states: Box<[State]>,
@@ -140,6 +142,10 @@ impl Sets {
             replacement,
             ways,
             sets,
+            mask: match index {
+                Index::Direct if sets.is_power_of_two() => sets - 1,
+                _ => 0,
+            },
             tags: vec![0; places].into(),
             states: vec![State::default(); places].into(),
             used: vec![0; places].into(),
@@ -148,30 +154,57 @@ impl Sets {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn set(&self, key: Key) -> usize {
-        self.index.set(key, self.sets)
+        match self.mask {
+            0 => self.index.set(key, self.sets),
+            mask => (key.0 & mask) as usize,
+        }
     }
 
     /// Where the entry for `key` is, if it is there or on its way; counts as a use.
-    #[inline]
+    #[inline(always)]
     pub fn find(&mut self, key: Key) -> Option<usize> {
         self.find_in(self.set(key), key)
     }
 
     /// The same where the set is known.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_in(&mut self, set: usize, key: Key) -> Option<usize> {
-        let first = set * self.ways;
-        let tag = key.0 + 1;
-        let latest = first + usize::from(self.latest[set]);
-        if self.tags[latest] == tag {
-            if self.replacement == Replacement::Lru {
-                self.count = self.count.wrapping_add(1);
-                self.used[latest] = self.count;
-            }
-            return Some(latest);
+        let latest = set * self.ways + usize::from(self.latest[set]);
+        if self.tags[latest] != key.0 + 1 {
+            return self.search(set, key);
         }
+        if self.replacement == Replacement::Lru {
+            self.count = self.count.wrapping_add(1);
+            self.used[latest] = self.count;
+        }
+        Some(latest)
+    }
+
+    /// The state of the entry for `key`, if it was the last one used of its set and is as wanted;
+    /// counts as a use then.
+    #[inline(always)]
+    pub fn find_latest(
+        &mut self,
+        key: Key,
+        wanted: impl FnOnce(&State) -> bool,
+    ) -> Option<&mut State> {
+        let set = self.set(key);
+        let latest = set * self.ways + usize::from(self.latest[set]);
+        if self.tags[latest] != key.0 + 1 || !wanted(&self.states[latest]) {
+            return None;
+        }
+        if self.replacement == Replacement::Lru {
+            self.count = self.count.wrapping_add(1);
+            self.used[latest] = self.count;
+        }
+        Some(&mut self.states[latest])
+    }
+
+    #[inline(never)]
+    fn search(&mut self, set: usize, key: Key) -> Option<usize> {
+        let (first, tag) = (set * self.ways, key.0 + 1);
         let way = self.tags[first..first + self.ways]
             .iter()
             .position(|t| *t == tag)?;
@@ -185,7 +218,8 @@ impl Sets {
         if self.tags.get(place) != Some(&(key.0 + 1)) {
             return false;
         }
-        self.touch(place / self.ways, place % self.ways);
+        let set = self.set(key);
+        self.touch(set, place - set * self.ways);
         true
     }
 

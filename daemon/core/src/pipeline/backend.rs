@@ -28,7 +28,7 @@ use crate::memory::counts::Counts;
 use issue::{Issue, Resources};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::{Execute, PortSet, Rename};
-use mcad_isa::program::{Instr, Program, flag};
+use mcad_isa::program::{Instr, Program, Uop, flag};
 use mcad_isa::regs::RegId;
 use mcad_report::TopDown;
 use memory::Memory;
@@ -182,9 +182,16 @@ impl Backend {
     }
 
     /// Finds an issue cycle for `fused` µops that were delivered in cycle `delivered` and may not
-    /// issue before a cycle, for a reason.
-    #[inline]
+    /// issue before a cycle, for a reason: the current one or a new one.
+    #[inline(always)]
     fn place(&mut self, fused: u32, delivered: u64, (at_least, held_by): (u64, Stall)) {
+        if !self.issue.takes(fused, delivered, at_least) {
+            self.open(delivered, at_least, held_by);
+        }
+    }
+
+    #[inline(never)]
+    fn open(&mut self, delivered: u64, at_least: u64, held_by: Stall) {
         let resources = Resources {
             ports: &mut self.ports,
             retirement: &mut self.retirement,
@@ -192,7 +199,7 @@ impl Backend {
             slot_count: &mut self.slot_count,
             held_by,
         };
-        self.issue.place(fused, delivered, at_least, resources);
+        self.issue.open(delivered, at_least, resources);
     }
 
     /// Takes over the stack engine's offset: by a µop, unless rename can add it.
@@ -282,7 +289,7 @@ impl Backend {
 
     /// Issues one laminated µop of `inst`; `accesses` are the instruction's. Returns the cycle in
     /// which its last fused µop is done.
-    #[inline]
+    #[inline(always)]
     pub fn laminated<O: Observer>(
         &mut self,
         program: &Program,
@@ -301,43 +308,70 @@ impl Backend {
             instr,
             accesses,
         };
-        if instr.plain > 0 && self.registers.high8_apart() == 0 && !O::UOPS {
-            self.plain(given, delivered, observer)
+        if instr.plain && self.registers.high8_apart() == 0 && !O::UOPS {
+            self.plain(&given, delivered, observer)
         } else {
-            self.any(given, delivered, observer)
+            self.any(&given, delivered, observer)
         }
     }
 
     /// [`Backend::laminated`] for a plain instruction ([`Instr::plain`]): the same as
     /// [`Backend::any`] does, without all that cannot happen.
     #[inline(always)]
-    fn plain<O: Observer>(&mut self, i: Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {
-        let at_least = (self.memory.room_for(i.inst), Stall::Memory(Wait::Stores));
-        self.place(u32::from(i.instr.fused), delivered.cycle, at_least);
+    fn plain<O: Observer>(&mut self, i: &Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {
+        let first = delivered.number == 0;
+        let last = delivered.number + 1 == i.instr.laminated_len;
+        let place = i.instr.laminated as usize + usize::from(delivered.number);
+        let Some(laminated) = i.program.laminated.get(place) else {
+            debug_assert!(false, "an instruction's µops are in its program");
+            return 0;
+        };
+        let room = match first {
+            true => self.memory.room_for(i.inst),
+            false => 0,
+        };
+        let at_least = (room, Stall::Memory(Wait::Stores));
+        self.place(u32::from(laminated.fused), delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
-        let first = i.instr.uops as usize;
-        let uops = part(&i.program.uops, first..first + usize::from(i.instr.plain));
+        let from = laminated.uops as usize;
+        let to = from + usize::from(laminated.uops_len);
+        let last_done = match part(&i.program.uops, from..to) {
+            [uop] => {
+                let (executed, why) = self.plain_uop(i, uop);
+                self.retire_fused(i, executed, why, first);
+                executed
+            }
+            uops => self.plain_uops(i, uops, first),
+        };
+        if last {
+            self.registers.set_to_zero(i.program, i.instr);
+            self.retire_instruction(i, observer);
+        }
+        last_done
+    }
+
+    /// Executes the µops of a plain instruction's laminated µop; returns when the last fused one is
+    /// done. `first`: none of the instruction came before.
+    #[inline(never)]
+    fn plain_uops(&mut self, i: &Given<'_>, uops: &[Uop], mut first: bool) -> u64 {
         let (mut done, mut cause, mut last_done) = (0, Cause::CORE, 0);
-        let mut first_group = true;
         for uop in uops {
             let (executed, why) = self.plain_uop(i, uop);
             if executed >= done {
                 (done, cause) = (executed, why.after(cause));
             }
             if uop.ends_fused {
-                self.retire_fused(i, done, cause, first_group);
+                self.retire_fused(i, done, cause, first);
                 last_done = done;
-                (done, cause, first_group) = (0, Cause::CORE, false);
+                (done, cause, first) = (0, Cause::CORE, false);
             }
         }
-        self.registers.set_to_zero(i.program, i.instr);
-        self.retire_instruction(i, observer);
         last_done
     }
 
     /// [`Backend::laminated`] for any instruction.
     #[inline(never)]
-    fn any<O: Observer>(&mut self, i: Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {
+    fn any<O: Observer>(&mut self, i: &Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {
         let first = delivered.number == 0;
         let last = delivered.number + 1 == i.instr.laminated_len;
         let place = i.instr.laminated as usize + usize::from(delivered.number);
@@ -398,7 +432,7 @@ impl Backend {
 
     /// A fused µop, done at `done`, retires and has taken an issue slot; returns the cycle.
     #[inline(always)]
-    fn retire_fused(&mut self, i: Given<'_>, done: u64, cause: Cause, first: bool) -> u64 {
+    fn retire_fused(&mut self, i: &Given<'_>, done: u64, cause: Cause, first: bool) -> u64 {
         let (retired, slot) = self.retirement.retire(done, cause, i.inst.instr);
         if first {
             self.ends.first = retired;
@@ -410,7 +444,7 @@ impl Backend {
 
     /// All µops of an instruction have their stamps.
     #[inline(always)]
-    fn retire_instruction<O: Observer>(&mut self, i: Given<'_>, observer: &mut O) {
+    fn retire_instruction<O: Observer>(&mut self, i: &Given<'_>, observer: &mut O) {
         self.memory.retire(i.inst, i.accesses, self.ends.last);
         if O::STATES {
             observer.backlog(i.inst, self.backlog(self.ends.last));
@@ -427,7 +461,7 @@ impl Backend {
     /// issue, and why not before.
     fn before_issue<O: Observer>(
         &mut self,
-        i: Given<'_>,
+        i: &Given<'_>,
         delivered: u64,
         observer: &mut O,
     ) -> (u64, Stall) {

@@ -179,6 +179,7 @@ impl FrontEnd {
             back.queue().len_at(clock);
         }
         if let Some(ahead) = &mut self.ahead
+            && !ahead.is_held(self.queue.head(), clock)
             && !self.microcode.is_busy()
         {
             clock = fetch(ahead, &mut self.queue, clock, self.executed, back);

@@ -347,6 +347,20 @@ impl Assembler {
         while let Some(&raw) = self.raw.get(at) {
             let index = raw.index;
             let mut to = at + 1;
+            let alone = self.raw.get(to).is_none_or(|r| r.index != index);
+            if alone && (out.first..len).contains(&usize::from(index)) {
+                at = to;
+                self.counts.accesses += 1;
+                out.spans.push(Span {
+                    index,
+                    start: out.accesses.len() as u32,
+                    loads: u8::from(!raw.store),
+                    stores: u8::from(raw.store),
+                    bytes: u64::from(raw.size),
+                });
+                out.accesses.push(Access::known(raw.address, raw.size));
+                continue;
+            }
             while self.raw.get(to).is_some_and(|r| r.index == index) {
                 to += 1;
             }

@@ -169,7 +169,7 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
         zeroed: 0..0,
         fused: 0,
         step: 0,
-        plain: 0,
+        plain: false,
         branch,
         displacement,
     }

@@ -182,7 +182,7 @@ fn finish(
         step: step.unwrap_or(0),
         branch: branch_kind(instruction),
         displacement: displacement(instruction),
-        plain: 0,
+        plain: false,
     };
     program.push(instr, &laminated, &chases(o));
     Described {

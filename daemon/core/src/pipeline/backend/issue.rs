@@ -118,22 +118,21 @@ impl Issue {
         self.blocked_for = (Stall::Other, self.instr);
     }
 
-    /// Finds the cycle for `fused` µops that are in the queue from `delivered` on and may not issue
-    /// before `at_least`: the current one or a new one.
-    #[inline]
-    pub fn place(&mut self, fused: u32, delivered: u64, at_least: u64, resources: Resources<'_>) {
-        let fits = !self.closed
+    /// Whether the cycle takes `fused` µops that are in the queue from `delivered` on and may not
+    /// issue before `at_least`; else one must be opened for them.
+    #[inline(always)]
+    #[must_use]
+    pub fn takes(&self, fused: u32, delivered: u64, at_least: u64) -> bool {
+        !self.closed
             && self.slots + fused <= self.width
             && delivered < self.cycle
-            && at_least.max(self.blocked_until) <= self.cycle;
-        if !fits {
-            self.open(delivered, at_least, resources);
-        }
+            && at_least.max(self.blocked_until) <= self.cycle
     }
 
     /// Opens a cycle for a µop that is in the queue from `delivered` on and may not issue before
     /// `at_least`.
-    fn open(&mut self, delivered: u64, at_least: u64, r: Resources<'_>) {
+    #[inline]
+    pub fn open(&mut self, delivered: u64, at_least: u64, r: Resources<'_>) {
         let (held_by, to_blame) = match self.blocked_until > at_least {
             true => self.blocked_for,
             false => (r.held_by, self.instr),

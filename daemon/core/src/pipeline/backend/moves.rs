@@ -8,7 +8,50 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{Rename, Slots};
 use mcad_isa::regs::RegId;
 
-const HISTORY: usize = 8;
+/// Active cycles that are remembered.
+const HISTORY: u64 = 8;
+
+/// Eliminations and slots in use at the end of the last active cycles: two bytes each, the last one
+/// lowest. A cycle has fewer eliminations, and a class fewer registers, than a byte counts.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct History(u128);
+
+impl History {
+    const BITS: u64 = 16;
+
+    /// All cycles alike, with nothing eliminated.
+    #[inline]
+    fn still(used: u8) -> Self {
+        Self(u128::from(used) * (u128::MAX / 0xffff))
+    }
+
+    /// What happened so many active cycles ago, up to [`HISTORY`].
+    #[inline]
+    fn back(self, cycles: u64) -> (u8, u8) {
+        let bits = (self.0 >> (cycles.wrapping_sub(1) % HISTORY * Self::BITS)) as u16;
+        ((bits >> 8) as u8, bits as u8)
+    }
+
+    /// So many more cycles end, with nothing eliminated.
+    #[inline]
+    fn push_still(&mut self, cycles: u64, used: u8) {
+        let still = Self::still(used);
+        *self = match cycles {
+            0 => *self,
+            HISTORY.. => still,
+            _ => {
+                let bits = cycles * Self::BITS;
+                Self(self.0 << bits | still.0 & !(u128::MAX << bits))
+            }
+        };
+    }
+
+    /// Another cycle ends.
+    #[inline]
+    fn push(&mut self, eliminated: u8, used: u8) {
+        self.0 = self.0 << Self::BITS | u128::from(eliminated) << 8 | u128::from(used);
+    }
+}
 
 #[derive(Clone, Copy, Default)]
 struct Shared {
@@ -25,12 +68,11 @@ struct Class {
     shared: Vec<Shared>,
     /// Union of all `shared` registers.
     regs: u64,
-    now: u32,
-    /// Eliminations and slots in use, by active cycle.
-    history: [(u32, u32); HISTORY],
-    /// Cycles in a row, as far as that matters, that ended with nothing eliminated and as much
-    /// shared as before.
-    quiet: u32,
+    /// The slot of some of them may be freed.
+    loose: bool,
+    /// Eliminations in the current cycle.
+    now: u8,
+    history: History,
 }
 
 impl Class {
@@ -43,9 +85,9 @@ impl Class {
             all_aliases,
             shared: Vec::new(),
             regs: 0,
+            loose: false,
             now: 0,
-            history: [(0, 0); HISTORY],
-            quiet: 0,
+            history: History::default(),
         }
     }
 
@@ -55,29 +97,28 @@ impl Class {
             all_aliases: _,
             shared,
             regs,
+            loose,
             now,
             history,
-            quiet,
         } = self;
         shared.clear();
-        (*regs, *now, *history, *quiet) = (0, 0, [(0, 0); HISTORY], 0);
+        (*regs, *loose, *now) = (0, false, 0);
+        *history = History::default();
     }
 
     /// Whether cycles end without a change: the whole history is as this cycle will be.
     #[inline]
     fn is_quiet(&self) -> bool {
-        self.slots.is_none() || self.quiet > HISTORY as u32 && self.now == 0
+        let still = || self.history == History::still(self.shared.len() as u8);
+        self.slots.is_none() || (self.now == 0 && !self.loose && still())
     }
 
-    fn possible(&self, active: u64, pipeline: u64) -> bool {
+    fn possible(&self, pipeline: u64) -> bool {
         let Some(slots) = self.slots else { return true };
-        let at = |back: u64| {
-            active
-                .checked_sub(back)
-                .map_or((0, 0), |c| self.history[c as usize % HISTORY])
-        };
-        let recent: u32 = (1..pipeline).map(|i| at(i).0).sum();
-        self.now + recent + at(pipeline).1 < slots
+        let recent: u32 = (1..pipeline)
+            .map(|back| u32::from(self.history.back(back).0))
+            .sum();
+        u32::from(self.now) + recent + u32::from(self.history.back(pipeline).1) < slots
     }
 
     fn share(&mut self, from: RegId, to: RegId) {
@@ -97,6 +138,7 @@ impl Class {
                 single_since: 0,
             }),
         }
+        self.loose |= self.may_go(from | to);
         self.regs |= from | to;
     }
 
@@ -104,12 +146,12 @@ impl Class {
         if self.regs & regs == 0 {
             return;
         }
-        self.quiet = 0;
         for shared in &mut self.shared {
             if shared.regs & regs != 0 {
                 shared.regs &= !regs;
-                if shared.regs.count_ones() <= 1 {
+                if is_single(shared.regs) {
                     shared.single_since = active;
+                    self.loose |= shared.regs == 0 || !self.all_aliases;
                 }
             }
         }
@@ -122,10 +164,9 @@ impl Class {
             all_aliases: _,
             shared,
             regs: _,
+            loose: _,
             now,
             history,
-            // It follows from the history.
-            quiet: _,
         } = self;
         if slots.is_none() {
             return;
@@ -135,33 +176,53 @@ impl Class {
             h.add(u64::from(shared.single_since < active));
         }
         h.add(u64::from(*now));
-        for back in 1..=HISTORY as u64 {
-            let (eliminated, used) = history[(active.wrapping_sub(back)) as usize % HISTORY];
+        for back in 1..=HISTORY {
+            let (eliminated, used) = history.back(back);
             h.add(u64::from(eliminated) << 32 | u64::from(used));
         }
     }
 
-    fn end_cycle(&mut self, active: u64) {
-        if self.slots.is_none() {
+    /// Ends so many cycles, the first of which is `active`.
+    #[inline]
+    fn end_cycles(&mut self, active: u64, cycles: u64) {
+        if self.is_quiet() {
             return;
         }
-        if !self.shared.is_empty() {
-            let drop_single = self.now == 0 && !self.all_aliases;
-            self.shared.retain(|s| {
-                let n = s.regs.count_ones();
-                n > 1 || (n == 1 && !(drop_single && s.single_since < active))
-            });
-            self.regs = self.shared.iter().fold(0, |a, s| a | s.regs);
+        for n in 0..cycles {
+            if self.loose {
+                self.free(active + n);
+            }
+            let used = self.shared.len() as u8;
+            self.history.push(self.now, used);
+            self.now = 0;
+            if !self.loose {
+                self.history.push_still(cycles - n - 1, used);
+                return;
+            }
         }
-        let ended = (self.now, self.shared.len() as u32);
-        let before = self.history[active.wrapping_sub(1) as usize % HISTORY];
-        self.quiet = match ended == before && self.now == 0 {
-            true => (self.quiet + 1).min(HISTORY as u32 + 1),
-            false => 0,
-        };
-        self.history[active as usize % HISTORY] = ended;
-        self.now = 0;
     }
+
+    /// Frees the slots of what is no longer shared.
+    fn free(&mut self, active: u64) {
+        let drop_single = self.now == 0 && !self.all_aliases;
+        self.shared.retain(|s| {
+            !is_single(s.regs) || (s.regs != 0 && !(drop_single && s.single_since < active))
+        });
+        self.regs = self.shared.iter().fold(0, |a, s| a | s.regs);
+        self.loose = self.shared.iter().any(|s| self.may_go(s.regs));
+    }
+
+    /// Whether a slot may become free as long as these registers share it.
+    #[inline]
+    fn may_go(&self, regs: u64) -> bool {
+        regs == 0 || (is_single(regs) && !self.all_aliases)
+    }
+}
+
+/// Whether there is at most one register.
+#[inline]
+fn is_single(regs: u64) -> bool {
+    regs & regs.wrapping_sub(1) == 0
 }
 
 /// Move elimination of one core.
@@ -198,11 +259,11 @@ impl Moves {
     /// Tries to eliminate a move; takes a slot if it can.
     #[inline]
     pub fn eliminate(&mut self, from: RegId, to: RegId) -> bool {
-        let (active, pipeline) = (self.active, self.pipeline);
+        let pipeline = self.pipeline;
         let Some(class) = self.class(from) else {
             return false;
         };
-        if !class.possible(active, pipeline) {
+        if !class.possible(pipeline) {
             return false;
         }
         class.now += 1;
@@ -210,15 +271,15 @@ impl Moves {
         true
     }
 
-    /// A register gets a physical register of its own.
-    #[inline]
-    pub fn overwrite(&mut self, reg: RegId) {
-        if reg.0 < RegId::MASK && (self.gpr.regs | self.simd.regs) >> reg.0 & 1 != 0 {
-            self.no_longer_shared(reg);
-        }
+    /// Registers, one bit each, that share a physical one.
+    #[inline(always)]
+    #[must_use]
+    pub fn shared(&self) -> u64 {
+        self.gpr.regs | self.simd.regs
     }
 
-    fn no_longer_shared(&mut self, reg: RegId) {
+    /// A register gets a physical register of its own.
+    pub fn overwrite(&mut self, reg: RegId) {
         let active = self.active;
         if let Some(class) = self.class(reg) {
             class.overwrite(1 << reg.0, active);
@@ -229,22 +290,14 @@ impl Moves {
     #[inline]
     pub fn end_cycle(&mut self, idle: u64) {
         if self.gpr.is_quiet() && self.simd.is_quiet() {
-            // The history stays as it is, wherever in it the cycle falls.
             self.active += 1 + idle;
-        } else {
-            self.end_busy_cycle(idle);
+            return;
         }
-    }
-
-    fn end_busy_cycle(&mut self, idle: u64) {
-        let skipped = idle.saturating_sub(HISTORY as u64 + 1);
-        for _ in 0..=idle.min(HISTORY as u64 + 1) {
-            self.gpr.end_cycle(self.active);
-            self.simd.end_cycle(self.active);
-            self.active += 1;
-        }
-        // All later idle cycles are alike and the history holds only the last ones.
-        self.active += skipped / HISTORY as u64 * HISTORY as u64;
+        // Later idle cycles are alike and the history holds only the last ones.
+        let ended = 1 + idle.min(HISTORY + 1);
+        self.gpr.end_cycles(self.active, ended);
+        self.simd.end_cycles(self.active, ended);
+        self.active += ended + (1 + idle - ended) / HISTORY * HISTORY;
     }
 }
 

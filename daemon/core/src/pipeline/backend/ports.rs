@@ -81,6 +81,8 @@ pub struct Ports {
     /// µops that start behind the calendar's window, where they are not cut: when, on which port,
     /// and for which port they were counted.
     far: Option<BinaryHeap<Reverse<(u64, u8, u8)>>>,
+    /// When the first of these starts.
+    first_far: u64,
 }
 
 /// What the calendar must know of a µop.
@@ -129,6 +131,7 @@ impl Ports {
             executed: [0; MAX_PORTS],
             clamped: 0,
             far: None,
+            first_far: u64::MAX,
         }
     }
 
@@ -148,7 +151,6 @@ impl Ports {
     /// Moves the issue cycle on by one.
     #[inline]
     pub fn step(&mut self) {
-        self.chooser.end_cycle();
         let behind = (self.cycle.wrapping_sub(1) & MASK) as usize;
         let slot = std::mem::take(&mut self.slots[behind]);
         let mut ports = slot.ports;
@@ -156,11 +158,10 @@ impl Ports {
             self.chooser.release(slot.divider - 1);
             ports &= !(1 << self.dividers.first_port());
         }
-        self.chooser.dispatched(ports);
-        if self.far.as_ref().is_some_and(|far| !far.is_empty()) {
+        if self.first_far <= self.cycle {
             self.start_far();
         }
-        self.chooser.begin_cycle();
+        self.chooser.next_cycle(ports);
         let starting = self.slots[(self.cycle & MASK) as usize];
         self.queues.end_cycle(self.cycle, starting.ports);
         self.schedulers
@@ -173,7 +174,7 @@ impl Ports {
     }
 
     /// Chooses the port of a µop that issues in `slot` of the current cycle.
-    #[inline]
+    #[inline(always)]
     pub fn choose(&mut self, ports: PortSet, slot: u32) -> u8 {
         let port = self.chooser.choose(ports, slot);
         self.schedulers.enter(port);
@@ -195,8 +196,25 @@ impl Ports {
     }
 
     /// Books the first cycle in which a µop can start that nothing but its port holds up.
-    #[inline]
+    #[inline(always)]
     pub fn start(&mut self, port: u8, ready: u64) -> u64 {
+        if !self.queues.has(port) {
+            // Nearly always its port is free in the same 64 cycles.
+            let at = ready.max(self.cycle + 1);
+            let busy = self.busy[(at & MASK) as usize / 64][usize::from(port) & PORT_MASK];
+            let free = !busy & (u64::MAX << (at & 63));
+            if free != 0 && at < self.cycle + HORIZON - 64 {
+                let at = at & !63 | u64::from(free.trailing_zeros());
+                self.book(port, at);
+                return at;
+            }
+        }
+        self.start_late(port, ready)
+    }
+
+    /// [`Ports::start`] in general.
+    #[inline(never)]
+    fn start_late(&mut self, port: u8, ready: u64) -> u64 {
         let ready = ready.max(self.first_scheduled(port));
         let at = self.first_free(port, ready.max(self.cycle + 1));
         if at >= self.cycle + HORIZON {
@@ -223,7 +241,7 @@ impl Ports {
         self.queues.enter(port, self.cycle + HORIZON, starting)
     }
 
-    #[inline]
+    #[inline(always)]
     fn book(&mut self, port: u8, at: u64) {
         let place = (at & MASK) as usize;
         let port = usize::from(port) & PORT_MASK;
@@ -240,6 +258,7 @@ impl Ports {
         match &mut self.far {
             Some(far) => {
                 far.push(Reverse((at, port, counted)));
+                self.first_far = self.first_far.min(at);
                 self.executed[usize::from(port) & PORT_MASK] += 1;
                 at
             }
@@ -254,6 +273,7 @@ impl Ports {
             return;
         };
         while let Some(&Reverse((at, port, counted))) = far.peek() {
+            self.first_far = at;
             if at > self.cycle {
                 return;
             }
@@ -262,6 +282,7 @@ impl Ports {
             self.schedulers.leave(port);
             self.chooser.release(counted);
         }
+        self.first_far = u64::MAX;
     }
 
     /// Books the end of the calendar for a µop on `port` that was counted for `counted`.
@@ -427,6 +448,7 @@ impl Part for Ports {
         self.clamped = 0;
         // Only programs wait that long, and they are never brought to rest.
         self.far = None;
+        self.first_far = u64::MAX;
     }
 
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {

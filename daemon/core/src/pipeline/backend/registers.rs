@@ -90,6 +90,8 @@ pub struct Registers {
     writer: [u8; RegId::COUNT],
     /// Sums of immediates that rename has added to registers.
     sums: [i64; SUMS],
+    /// Registers whose sum may be another than 0, one bit each.
+    summed: u64,
     /// Issue cycle of the last µop whose flags are late: one for carry and the others together,
     /// though they may come from different µops.
     late_flags: u64,
@@ -118,6 +120,7 @@ impl Registers {
             ready: [Stamp::default(); RegId::COUNT],
             writer: [0; RegId::COUNT],
             sums: [0; SUMS],
+            summed: 0,
             late_flags: 0,
             high8_apart: 0,
             awaited: if execute.vain_starts {
@@ -241,9 +244,7 @@ impl Registers {
                 self.awaited[to] = awaited;
             }
             let sum = self.sums.get(from).copied().unwrap_or(0);
-            if let Some(place) = self.sums.get_mut(to) {
-                *place = sum;
-            }
+            self.set_sum(to, sum);
             let moved = if instr.is(flag::MOVE32) {
                 writer::MOVE32
             } else {
@@ -290,13 +291,12 @@ impl Registers {
         if sum < -range || sum >= range {
             // It was seen with steps of one byte; larger ones lose fewer slots.
             self.sums = [0; SUMS];
+            self.summed = 0;
             let small = i8::try_from(instr.step.abs()).is_ok();
             let lost = if small { self.p.add_overflow_slots } else { 0 };
             return AtRename::Overflow(lost);
         }
-        if let Some(added) = self.sums.get_mut(to) {
-            *added = sum;
-        }
+        self.set_sum(to, sum);
         self.ready[to] = ready;
         self.writer[to] = 0;
         self.moves.overwrite(instr.move_to);
@@ -314,13 +314,11 @@ impl Registers {
     /// Adds the stack engine's offset to rsp, as long as the sum is small.
     pub fn add_stack_offset(&mut self, offset: i32) -> bool {
         let range = self.p.add_immediate_range;
-        let Some(added) = self.sums.get_mut(usize::from(RegId::RSP.0)) else {
-            return false;
-        };
-        let sum = added.saturating_add(i64::from(offset));
+        let rsp = usize::from(RegId::RSP.0);
+        let sum = self.sums[rsp].saturating_add(i64::from(offset));
         let small = range != 0 && -range <= sum && sum < range;
         if small {
-            *added = sum;
+            self.set_sum(rsp, sum);
         }
         small
     }
@@ -330,7 +328,7 @@ impl Registers {
         let rsp = place(RegId::RSP);
         self.ready[rsp] = Stamp::new(at, false);
         self.writer[rsp] = 0;
-        self.sums[rsp] = 0;
+        self.set_sum(rsp, 0);
     }
 
     /// High-8 registers that are renamed apart.
@@ -347,9 +345,8 @@ impl Registers {
         self.moves.overwrite(reg);
     }
 
-    /// Writes the outputs of a µop that issued in `cycle` and was dispatched at `dispatched`: each
-    /// its latency later, but not before `not_before`; returns the cycle in which the last one is
-    /// there.
+    /// Writes the outputs of a µop that issued in `cycle` and was dispatched at `dispatched`, each
+    /// its latency later; returns the cycle in which the last one is there.
     #[inline(always)]
     pub fn write(
         &mut self,
@@ -359,13 +356,8 @@ impl Registers {
         cycle: u64,
         dispatched: u64,
     ) -> u64 {
-        let mut done = dispatched;
-        for output in program.outputs_of(uop) {
-            let at = dispatched + u64::from(output.latency);
-            done = done.max(at);
-            self.set(instr, output.reg, cycle, Stamp::new(at, false));
-        }
-        done
+        let at = |latency: u64| Stamp::new(dispatched + latency, false);
+        self.write_all(program, instr, uop, cycle, dispatched, at)
     }
 
     /// Writes the outputs of a load, which has its data `sooner` or `later` than from the first
@@ -383,12 +375,39 @@ impl Registers {
         sooner: u64,
         later: u64,
     ) -> u64 {
-        let mut done = dispatched;
+        let at = |latency: u64| {
+            let latency = (latency + later).saturating_sub(sooner);
+            Stamp::new((dispatched + latency).max(not_before), true)
+        };
+        self.write_all(program, instr, uop, cycle, dispatched, at)
+    }
+
+    /// Writes the outputs of a µop, which are there as `at` says of their latencies; returns the
+    /// cycle in which the last one is there, at least `done`.
+    #[inline(always)]
+    fn write_all(
+        &mut self,
+        program: &Program,
+        instr: &Instr,
+        uop: &Uop,
+        cycle: u64,
+        mut done: u64,
+        at: impl Fn(u64) -> Stamp,
+    ) -> u64 {
+        const MARKED: u32 = flag::FP_ADD | flag::LATE_FLAGS | flag::DEFERRED_WRITES;
+        let marked = instr.is(MARKED);
+        let flags = match instr.is(flag::POINTER_LOAD) {
+            true => writer::POINTER_LOAD,
+            false => 0,
+        };
         for output in program.outputs_of(uop) {
-            let latency = (u64::from(output.latency) + later).saturating_sub(sooner);
-            let at = (dispatched + latency).max(not_before);
-            done = done.max(at);
-            self.set(instr, output.reg, cycle, Stamp::new(at, true));
+            let at = at(output.latency.into());
+            done = done.max(at.cycle());
+            if marked {
+                self.set_marked(instr, output.reg, cycle, at);
+            } else {
+                self.set_now(output.reg, at, flags);
+            }
         }
         done
     }
@@ -402,25 +421,8 @@ impl Registers {
         cycle: u64,
         source: u64,
     ) {
-        for output in program.outputs_of(uop) {
-            self.set(
-                instr,
-                output.reg,
-                cycle,
-                Stamp::new(source.max(cycle), false),
-            );
-        }
-    }
-
-    #[inline(always)]
-    fn set(&mut self, instr: &Instr, reg: RegId, cycle: u64, at: Stamp) {
-        const MARKED: u32 =
-            flag::POINTER_LOAD | flag::FP_ADD | flag::LATE_FLAGS | flag::DEFERRED_WRITES;
-        if instr.is(MARKED) {
-            self.set_marked(instr, reg, cycle, at);
-        } else {
-            self.set_now(reg, at, 0);
-        }
+        let at = Stamp::new(source.max(cycle), false);
+        self.write_all(program, instr, uop, cycle, 0, |_| at);
     }
 
     fn set_marked(&mut self, instr: &Instr, reg: RegId, cycle: u64, at: Stamp) {
@@ -447,9 +449,22 @@ impl Registers {
         let place = place(reg);
         self.ready[place] = at;
         self.writer[place] = flags;
+        if reg.0 < RegId::MASK && (self.moves.shared() | self.summed) >> reg.0 & 1 != 0 {
+            self.end_sharing(reg);
+        }
+    }
+
+    /// A register gets a physical one for itself, with nothing to add to it.
+    fn end_sharing(&mut self, reg: RegId) {
         self.moves.overwrite(reg);
-        if let Some(sum) = self.sums.get_mut(place) {
-            *sum = 0;
+        self.set_sum(place(reg), 0);
+    }
+
+    /// Rename adds `sum` to what is in a register.
+    fn set_sum(&mut self, place: usize, sum: i64) {
+        if let Some(slot) = self.sums.get_mut(place) {
+            *slot = sum;
+            self.summed = self.summed & !(1 << place) | u64::from(sum != 0) << place;
         }
     }
 
@@ -497,6 +512,7 @@ impl Part for Registers {
             ready,
             writer,
             sums,
+            summed,
             late_flags,
             high8_apart,
             awaited,
@@ -506,6 +522,7 @@ impl Part for Registers {
         *ready = [Stamp::default(); RegId::COUNT];
         *writer = [0; RegId::COUNT];
         *sums = [0; SUMS];
+        *summed = 0;
         *late_flags = 0;
         *high8_apart = 0;
         awaited.fill(Awaited::default());
@@ -522,6 +539,7 @@ impl Part for Registers {
             ready,
             writer,
             sums,
+            summed: _,
             late_flags,
             high8_apart,
             awaited,

@@ -42,7 +42,7 @@ impl Retirement {
 
     /// Retires the next fused µop, of the program's instruction `instr`, which has executed at
     /// `executed`; `cause` is what decided that. Returns the cycle and how many retired before it in that cycle.
-    #[inline]
+    #[inline(always)]
     pub fn retire(&mut self, executed: u64, cause: Cause, instr: u32) -> (u64, u32) {
         let mut cycle = executed + 1;
         if cycle <= self.last {

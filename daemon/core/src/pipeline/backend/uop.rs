@@ -60,7 +60,7 @@ impl Executed {
 impl Backend {
     /// Renames, schedules and executes one µop.
     #[inline(always)]
-    pub(super) fn uop(&mut self, i: Given<'_>, uop: &Uop, is_first: bool) -> Executed {
+    pub(super) fn uop(&mut self, i: &Given<'_>, uop: &Uop, is_first: bool) -> Executed {
         let issued = self.issue.cycle();
         if (uop.ports.is_empty() || i.instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE))
             && self.done_at_rename(i, uop)
@@ -129,7 +129,7 @@ impl Backend {
 
     /// [`Backend::uop`] for a µop of a plain instruction; returns when it is done, and why then.
     #[inline(always)]
-    pub(super) fn plain_uop(&mut self, i: Given<'_>, uop: &Uop) -> (u64, Cause) {
+    pub(super) fn plain_uop(&mut self, i: &Given<'_>, uop: &Uop) -> (u64, Cause) {
         const UNUSUAL: u32 =
             flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::FP_ADD | flag::SHIFT | flag::CONDITIONAL;
         if is_memory(uop) {
@@ -145,7 +145,7 @@ impl Backend {
     /// Executes a µop that accesses no memory and has its inputs at `inputs`; returns when it is
     /// done, and why then.
     #[inline(always)]
-    fn compute(&mut self, i: Given<'_>, uop: &Uop, inputs: Stamp) -> (u64, Cause) {
+    fn compute(&mut self, i: &Given<'_>, uop: &Uop, inputs: Stamp) -> (u64, Cause) {
         let issued = self.issue.cycle();
         let waited = inputs.keeps_waiting_for_a_load(issued);
         let port = self.ports.choose(uop.ports, self.issue.slots());
@@ -169,7 +169,7 @@ impl Backend {
     /// A µop of a plain instruction that may be done at rename, or waits longer for some inputs;
     /// returns when it is done, and why then.
     #[inline(never)]
-    fn plain_unusual(&mut self, i: Given<'_>, uop: &Uop) -> (u64, Cause) {
+    fn plain_unusual(&mut self, i: &Given<'_>, uop: &Uop) -> (u64, Cause) {
         if self.done_at_rename(i, uop) {
             return (self.issue.cycle(), Cause::CORE);
         }
@@ -181,7 +181,7 @@ impl Backend {
 
     /// A memory µop of a plain instruction; returns when it is done.
     #[inline(never)]
-    fn plain_access(&mut self, i: Given<'_>, uop: &Uop) -> u64 {
+    fn plain_access(&mut self, i: &Given<'_>, uop: &Uop) -> u64 {
         let inputs = self.registers.inputs(uop).cycle();
         let ready = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
         let ready = ready.max(self.fenced(uop));
@@ -199,7 +199,7 @@ impl Backend {
 
     /// Starts a µop of unbound ports that is ready at `ready`; returns where and when.
     #[inline(never)]
-    fn start_on_any(&mut self, i: Given<'_>, uop: &Uop, ready: u64) -> (u8, u64) {
+    fn start_on_any(&mut self, i: &Given<'_>, uop: &Uop, ready: u64) -> (u8, u64) {
         if !self.execute.vain_starts {
             return self.ports.start_on_any(uop.ports, ready, ready);
         }
@@ -211,7 +211,7 @@ impl Backend {
     }
 
     /// Whether rename does all that a µop does.
-    fn done_at_rename(&mut self, i: Given<'_>, uop: &Uop) -> bool {
+    fn done_at_rename(&mut self, i: &Given<'_>, uop: &Uop) -> bool {
         let cycle = self.issue.cycle();
         match self.registers.at_rename(i.program, i.instr, uop, cycle) {
             AtRename::Done => true,
@@ -248,7 +248,7 @@ impl Backend {
     #[inline(always)]
     fn access(
         &mut self,
-        i: Given<'_>,
+        i: &Given<'_>,
         uop: &Uop,
         dispatched: u64,
         inputs: u64,
@@ -296,7 +296,7 @@ impl Backend {
 
     /// Executes a load; returns the cycle in which its value is there.
     #[inline]
-    fn load(&mut self, i: Given<'_>, uop: &Uop, number: u8, dispatched: u64) -> u64 {
+    fn load(&mut self, i: &Given<'_>, uop: &Uop, number: u8, dispatched: u64) -> u64 {
         let issued = self.issue.cycle();
         let loaded = (self.memory).load(i.inst, i.instr, number, dispatched, i.accesses);
         let (not_before, later) = match loaded {
@@ -320,7 +320,7 @@ impl Backend {
     }
 
     /// What the calendar must know of a µop that more than its port may hold up.
-    fn request(&self, i: Given<'_>, uop: &Uop, port: u8, ready: u64) -> Request {
+    fn request(&self, i: &Given<'_>, uop: &Uop, port: u8, ready: u64) -> Request {
         let store_line = match uop.kind {
             UopKind::StoreData(_) => self.memory.store_line(),
             _ => None,

@@ -66,6 +66,9 @@ pub struct Ahead {
     stamp: u64,
     /// Whether `stamp` is the next start's.
     known: bool,
+    /// First instruction that could not be delivered when fetch was asked last, and until which cycle
+    /// that stays so unless all before it are delivered.
+    held: (u64, u64),
     /// Cycles in which the last starts were fetched.
     fetched: [u64; RING],
     count: usize,
@@ -92,6 +95,7 @@ impl Ahead {
             at: 0,
             stamp: 0,
             known: false,
+            held: (0, 0),
             fetched: [0; RING],
             count: 0,
             line: u64::MAX,
@@ -147,6 +151,13 @@ impl Ahead {
         *slot
     }
 
+    /// Whether asking again says what it said last.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_held(&self, head: u64, clock: u64) -> bool {
+        head < self.held.0 && clock < self.held.1
+    }
+
     /// First instruction that cannot be delivered now; and, if that is the next one, when it can
     /// and what it waits for. `late` says how much later than from the first-level cache a start
     /// comes that is asked for in a cycle.
@@ -160,9 +171,11 @@ impl Ahead {
         while let Some(&start) = starts.front() {
             self.known = self.known || self.know(&start, now, &mut late);
             if !self.known {
+                self.held = (start.number, u64::MAX);
                 return (start.number, None);
             }
             if self.stamp > now.clock {
+                self.held = (start.number, self.stamp);
                 let wrong = matches!(start.way, Way::Branch(steer) if steer.is_wrong());
                 let why = if wrong { Wait::RightPath } else { Wait::Fetch };
                 return (
@@ -177,6 +190,7 @@ impl Ahead {
             self.count = self.count.wrapping_add(1);
             starts.pop_front();
         }
+        self.held = (0, 0);
         (u64::MAX, None)
     }
 }

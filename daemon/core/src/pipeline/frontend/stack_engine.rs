@@ -15,7 +15,7 @@ pub struct StackEngine {
 
 impl StackEngine {
     /// An instruction passes; the offset that the back end must take over before it, if any.
-    #[inline]
+    #[inline(always)]
     pub fn pass(&mut self, instr: &Instr) -> Option<i32> {
         if self.offset == 0 && instr.rsp_change == 0 {
             return None;

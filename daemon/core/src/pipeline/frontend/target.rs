@@ -44,8 +44,14 @@ impl<O: Observer> Target<'_, O> {
     }
 
     /// Delivers one laminated µop of instruction `number`, which is the next one.
-    #[inline]
+    #[inline(never)]
     pub fn deliver(&mut self, number: u64, laminated: u16, from: Delivery) {
+        self.deliver_here(number, laminated, from);
+    }
+
+    /// [`Target::deliver`] for the one place that delivers most.
+    #[inline(always)]
+    pub fn deliver_here(&mut self, number: u64, laminated: u16, from: Delivery) {
         // Second halves of fused pairs.
         while self.queue.head() < number {
             self.queue.pop();
@@ -67,7 +73,10 @@ impl<O: Observer> Target<'_, O> {
             cycle: self.clock,
             from,
         };
-        let accesses = self.queue.front_accesses();
+        let accesses = match inst.loads | inst.stores {
+            0 => &[],
+            _ => self.queue.front_accesses(),
+        };
         self.executed = (self.back).laminated(
             self.program,
             inst,

@@ -13,7 +13,20 @@ const PORT_BITS: u32 = MAX_PORTS.trailing_zeros();
 /// The highest port in such a key.
 const LAST: u32 = MAX_PORTS as u32 - 1;
 
-type Usage = [u16; MAX_PORTS];
+/// µops by port, in halves: most cores have no port in the second one.
+type Usage = [[u16; HALF]; 2];
+
+const HALF: usize = MAX_PORTS / 2;
+
+#[inline(always)]
+fn used(usage: &Usage, port: u32) -> u16 {
+    usage.as_flattened()[port as usize & PORT_MASK]
+}
+
+#[inline(always)]
+fn used_mut(usage: &mut Usage, port: u8) -> &mut u16 {
+    &mut usage.as_flattened_mut()[usize::from(port) & PORT_MASK]
+}
 
 /// A multiple of every number of ports up to 16.
 const MANY_TURNS: u32 = 720_720;
@@ -48,6 +61,8 @@ pub struct Chooser {
     count: usize,
     /// Ports that nothing is assigned to.
     unbound: u32,
+    /// There are ports in the second half.
+    many: bool,
     /// µops assigned and not dispatched: now, at the start of the issue cycle and of the one before.
     now: Usage,
     at_start: Usage,
@@ -65,9 +80,10 @@ impl Chooser {
             alu: layout.alu,
             count: layout.count().min(MAX_PORTS),
             unbound: layout.unbound.0,
-            now: [0; MAX_PORTS],
-            at_start: [0; MAX_PORTS],
-            before: [0; MAX_PORTS],
+            many: layout.count() > HALF,
+            now: Usage::default(),
+            at_start: Usage::default(),
+            before: Usage::default(),
             orders: Vec::with_capacity(16),
             turns: (layout.in_turn.iter())
                 .map(|&ports| Turn {
@@ -84,65 +100,65 @@ impl Chooser {
     #[inline]
     pub fn release(&mut self, port: u8) {
         if self.unbound & (1 << port) == 0 {
-            self.now[usize::from(port) & PORT_MASK] -= 1;
+            *used_mut(&mut self.now, port) -= 1;
         }
     }
 
-    /// One µop on each of `ports` is dispatched.
+    /// An issue cycle ends and the next one begins. One µop on each of `ports` was dispatched in the
+    /// cycle before the one that ends.
     #[inline]
-    pub fn dispatched(&mut self, ports: u32) {
+    pub fn next_cycle(&mut self, ports: u32) {
         let ports = ports & !self.unbound;
-        // Many ports at once: which ones dispatch cannot be foreseen.
-        let (low, high) = self.now.split_at_mut(MAX_PORTS / 2);
-        let halves = [(low, ports as u16), (high, (ports >> 16) as u16)];
-        let used = if self.count > MAX_PORTS / 2 { 2 } else { 1 };
-        for (half, ports) in halves.into_iter().take(used) {
-            for (port, used) in half.iter_mut().enumerate() {
-                *used = used.wrapping_sub(u16::from(ports & (1 << port) != 0));
-            }
+        self.next_cycle_of(0, ports);
+        if self.many {
+            self.next_cycle_of(1, ports >> HALF);
         }
-    }
-
-    /// An issue cycle ends, before what dispatches in it is known.
-    #[inline]
-    pub fn end_cycle(&mut self) {
-        self.before = self.at_start;
-    }
-
-    /// An issue cycle begins.
-    #[inline]
-    pub fn begin_cycle(&mut self) {
-        self.at_start = self.now;
         self.orders.clear();
     }
 
+    #[inline(always)]
+    fn next_cycle_of(&mut self, half: usize, ports: u32) {
+        // Many ports at once: which ones dispatch cannot be foreseen.
+        for (port, used) in self.now[half].iter_mut().enumerate() {
+            *used = used.wrapping_sub(u16::from(ports as u16 & (1 << port) != 0));
+        }
+        self.before[half] = self.at_start[half];
+        self.at_start[half] = self.now[half];
+    }
+
     /// Chooses the port of a µop that issues in `slot` of the current cycle.
-    #[inline]
+    #[inline(always)]
     pub fn choose(&mut self, ports: PortSet, slot: u32) -> u8 {
         if self.unbound & ports.0 != 0 {
             return ports.0.trailing_zeros() as u8;
         }
-        let port = if ports.0.is_power_of_two() {
-            ports.0.trailing_zeros() as u8
-        } else if matches!(self.choice, PortChoice::InTurn | PortChoice::Scattered) {
-            self.regardless(ports)
-        } else if let Some(turn) = self.turns.iter_mut().find(|turn| turn.ports == ports) {
+        let port = match ports.0.is_power_of_two() {
+            true => ports.0.trailing_zeros() as u8,
+            false => self.of_several(ports, slot),
+        };
+        *used_mut(&mut self.now, port) += 1;
+        port
+    }
+
+    #[inline(never)]
+    fn of_several(&mut self, ports: PortSet, slot: u32) -> u8 {
+        if matches!(self.choice, PortChoice::InTurn | PortChoice::Scattered) {
+            return self.regardless(ports);
+        }
+        if let Some(turn) = self.turns.iter_mut().find(|turn| turn.ports == ports) {
             let next = turn.next + 1;
             let port = nth_port(ports, u32::from(turn.next));
             turn.next = if next < turn.count { next } else { 0 };
-            port
-        } else {
-            match self.choice {
-                PortChoice::LeastOrSecond => self.least_or_second(ports, slot),
-                PortChoice::LeastUsed | PortChoice::InTurn | PortChoice::Scattered => {
-                    self.least_used(ports)
-                }
-                PortChoice::Ordered | PortChoice::OrderedBySlot => self.ordered(ports, slot),
-                PortChoice::LeastOrMost => self.least_or_most(ports, slot),
+            return port;
+        }
+        match self.choice {
+            PortChoice::LeastOrSecond => self.least_or_second(ports, slot),
+            PortChoice::LeastUsed | PortChoice::InTurn | PortChoice::Scattered => {
+                self.least_used(ports)
             }
-        };
-        self.now[usize::from(port) & PORT_MASK] += 1;
-        port
+            PortChoice::Ordered | PortChoice::OrderedBySlot => self.ordered(ports, slot),
+            PortChoice::LeastOrMost => self.least_or_most(ports, slot),
+        }
     }
 
     /// A port that does not depend on the use of any.
@@ -165,7 +181,7 @@ impl Chooser {
     fn least_used(&mut self, ports: PortSet) -> u8 {
         let last = self.rotation;
         let key = |port: u32| {
-            let used = self.now[port as usize & PORT_MASK];
+            let used = used(&self.now, port);
             let behind = port.wrapping_sub(last + 1) % MAX_PORTS as u32;
             u32::from(used) << PORT_BITS | behind
         };
@@ -182,7 +198,7 @@ impl Chooser {
         while rest != 0 {
             let port = rest.trailing_zeros();
             rest &= rest - 1;
-            let used = self.at_start[port as usize & PORT_MASK];
+            let used = used(&self.at_start, port);
             let key = u32::from(used) << PORT_BITS | (LAST - port);
             second = second.min(first.max(key));
             first = first.min(key);
@@ -225,7 +241,7 @@ impl Chooser {
         while rest != 0 {
             let port = rest.trailing_zeros();
             rest &= rest - 1;
-            let used = self.before[port as usize & PORT_MASK];
+            let used = used(&self.before, port);
             let key = u32::from(used) << PORT_BITS | (LAST - port);
             // Insertion: these are few.
             let mut at = n;
@@ -259,7 +275,7 @@ impl Chooser {
         while rest != 0 {
             let port = rest.trailing_zeros();
             rest &= rest - 1;
-            let used = self.at_start[port as usize & PORT_MASK];
+            let used = used(&self.at_start, port);
             let key = u32::from(used) << PORT_BITS | port;
             least = least.min(key);
             most = most.max(key);
@@ -290,6 +306,7 @@ impl Part for Chooser {
             alu: _,
             count: _,
             unbound: _,
+            many: _,
             now,
             at_start,
             before,
@@ -298,7 +315,7 @@ impl Part for Chooser {
             rotation,
         } = self;
         for usage in [now, at_start, before] {
-            *usage = [0; MAX_PORTS];
+            *usage = Usage::default();
         }
         orders.clear();
         for turn in turns {
@@ -313,6 +330,7 @@ impl Part for Chooser {
             alu: _,
             count,
             unbound: _,
+            many: _,
             now,
             at_start,
             before,
@@ -321,7 +339,13 @@ impl Part for Chooser {
             rotation,
         } = self;
         for usage in [now, at_start, before] {
-            h.add_distances(usage.iter().take(*count).map(|n| u64::from(*n)));
+            h.add_distances(
+                usage
+                    .as_flattened()
+                    .iter()
+                    .take(*count)
+                    .map(|n| u64::from(*n)),
+            );
         }
         for order in orders {
             h.add(u64::from(order.ports.0) << 8 | u64::from(order.taken));
