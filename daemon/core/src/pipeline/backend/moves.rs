@@ -126,6 +126,7 @@ impl Class {
         if self.slots.is_none() {
             return;
         }
+        self.now += 1;
         let (from, to) = (1u64 << from.0, 1u64 << to.0);
         let entry = self.shared.iter().position(|s| s.regs & from != 0);
         if entry.is_none_or(|e| self.shared[e].regs & to == 0) {
@@ -266,7 +267,6 @@ impl Moves {
         if !class.possible(pipeline) {
             return false;
         }
-        class.now += 1;
         class.share(from, to);
         true
     }
