@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             (Err(text), false) => ("without", text),
         };
         let text = text.replace('\n', "\n                       ");
-        writeln!(stdout, "{mark}  {:<12}  {text}", finding.what)?;
+        writeln!(stdout, "{mark}  {:<13}  {text}", finding.what)?;
     }
     if complete {
         writeln!(stdout, "\nTry: mcad-run -- ls")?;

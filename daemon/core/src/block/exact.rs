@@ -9,7 +9,6 @@
 //! For recurrence each iteration gets a signature: which stores its loads take from and, where the
 //! core cares, which lines its stores share and where in a line everything lies.
 
-use iced_x86::Instruction;
 use rustc_hash::FxHashMap;
 
 use super::Block;
@@ -22,6 +21,7 @@ use crate::pipeline::state::Fingerprint;
 use mcad_isa::machine::params::Core;
 use mcad_isa::regs::RegId;
 use mcad_isa::x86::build::Described;
+use mcad_isa::x86::effect::{Effect, Source};
 use mcad_isa::x86::operands::MemoryRef;
 
 /// What BHive's profiler puts into every register and every eight bytes of memory (Chen et al.,
@@ -57,6 +57,9 @@ struct Step {
     moved: i64,
     /// Something that it writes matters for addresses.
     executed: bool,
+    /// What it computes and what it stores, where that can be followed.
+    effect: Option<Effect>,
+    stored: Option<Source>,
 }
 
 impl Step {
@@ -174,22 +177,17 @@ impl Exact {
                 first,
                 loads,
                 stores,
-                moved: i64::from(decoded.instruction.stack_pointer_increment()),
+                moved: decoded.stack_step(),
                 executed: self.live.needs(d),
+                effect: decoded.effect(),
+                stored: decoded.stored(),
             });
             first += usize::from(loads) + usize::from(stores);
         }
     }
 
     /// Executes instruction `n` of the block: adds its accesses, loads first.
-    pub fn step(
-        &mut self,
-        n: usize,
-        d: &Described,
-        instruction: &Instruction,
-        inst: &mut Inst,
-        out: &mut Vec<Access>,
-    ) {
+    pub fn step(&mut self, n: usize, d: &Described, inst: &mut Inst, out: &mut Vec<Access>) {
         let Some(&step) = self.steps.get(n) else {
             return;
         };
@@ -206,7 +204,7 @@ impl Exact {
         self.accesses(d, &step, out);
         let accesses = out.get(first..).unwrap_or(&[]);
         self.sign(inst, accesses);
-        self.execute(n as u32, d, instruction, &step, accesses);
+        self.execute(n as u32, d, &step, accesses);
         self.round.truncate(step.first);
         self.round.extend_from_slice(accesses);
     }
@@ -263,10 +261,10 @@ impl Exact {
         let mut ahead = self.clone();
         let mut scratch = Vec::new();
         for n in seen..to {
-            for (n, (d, decoded)) in block.described.iter().zip(&block.decoded).enumerate() {
+            for (n, d) in block.described.iter().enumerate() {
                 scratch.clear();
                 let mut inst = Inst::new(n as u32, 0);
-                ahead.step(n, d, &decoded.instruction, &mut inst, &mut scratch);
+                ahead.step(n, d, &mut inst, &mut scratch);
             }
             ahead.end_round();
             if n >= from && !alike(&ahead.signatures, n) {
@@ -420,14 +418,7 @@ impl Exact {
     }
 
     /// Executes instruction number `n` on the values; `accesses` are its own.
-    fn execute(
-        &mut self,
-        n: u32,
-        d: &Described,
-        instruction: &Instruction,
-        step: &Step,
-        accesses: &[Access],
-    ) {
+    fn execute(&mut self, n: u32, d: &Described, step: &Step, accesses: &[Access]) {
         if d.fused_previous {
             return;
         }
@@ -444,7 +435,8 @@ impl Exact {
             [only] => self.load(only),
             _ => None,
         };
-        let followed = result_of(instruction, self);
+        let target = step.effect.map(|effect| effect.target);
+        let followed = step.effect.and_then(|effect| result_of(&effect, self));
         self.inputs.clear();
         let mut inputs = std::mem::take(&mut self.inputs);
         for value in d.operands.in_regs.iter().chain(&d.operands.in_flags) {
@@ -471,7 +463,7 @@ impl Exact {
         }
         let mut output = 0u8;
         for store in stores {
-            let value = match self.stored(instruction, store) {
+            let value = match self.stored(step, store) {
                 Some(value) => value,
                 None => self.symbols.result(n, 255, &inputs),
             };
@@ -485,7 +477,7 @@ impl Exact {
             .enumerate()
         {
             let Some(id) = value.id else { continue };
-            let is_target = place == 0 && RegId::of(instruction.op0_register()) == Some(id);
+            let is_target = place == 0 && target == Some(id);
             if self.live.register(id) {
                 let result = match followed {
                     Some(value) if is_target => value,
@@ -509,32 +501,16 @@ impl Exact {
     }
 
     /// The value that a plain store stores.
-    fn stored(&mut self, instruction: &Instruction, store: &Access) -> Option<Value> {
-        use iced_x86::{Mnemonic, OpKind};
-        let source = match instruction.mnemonic() {
-            Mnemonic::Mov => 1,
-            Mnemonic::Push => 0,
-            _ => return None,
-        };
+    fn stored(&mut self, step: &Step, store: &Access) -> Option<Value> {
         let bits = store.size * 8;
-        match instruction.op_kind(source) {
-            OpKind::Register => {
-                let register = instruction.op_register(source);
-                if !register.is_gpr() || mcad_isa::regs::is_high8(register) {
-                    return None;
-                }
-                let value = self.value(RegId::of(register)?);
-                match value.known() {
-                    Some(number) => Some(Value::number(zero_extend(number, bits))),
-                    None if bits >= 32 => Some(value),
-                    None => None,
-                }
-            }
-            OpKind::Memory => None,
-            _ => Some(Value::number(zero_extend(
-                instruction.immediate(source) as i64,
-                bits,
-            ))),
+        let value = match step.stored? {
+            Source::Register { id, .. } => self.value(id),
+            Source::Number(number) => Value::number(number),
+            Source::Memory { .. } => return None,
+        };
+        match value.known() {
+            Some(number) => Some(Value::number(zero_extend(number, bits))),
+            None => (bits >= 32).then_some(value),
         }
     }
 }

@@ -49,12 +49,7 @@ impl Live {
                 let ids = d.operands.in_regs.iter().chain(&d.operands.in_flags);
                 let mut reads = ids.filter_map(|v| v.id).fold(0, |a, id| a | bit(id));
                 // Operands that the tables do not call inputs: what of them is kept, or computed.
-                let instruction = &decoded.instruction;
-                let named = (0..instruction.op_count()).map(|n| instruction.op_register(n));
-                let address = [instruction.memory_base(), instruction.memory_index()];
-                for id in named.chain(address).filter_map(RegId::of) {
-                    reads |= bit(id);
-                }
+                reads |= decoded.named().fold(0, |a, id| a | bit(id));
                 Flow {
                     reads,
                     writes: written(d),

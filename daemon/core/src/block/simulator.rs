@@ -140,8 +140,8 @@ impl Memory<'_> {
                 if exact.steady(n).is_some() {
                     return exact.steady(n).unwrap_or_default();
                 }
-                if let (Some(d), Some(decoded)) = (block.described.get(n), block.decoded.get(n)) {
-                    exact.step(n, d, &decoded.instruction, &mut inst, scratch);
+                if let Some(d) = block.described.get(n) {
+                    exact.step(n, d, &mut inst, scratch);
                 }
             }
         }

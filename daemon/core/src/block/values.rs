@@ -10,10 +10,10 @@
 
 use std::hash::{Hash, Hasher};
 
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::{FxHashMap, FxHasher};
 
-use mcad_isa::regs::{RegId, is_high8, size_bits};
+use mcad_isa::regs::RegId;
+use mcad_isa::x86::effect::{Effect, Operation, Source};
 
 /// `symbol + offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -149,143 +149,99 @@ pub trait Reader {
     fn loaded(&mut self) -> Option<Value>;
 }
 
-fn read<R: Reader>(
-    instruction: &Instruction,
-    operand: u32,
-    reader: &mut R,
-) -> Option<(Value, u16)> {
-    if operand >= instruction.op_count() {
-        return None;
-    }
-    match instruction.op_kind(operand) {
-        OpKind::Register => {
-            let register = instruction.op_register(operand);
-            if !register.is_gpr() || is_high8(register) {
-                return None;
+fn read<R: Reader>(source: Source, reader: &mut R) -> Option<Value> {
+    match source {
+        Source::Register { id, bits } => {
+            let value = reader.register(id);
+            match value.known() {
+                Some(number) => Some(Value::number(zero_extend(number, bits))),
+                None => (bits >= 32).then_some(value),
             }
-            let bits = size_bits(register);
-            let value = reader.register(RegId::of(register)?);
-            Some(match value.known() {
-                Some(number) => (Value::number(zero_extend(number, bits)), bits),
-                None if bits >= 32 => (value, bits),
-                None => return None,
-            })
         }
-        OpKind::Memory => {
-            let bits = (instruction.memory_size().size() * 8) as u16;
+        Source::Memory { bits } => {
             let value = reader.loaded()?;
-            (value.symbol == 0 || bits == 64).then_some((value, bits))
+            (value.symbol == 0 || bits == 64).then_some(value)
         }
-        OpKind::Immediate8
-        | OpKind::Immediate16
-        | OpKind::Immediate32
-        | OpKind::Immediate64
-        | OpKind::Immediate8to16
-        | OpKind::Immediate8to32
-        | OpKind::Immediate8to64
-        | OpKind::Immediate32to64 => {
-            Some((Value::number(instruction.immediate(operand) as i64), 64))
-        }
-        _ => None,
+        Source::Number(number) => Some(Value::number(number)),
     }
 }
 
-/// The effective address of `lea`, when it is linear in one symbol at most.
-fn effective<R: Reader>(instruction: &Instruction, reader: &mut R) -> Option<Value> {
-    let mut sum = Value::number(instruction.memory_displacement64() as i64);
-    for (register, scale) in [
-        (instruction.memory_base(), 1),
-        (
-            instruction.memory_index(),
-            i64::from(instruction.memory_index_scale()),
-        ),
-    ] {
-        if register == Register::None || register.is_ip() {
-            continue;
-        }
-        let value = reader.register(RegId::of(register)?);
+/// Two sources as numbers, if they are known.
+fn numbers<R: Reader>(a: Source, b: Source, reader: &mut R) -> Option<(i64, i64)> {
+    Some((read(a, reader)?.known()?, read(b, reader)?.known()?))
+}
+
+/// A sum of registers, when it is linear in one symbol at most.
+fn address<R: Reader>(
+    terms: &[Option<(RegId, i64)>],
+    displacement: i64,
+    reader: &mut R,
+) -> Option<Value> {
+    let mut sum = Value::number(displacement);
+    for &(id, scale) in terms.iter().flatten() {
+        let value = reader.register(id);
         sum = match (value.known(), sum.symbol) {
             (Some(number), _) => sum.plus(number.wrapping_mul(scale)),
-            (None, 0) if scale == 1 => Value {
-                symbol: value.symbol,
-                offset: value.offset.wrapping_add(sum.offset),
-            },
+            (None, 0) if scale == 1 => value.plus(sum.offset),
             _ => return None,
         };
     }
     Some(sum)
 }
 
-/// What `instruction` writes to its first operand, a general-purpose register, at the register's
-/// full width; `None` when that is not followed.
-pub fn result_of<R: Reader>(instruction: &Instruction, reader: &mut R) -> Option<Value> {
-    let target = instruction.op0_register();
-    if instruction.op_count() == 0
-        || instruction.op_kind(0) != OpKind::Register
-        || !target.is_gpr()
-        || is_high8(target)
-    {
-        return None;
-    }
-    let bits = size_bits(target);
-    let mut binary = |f: fn(i64, i64) -> i64| {
-        let (a, _) = read(instruction, 0, reader)?;
-        let (b, _) = read(instruction, 1, reader)?;
-        Some(Value::number(f(a.known()?, b.known()?)))
-    };
-    let value = match instruction.mnemonic() {
-        Mnemonic::Mov | Mnemonic::Movzx => read(instruction, 1, reader)?.0,
-        Mnemonic::Movsx | Mnemonic::Movsxd => {
-            let (value, from) = read(instruction, 1, reader)?;
-            match value.known() {
-                Some(number) => Value::number(sign_extend(number, from)),
-                None => value,
+/// What is in the target's full width after an effect; `None` when that is not followed.
+pub fn result_of<R: Reader>(effect: &Effect, reader: &mut R) -> Option<Value> {
+    let bits = effect.bits;
+    let count = |by: i64| by as u32 & (u32::from(bits) - 1);
+    let value = match effect.operation {
+        Operation::Copy(source) => read(source, reader)?,
+        Operation::SignExtend(source) => {
+            let value = read(source, reader)?;
+            match (value.known(), source) {
+                (
+                    Some(number),
+                    Source::Register { bits: from, .. } | Source::Memory { bits: from },
+                ) => Value::number(sign_extend(number, from)),
+                _ => value,
             }
         }
-        Mnemonic::Add | Mnemonic::Sub => {
-            let (a, _) = read(instruction, 0, reader)?;
-            let (b, _) = read(instruction, 1, reader)?;
-            let add = instruction.mnemonic() == Mnemonic::Add;
+        Operation::Add(a, b) => {
+            let (a, b) = (read(a, reader)?, read(b, reader)?);
             match (a.known(), b.known()) {
-                (_, Some(b)) => a.plus(if add { b } else { b.wrapping_neg() }),
-                (Some(a), None) if add => b.plus(a),
-                (None, None) if !add && a.symbol == b.symbol => {
-                    Value::number(a.offset.wrapping_sub(b.offset))
-                }
-                _ => return None,
+                (_, Some(b)) => a.plus(b),
+                (Some(a), None) => b.plus(a),
+                (None, None) => return None,
             }
         }
-        Mnemonic::Inc => read(instruction, 0, reader)?.0.plus(1),
-        Mnemonic::Dec => read(instruction, 0, reader)?.0.plus(-1),
-        Mnemonic::Lea => effective(instruction, reader)?,
-        Mnemonic::Xor
-            if instruction.op1_register() == target
-                && instruction.op_kind(1) == OpKind::Register =>
-        {
-            Value::number(0)
+        Operation::Subtract(a, b) => {
+            let (a, b) = (read(a, reader)?, read(b, reader)?);
+            match b.known() {
+                Some(b) => a.plus(b.wrapping_neg()),
+                None if a.symbol == b.symbol => Value::number(a.offset.wrapping_sub(b.offset)),
+                None => return None,
+            }
         }
-        Mnemonic::And => binary(|a, b| a & b)?,
-        Mnemonic::Or => binary(|a, b| a | b)?,
-        Mnemonic::Xor => binary(|a, b| a ^ b)?,
-        Mnemonic::Shl if bits >= 32 => {
-            let (a, _) = read(instruction, 0, reader)?;
-            let (b, _) = read(instruction, 1, reader)?;
-            let count = b.known()? as u32 & (u32::from(bits) - 1);
-            Value::number(a.known()?.wrapping_shl(count))
+        Operation::And(a, b) => numbers(a, b, reader).map(|(a, b)| Value::number(a & b))?,
+        Operation::Or(a, b) => numbers(a, b, reader).map(|(a, b)| Value::number(a | b))?,
+        Operation::Xor(a, b) => numbers(a, b, reader).map(|(a, b)| Value::number(a ^ b))?,
+        Operation::ShiftLeft(a, b) => {
+            let (a, b) = numbers(a, b, reader)?;
+            Value::number(a.wrapping_shl(count(b)))
         }
-        Mnemonic::Shr if bits >= 32 => {
-            let (a, _) = read(instruction, 0, reader)?;
-            let (b, _) = read(instruction, 1, reader)?;
-            let count = b.known()? as u32 & (u32::from(bits) - 1);
-            Value::number((zero_extend(a.known()?, bits) as u64).wrapping_shr(count) as i64)
+        Operation::ShiftRight(a, b) => {
+            let (a, b) = numbers(a, b, reader)?;
+            Value::number((zero_extend(a, bits) as u64).wrapping_shr(count(b)) as i64)
         }
-        _ => return None,
+        Operation::Address {
+            terms,
+            displacement,
+        } => address(&terms, displacement, reader)?,
     };
     match (value.known(), bits) {
         (Some(number), 64) => Some(Value::number(number)),
         (Some(number), 32) => Some(Value::number(zero_extend(number, 32))),
         (Some(number), _) => {
-            let old = reader.register(RegId::of(target)?).known()?;
+            let old = reader.register(effect.target).known()?;
             let low = zero_extend(number, bits);
             Some(Value::number(old & !zero_extend(-1, bits) | low))
         }
