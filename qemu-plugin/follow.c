@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Builds `qemu -plugin file=SELF,ring=RING [-L …] [-cpu …] [-E LD_…] -0 NAME FILE ARGS…` from the guest's
+ * Builds `qemu -plugin file=SELF,ring=RING,slot=N [-L …] [-cpu …] [-E LD_…] -0 NAME FILE ARGS…` from the guest's
  * execve(FILE, [NAME, ARGS…], ENV). A script is turned into its interpreter's call first, as the
  * kernel would. Variables of the dynamic loader are meant for the program, not for the emulator,
  * so they go through the emulator's -E.
@@ -161,7 +161,7 @@ static bool plugin_option(char *to, size_t capacity)
             to[at++] = ',';
         }
     }
-    int rest = snprintf(to + at, capacity - at, ",ring=%s", ring);
+    int rest = snprintf(to + at, capacity - at, ",ring=%s,slot=%u", ring, mcad_ring()->slot);
     return rest > 0 && (size_t)rest < capacity - at;
 }
 
@@ -270,4 +270,44 @@ void mcad_follow(uint64_t path, uint64_t argv, uint64_t envp)
         follow(target, argv, envp);
     }
     free(target);
+}
+
+/* `QEMU options… -0 NAME FILE ARGS…`, as `follow` has put it together: NAME and ARGS. */
+void mcad_follow_tell(void)
+{
+    char text[8192 + 1];
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    size_t got = 0;
+    for (ssize_t more; fd >= 0 && got < sizeof(text) - 1 &&
+                       (more = read(fd, text + got, sizeof(text) - 1 - got)) > 0;) {
+        got += (size_t)more;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    text[got] = '\0';
+    const char *end = text + got, *at = text;
+    bool named = false;
+    while (at < end && !named) {
+        named = strcmp(at, "-0") == 0;
+        at += strnlen(at, (size_t)(end - at)) + 1;
+    }
+    if (at >= end) {
+        at = end;
+    }
+    /* The file lies between the name and the arguments. */
+    size_t name = strnlen(at, (size_t)(end - at));
+    const char *file = at + name < end ? at + name + 1 : end;
+    size_t gap = strnlen(file, (size_t)(end - file)) + 1;
+    const char *arguments = (size_t)(end - file) > gap ? file + gap : end;
+    size_t rest = (size_t)(end - arguments);
+    if (file < end) {
+        memmove((char *)file, arguments, rest);
+    }
+    size_t bytes = (size_t)(file - at) + rest;
+    struct mcad_message_command command = {
+        .head.kind = MCAD_MESSAGE_COMMAND,
+        .text_bytes = (uint32_t)bytes,
+    };
+    mcad_control(&command.head, sizeof(command), at, bytes);
 }

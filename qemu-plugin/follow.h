@@ -12,4 +12,7 @@
  * one with set-user-id, one that is not there, a ring out of reach. */
 void mcad_follow(uint64_t path, uint64_t argv, uint64_t envp);
 
+/* In the new program: sends its command line. */
+void mcad_follow_tell(void);
+
 #endif

@@ -27,14 +27,24 @@
  *
  * A program that replaces itself by another one of its instruction set takes the ring along, if the reader wants
  * that: the plugin itself makes the execve, of the same emulator with the same plugin, which
- * attaches again and goes on with the same control log, block ids and stream.
+ * attaches again and goes on with the same control log and block ids. MCAD_MESSAGE_COMMAND separates
+ * the programs in the control log, `program` in the chunk descriptors.
+ *
+ * Processes: the file holds the first process's ring and, behind it, slot_count smaller ones, for
+ * the processes that it and its descendants make. Before a fork the parent claims a slot and says so
+ * in its control log (MCAD_MESSAGE_FORK); the child, which inherits mapping, dictionary and
+ * translated code, goes on in that ring: block ids up to the message's mean what they mean in the
+ * parent's ring at that place of its log, later ones are its own. A process that finds no slot
+ * makes its child silent and counts it in the first ring's `children`. The reader frees a slot when
+ * its process is gone. Offsets in a header count from that header.
  *
  * Streams: each guest thread gets a stream id of its own, never reused; `seq` numbers the chunks
  * of a stream (and of the control log) from 0 without gaps. The last one carries
  * MCAD_CHUNK_LAST.
  *
  * Back-pressure: a writer that finds no free chunk sleeps on `free_tail` (futex); the reader wakes
- * it. It gives up and lets the guest run on unrecorded when the reader is gone.
+ * it. It gives up and lets the guest run on unrecorded when the reader is gone. Processes that are not
+ * the reader's children end with it, unless it has let them go (`released`).
  */
 #ifndef MCAD_RING_H
 #define MCAD_RING_H
@@ -42,7 +52,7 @@
 #include <stdint.h>
 
 #define MCAD_RING_MAGIC 0x31676e697244434dull /* "MCDring1" */
-#define MCAD_RING_VERSION 2u
+#define MCAD_RING_VERSION 3u
 #define MCAD_RING_HEADER_BYTES 4096u
 #define MCAD_RING_LINE 64u
 #define MCAD_RING_PATH_BYTES 1024u
@@ -61,6 +71,12 @@
 #define MCAD_ATTACHED 1u
 #define MCAD_ATTACHING 2u
 #define MCAD_HANDOVER 3u /* inside an execve of another emulator, which will attach */
+
+/* mcad_ring_header.claim, of the rings behind the first */
+#define MCAD_SLOT_NONE 0u /* the reader prepares it */
+#define MCAD_SLOT_FREE 1u
+#define MCAD_SLOT_CLAIMED 2u /* by a process that is about to fork */
+#define MCAD_SLOT_FAILED 3u  /* the fork failed */
 
 /* mcad_ring_header.exec_state */
 #define MCAD_EXEC_NONE 0u
@@ -82,7 +98,11 @@ struct mcad_ring_header {
 
     uint32_t reader_pid;
     uint32_t options;
-    uint8_t pad0[56];
+    uint32_t slot;         /* which ring this is: 0 is the first */
+    uint32_t slot_count;   /* rings behind the first */
+    uint64_t slots_offset; /* of ring 1, from the file's start */
+    uint64_t slot_bytes;   /* from ring to ring */
+    uint8_t pad0[32];
 
     /* Written once by the plugin when it is loaded. */
     uint32_t attached; /* from MCAD_ATTACHED on the rest of this line is valid */
@@ -92,22 +112,28 @@ struct mcad_ring_header {
     uint32_t api_used;
     uint32_t first_control; /* index of the control log's first chunk */
     uint32_t arch;          /* MCAD_RING_ARCH_... */
-    uint8_t pad1[36];
+    uint32_t program;       /* how many programs this process has replaced */
+    uint32_t claim;         /* atomic: MCAD_SLOT_... */
+    uint8_t pad1[28];
 
     /* Written by the plugin when the program ends or replaces itself. */
     uint32_t ended; /* 1: the emulator announced a regular end */
     uint32_t exec_state;
     uint32_t silenced; /* 1: the plugin stopped recording in the traced process */
     uint32_t exit_status; /* of the last exit or exit_group, as wait gives it: 0 to 255 */
-    uint32_t children; /* atomic: processes that the traced one made; they are not traced */
-    uint8_t pad2[44];
+    uint32_t children; /* first ring, atomic: processes that were made and are not traced */
+    uint32_t released; /* first ring, reader: the session is over, whoever is left runs on untraced */
+    uint32_t deaf; /* reader: it takes nothing from this ring any more */
+    uint8_t pad2[36];
 
     /* Ready queue. */
-    uint32_t ready_tail; /* writers; the reader sleeps on it */
+    uint32_t ready_tail; /* writers */
     uint8_t pad3[60];
     uint32_t ready_head;     /* reader */
-    uint32_t reader_waiting; /* reader: 1 while it sleeps or is about to */
+    uint32_t reader_waiting; /* first ring, reader: 1 while it sleeps or is about to */
     uint8_t pad4[56];
+    uint32_t doorbell; /* first ring, atomic: counts what writers of all rings did; the reader sleeps on it */
+    uint8_t pad8[60];
 
     /* Free queue. */
     uint32_t free_tail; /* reader; writers sleep on it */
@@ -123,10 +149,7 @@ struct mcad_ring_header {
     uint64_t control_seq;
     uint32_t next_stream; /* atomic */
     uint32_t next_block;
-    uint64_t handed_seq; /* of the stream that goes on in the new program */
-    uint32_t handed_stream;
-    uint32_t handed; /* 1: the two above are valid */
-    uint8_t pad7[24];
+    uint8_t pad7[40];
 
     uint8_t exec_path[MCAD_RING_PATH_BYTES]; /* of the last execve, zero-terminated */
     uint8_t ring_path[MCAD_RING_PATH_BYTES]; /* reader: where this ring can be opened again */
@@ -152,7 +175,8 @@ struct mcad_chunk_desc {
     uint64_t seq;
     uint32_t used; /* data: bytes, valid when FULL; control: bytes committed so far */
     uint32_t next; /* control: index of the next control chunk plus 1, 0 while there is none */
-    uint8_t pad[32];
+    uint32_t program; /* data: mcad_ring_header.program when it was opened */
+    uint8_t pad[28];
 };
 
 /* A control message: this head, then a body by kind, then zeroes to a multiple of 8 bytes. */
@@ -164,6 +188,9 @@ struct mcad_message {
 #define MCAD_MESSAGE_BLOCK 1u
 #define MCAD_MESSAGE_MODULE 2u
 #define MCAD_MESSAGE_NOTICE 3u
+#define MCAD_MESSAGE_COMMAND 4u
+#define MCAD_MESSAGE_FORK 5u
+#define MCAD_MESSAGE_WAITED 6u
 
 /* Followed by code_bytes of code. The last instruction may be a truncated one that never executes
  * (QEMU 7.2 at page ends); the reader, which can decode, drops it. */
@@ -186,6 +213,28 @@ struct mcad_message_module {
     uint64_t file_offset;
     uint32_t path_bytes;
     uint32_t pad;
+};
+
+/* The process runs a new program: what follows in the log is that one's. Followed by text_bytes of
+ * its command line, each word with its terminator; what is too long is cut. */
+struct mcad_message_command {
+    struct mcad_message head;
+    uint32_t text_bytes;
+    uint32_t pad;
+};
+
+/* The process is about to fork. */
+struct mcad_message_fork {
+    struct mcad_message head;
+    uint32_t slot;   /* the child's ring */
+    uint32_t blocks; /* ids that it has in common with its parent */
+};
+
+/* The process learnt how a child of its ended. */
+struct mcad_message_waited {
+    struct mcad_message head;
+    uint32_t pid;
+    uint32_t status; /* as wait gives it */
 };
 
 /* Followed by text_bytes of UTF-8. */

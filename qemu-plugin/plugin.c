@@ -4,13 +4,15 @@
  * per memory access, into the ring that mcad_ring.h describes.
  *
  * One library serves QEMU 7.2 (plugin API 1) and later (2 and up): see choose_version. Arguments:
- * ring-fd=N (inherited descriptor of the ring, closed here) or ring=PATH.
+ * ring-fd=N (inherited descriptor of the ring, closed here) or ring=PATH, and slot=N for the ring of a
+ * process that is not the first.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dict.h"
+#include "follow.h"
 #include "modules.h"
 #include "qemu_api.h"
 #include "ring.h"
@@ -169,6 +171,7 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t plugin, const qemu_info_t *
 {
     const char *path = NULL;
     int fd = -1;
+    unsigned long slot = 0;
     for (int i = 0; i < argc; i++) {
         char *end = NULL;
         if (strncmp(argv[i], "ring=", 5) == 0) {
@@ -176,6 +179,8 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t plugin, const qemu_info_t *
         } else if (strncmp(argv[i], "ring-fd=", 8) == 0 &&
                    (fd = (int)strtol(argv[i] + 8, &end, 10)) >= 0 && *end == '\0') {
             continue;
+        } else if (strncmp(argv[i], "slot=", 5) == 0) {
+            slot = strtoul(argv[i] + 5, NULL, 10);
         } else {
             fprintf(stderr, "mcad plugin: unknown argument '%s' (ring=PATH or ring-fd=N)\n",
                     argv[i]);
@@ -194,9 +199,12 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t plugin, const qemu_info_t *
         return -1;
     }
     bool follows;
-    if (!mcad_ring_attach(fd, path, info->version.min, info->version.cur, qemu_plugin_version,
-                          &follows)) {
+    if (!mcad_ring_attach(fd, path, slot, info->version.min, info->version.cur,
+                          qemu_plugin_version, &follows)) {
         return -1;
+    }
+    if (follows) {
+        mcad_follow_tell();
     }
     mcad_dict_begin(mcad_ring()->next_block);
     with_memory = (mcad_ring()->options & MCAD_RING_MEMORY) != 0;

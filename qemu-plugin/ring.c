@@ -2,9 +2,12 @@
  *
  * Writers' side of the ring that mcad_ring.h describes.
  */
+#define _GNU_SOURCE
 #include "ring.h"
 
+#include "dict.h"
 #include "target.h"
+#include "watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +24,14 @@
 
 __thread struct lane mcad_lane __attribute__((tls_model("initial-exec")));
 
-static struct mcad_ring_header *ring;
+static struct mcad_ring_header *session; /* the first ring, where all are mapped */
+static struct mcad_ring_header *ring;    /* this process's */
 static struct mcad_chunk_desc *descs;
 static uint32_t *ready_queue;
 static uint32_t *free_queue;
 static uint8_t *chunks;
-/* Copies: in a fork's child the header is no longer there. */
-static size_t ring_bytes;
+/* Copies: in a silent child the header is no longer there. */
+static size_t session_bytes;
 static uint32_t chunk_count;
 static uint32_t chunk_bytes;
 
@@ -55,21 +59,42 @@ static long futex(uint32_t *word, int operation, uint32_t value, const struct ti
     return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
-/* After fork the child's mapping is shared with the parent, and so are its lanes' cursors: put
- * private memory in its place, so that nothing the child does can reach the session. Translated
- * blocks keep their callbacks, which now write into that memory; new ones get none. */
+/* A child that is not traced shares the mapping with its parent, and its lanes' cursors are the
+ * parent's: put private memory in its place, so that nothing the child does can reach the session.
+ * Translated blocks keep their callbacks, which now write into that memory; new ones get none. */
 static void silence_child(void)
 {
     __atomic_store_n(&silent, true, __ATOMIC_RELAXED);
-    mmap(ring, ring_bytes, PROT_READ | PROT_WRITE,
+    mmap(session, session_bytes, PROT_READ | PROT_WRITE,
          MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-/* In the parent. */
-static void count_child(void)
+static struct mcad_ring_header *ring_of(uint32_t slot)
 {
-    if (!mcad_silent()) {
-        __atomic_fetch_add(&ring->children, 1, __ATOMIC_RELAXED);
+    uint64_t offset =
+        slot == 0 ? 0 : session->slots_offset + (uint64_t)(slot - 1) * session->slot_bytes;
+    return (void *)((uint8_t *)session + offset);
+}
+
+static void use_ring(struct mcad_ring_header *header)
+{
+    uint8_t *base = (uint8_t *)header;
+    ring = header;
+    chunk_count = ring->chunk_count;
+    chunk_bytes = ring->chunk_bytes;
+    descs = (void *)(base + ring->descs_offset);
+    ready_queue = (void *)(base + ring->ready_offset);
+    free_queue = (void *)(base + ring->free_offset);
+    chunks = base + ring->chunks_offset;
+    owner = getpid();
+}
+
+/* Wakes the reader if it sleeps. */
+static void ring_bell(void)
+{
+    __atomic_fetch_add(&session->doorbell, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&session->reader_waiting, __ATOMIC_SEQ_CST)) {
+        futex(&session->doorbell, FUTEX_WAKE, 1, NULL);
     }
 }
 
@@ -110,7 +135,8 @@ static bool take_chunk(uint32_t *index)
         if (mcad_silent()) {
             return false;
         }
-        if (reader_gone()) {
+        if (reader_gone() || mcad_released() ||
+            __atomic_load_n(&ring->deaf, __ATOMIC_ACQUIRE) != 0) {
             __atomic_store_n(&ring->silenced, 1, __ATOMIC_RELAXED);
             __atomic_store_n(&silent, true, __ATOMIC_RELAXED);
             return false;
@@ -128,6 +154,7 @@ static void open_chunk(uint32_t index, uint32_t kind, uint32_t stream, uint64_t 
     desc->seq = seq;
     desc->used = 0;
     desc->next = 0;
+    desc->program = ring->program;
     __atomic_store_n(&desc->state, MCAD_CHUNK_OPEN, __ATOMIC_RELEASE);
 }
 
@@ -149,9 +176,7 @@ static void publish(struct lane *lane, uint32_t flags)
     ready_queue[tail & (chunk_count - 1)] = index;
     __atomic_store_n(&ring->ready_tail, tail + 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&queue_lock);
-    if (__atomic_load_n(&ring->reader_waiting, __ATOMIC_SEQ_CST)) {
-        futex(&ring->ready_tail, FUTEX_WAKE, 1, NULL);
-    }
+    ring_bell();
 }
 
 /* Words of a process that does not record go round in memory that nobody reads. */
@@ -177,15 +202,12 @@ static void refill(struct lane *lane)
     if (lane->chunk != 0) {
         publish(lane, 0);
     }
+    if (ring != session) {
+        mcad_watch_reader();
+    }
     if (!lane->known) {
         lane->known = true;
-        if (__atomic_exchange_n(&ring->handed, 0, __ATOMIC_ACQ_REL) != 0) {
-            /* The thread whose execve brought this program. */
-            lane->stream = ring->handed_stream;
-            lane->seq = ring->handed_seq;
-        } else {
-            lane->stream = __atomic_fetch_add(&ring->next_stream, 1, __ATOMIC_RELAXED);
-        }
+        lane->stream = __atomic_fetch_add(&ring->next_stream, 1, __ATOMIC_RELAXED);
         __atomic_fetch_add(&live_lanes, 1, __ATOMIC_RELAXED);
         pthread_setspecific(lane_key, lane);
     }
@@ -275,15 +297,25 @@ void mcad_notice(const char *text)
     mcad_control(&notice.head, sizeof(notice), text, length);
 }
 
-static bool header_fits(const struct mcad_ring_header *header, size_t size)
+/* Whether all that a ring consists of lies in the `room` behind its header. */
+static bool header_fits(const struct mcad_ring_header *header, uint64_t room)
 {
     uint64_t count = header->chunk_count;
     return header->magic == MCAD_RING_MAGIC && header->version == MCAD_RING_VERSION &&
-           header->total_bytes == size && count >= 4 && (count & (count - 1)) == 0 &&
-           header->descs_offset + count * sizeof(struct mcad_chunk_desc) <= size &&
-           header->ready_offset + count * 4 <= size && header->free_offset + count * 4 <= size &&
+           count >= 4 && (count & (count - 1)) == 0 &&
+           header->descs_offset + count * sizeof(struct mcad_chunk_desc) <= room &&
+           header->ready_offset + count * 4 <= room && header->free_offset + count * 4 <= room &&
            header->chunk_bytes >= 16384 &&
-           header->chunks_offset + count * header->chunk_bytes <= size;
+           header->chunks_offset + count * header->chunk_bytes <= room;
+}
+
+/* The same for the whole file. */
+static bool file_fits(unsigned long slot, size_t size)
+{
+    uint64_t slots = session->slot_count;
+    return header_fits(session, size) && session->total_bytes == size && slot <= slots &&
+           (slots == 0 || (session->slots_offset + slots * session->slot_bytes <= size &&
+                           header_fits(ring_of((uint32_t)slot), slot == 0 ? size : session->slot_bytes)));
 }
 
 void mcad_ring_hand_over(void)
@@ -294,22 +326,157 @@ void mcad_ring_hand_over(void)
     }
     pthread_mutex_lock(&control_lock);
     pthread_mutex_lock(&queue_lock);
-    ring->handed_stream = lane->stream;
-    ring->handed_seq = lane->seq;
-    __atomic_store_n(&ring->handed, lane->known, __ATOMIC_RELEASE);
     __atomic_store_n(&ring->attached, MCAD_HANDOVER, __ATOMIC_RELEASE);
 }
 
 void mcad_ring_take_back(void)
 {
     __atomic_store_n(&ring->attached, MCAD_ATTACHED, __ATOMIC_RELEASE);
-    __atomic_store_n(&ring->handed, 0, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&queue_lock);
     pthread_mutex_unlock(&control_lock);
 }
 
-bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, int api_used,
-                      bool *follows)
+/* Forks. The three handlers run in the thread that forks, while QEMU keeps all others out of guest
+ * code; one fork is under way at a time. */
+static uint32_t claimed;       /* the slot for the child, 0 if there is none */
+static uint32_t shared_blocks; /* ids that it has in common with this process */
+static __thread uint32_t forked; /* the slot of the calling thread's last fork, until it returns */
+
+bool mcad_released(void)
+{
+    return __atomic_load_n(&session->released, __ATOMIC_ACQUIRE) != 0;
+}
+
+pid_t mcad_reader(void)
+{
+    return (pid_t)session->reader_pid;
+}
+
+void mcad_go_silent(void)
+{
+    __atomic_store_n(&silent, true, __ATOMIC_RELAXED);
+}
+
+static uint32_t claim_slot(void)
+{
+    for (uint32_t slot = 1; slot <= session->slot_count; slot++) {
+        uint32_t expected = MCAD_SLOT_FREE;
+        if (__atomic_compare_exchange_n(&ring_of(slot)->claim, &expected, MCAD_SLOT_CLAIMED, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            return slot;
+        }
+    }
+    return 0;
+}
+
+static void before_fork(void)
+{
+    claimed = 0;
+    if (!mcad_silent() && getpid() == owner) {
+        claimed = claim_slot();
+    }
+    if (claimed != 0) {
+        /* The reader follows the log up to where a chunk of the new program comes, see
+         * MCAD_MESSAGE_COMMAND; and this process may wait for the child before it fills one. */
+        if (mcad_lane.chunk != 0) {
+            publish(&mcad_lane, 0);
+        }
+        shared_blocks = ring->next_block;
+        struct mcad_message_fork fork = {
+            .head.kind = MCAD_MESSAGE_FORK,
+            .slot = claimed,
+            .blocks = shared_blocks,
+        };
+        mcad_control(&fork.head, sizeof(fork), NULL, 0);
+        ring_bell();
+    }
+    pthread_mutex_lock(&mcad_dict_lock);
+    pthread_mutex_lock(&control_lock);
+    pthread_mutex_lock(&queue_lock);
+}
+
+static void unlock_all(void)
+{
+    pthread_mutex_unlock(&queue_lock);
+    pthread_mutex_unlock(&control_lock);
+    pthread_mutex_unlock(&mcad_dict_lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    unlock_all();
+    forked = claimed;
+    if (claimed == 0 && !mcad_silent()) {
+        __atomic_fetch_add(&session->children, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* What the first control chunk and the emulator's own line of the header say. */
+static bool introduce(void)
+{
+    if (!take_chunk(&ring->control_chunk)) {
+        return false;
+    }
+    open_chunk(ring->control_chunk, MCAD_CHUNK_CONTROL, 0, 0);
+    ring->first_control = ring->control_chunk;
+    ring->arch = mcad_target->arch;
+    ring->producer_pid = (uint32_t)owner;
+    return true;
+}
+
+static void after_fork_in_child(void)
+{
+    unlock_all();
+    forked = 0;
+    if (mcad_silent()) {
+        return;
+    }
+    if (claimed == 0) {
+        silence_child();
+        return;
+    }
+    struct mcad_ring_header *parent = ring;
+    use_ring(ring_of(claimed));
+    ring->api_min = parent->api_min;
+    ring->api_current = parent->api_current;
+    ring->api_used = parent->api_used;
+    ring->next_block = shared_blocks;
+    reader_is_parent = false;
+    live_lanes = 0;
+    mcad_watch_forked();
+    struct lane *lane = &mcad_lane;
+    *lane = (struct lane){0};
+    if (!introduce()) {
+        silence_child();
+        return;
+    }
+    __atomic_store_n(&ring->attached, MCAD_ATTACHED, __ATOMIC_RELEASE);
+}
+
+void mcad_forked(int64_t result)
+{
+    if (forked != 0 && result < 0) {
+        __atomic_store_n(&ring_of(forked)->claim, MCAD_SLOT_FAILED, __ATOMIC_RELEASE);
+        ring_bell();
+    }
+    forked = 0;
+}
+
+void mcad_waited(uint32_t pid, uint32_t status)
+{
+    if (session->slot_count == 0) {
+        return;
+    }
+    struct mcad_message_waited waited = {
+        .head.kind = MCAD_MESSAGE_WAITED,
+        .pid = pid,
+        .status = status,
+    };
+    mcad_control(&waited.head, sizeof(waited), NULL, 0);
+}
+
+bool mcad_ring_attach(int fd, const char *path, unsigned long slot, int api_min, int api_current,
+                      int api_used, bool *follows)
 {
     if (path != NULL) {
         fd = open(path, O_RDWR | O_CLOEXEC);
@@ -331,29 +498,24 @@ bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, in
         fprintf(stderr, "mcad plugin: cannot map the ring: %s\n", strerror(errno));
         return false;
     }
-    ring = base;
-    ring_bytes = size;
-    if (!header_fits(ring, size)) {
+    session = base;
+    session_bytes = size;
+    if (!file_fits(slot, size)) {
         fprintf(stderr, "mcad plugin: the ring is of another version of mcad; "
                         "rebuild the plugin with qemu-plugin/build.sh\n");
         return false;
     }
-    chunk_count = ring->chunk_count;
-    chunk_bytes = ring->chunk_bytes;
-    descs = (void *)((uint8_t *)base + ring->descs_offset);
-    ready_queue = (void *)((uint8_t *)base + ring->ready_offset);
-    free_queue = (void *)((uint8_t *)base + ring->free_offset);
-    chunks = (uint8_t *)base + ring->chunks_offset;
-    owner = getpid();
+    use_ring(ring_of((uint32_t)slot));
     reader_is_parent = getppid() == (pid_t)ring->reader_pid;
     if (pthread_key_create(&lane_key, close_lane) != 0 ||
-        pthread_atfork(NULL, count_child, silence_child) != 0) {
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) {
         fprintf(stderr, "mcad plugin: no room for a thread key or fork handler\n");
         return false;
     }
     uint32_t handover = MCAD_HANDOVER;
     if (__atomic_compare_exchange_n(&ring->attached, &handover, MCAD_ATTACHED, false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        ring->program++;
         __atomic_store_n(&ring->exec_state, MCAD_EXEC_NONE, __ATOMIC_RELEASE);
         *follows = true;
         return true;
@@ -366,13 +528,9 @@ bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, in
                 path != NULL ? path : "given");
         return false;
     }
-    if (!take_chunk(&ring->control_chunk)) {
+    if (!introduce()) {
         return false;
     }
-    open_chunk(ring->control_chunk, MCAD_CHUNK_CONTROL, 0, 0);
-    ring->first_control = ring->control_chunk;
-    ring->arch = mcad_target->arch;
-    ring->producer_pid = (uint32_t)owner;
     ring->api_min = (uint32_t)api_min;
     ring->api_current = (uint32_t)api_current;
     ring->api_used = (uint32_t)api_used;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "mcad_ring.h"
 
@@ -47,9 +48,25 @@ static inline void mcad_push(uint64_t word)
  * chunk could starve the others. Called before system calls. */
 void mcad_lane_yield_if_crowded(void);
 
-/* Maps the ring; false with a message on stderr. `follows`: this program replaced a traced one. */
-bool mcad_ring_attach(int fd, const char *path, int api_min, int api_current, int api_used,
-                      bool *follows);
+/* Maps the rings and takes the one of `slot`; false with a message on stderr. `follows`: this program
+ * replaced a traced one. */
+bool mcad_ring_attach(int fd, const char *path, unsigned long slot, int api_min, int api_current,
+                      int api_used, bool *follows);
+
+/* Whether the reader has let this process go: it runs on untraced when that one ends. */
+bool mcad_released(void);
+
+/* The reader's process. */
+pid_t mcad_reader(void);
+
+/* Records no more. */
+void mcad_go_silent(void);
+
+/* A system call that may make a process came back, in the process that called it. */
+void mcad_forked(int64_t result);
+
+/* Tells how a child ended. */
+void mcad_waited(uint32_t pid, uint32_t status);
 
 /* Leaves the ring in a state that another emulator in this process can go on with, and keeps all
  * other threads from changing it, until the process is replaced or takes it back. */
@@ -59,7 +76,7 @@ void mcad_ring_take_back(void);
 /* Whether this process no longer records: a fork's child, or the reader is gone. */
 bool mcad_silent(void);
 
-/* The session's header, for the single flags. */
+/* This process's header, for the single flags. */
 struct mcad_ring_header *mcad_ring(void);
 
 /* Appends a message whose head is `message` (of `head_bytes`) and whose tail is `tail`. */

@@ -18,6 +18,16 @@
 /* Whether the call under way can change where files are mapped. */
 static __thread bool moves_files;
 
+/* Where the wait4 under way puts the status. */
+static __thread uint64_t waited_at;
+
+static bool makes_process(int64_t number)
+{
+    const struct guest_calls *calls = &mcad_target->calls;
+    return number == calls->clone || number == calls->fork || number == calls->vfork ||
+           number == calls->clone3;
+}
+
 /* `path`, `argv`, `envp`: the guest's pointers. Comes back if the new program does not run under the
  * emulator; then the guest's own call does what it can. */
 static void on_exec(uint64_t path, const uint64_t *argv, uint64_t envp)
@@ -52,13 +62,15 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
     } else if (number == calls->exit /* of the last thread it is the program's */ ||
                number == calls->exit_group) {
         __atomic_store_n(&mcad_ring()->exit_status, a1 & 0xff, __ATOMIC_RELAXED);
+    } else if (number == calls->wait4) {
+        waited_at = a2;
     }
     mcad_lane_yield_if_crowded();
 }
 
 static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result)
 {
-    (void)id, (void)vcpu, (void)result;
+    (void)id, (void)vcpu;
     if (mcad_silent()) {
         return;
     }
@@ -69,6 +81,14 @@ static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number
         }
     } else if (number == calls->rt_sigreturn) {
         mcad_signals_return(false);
+    } else if (makes_process(number)) {
+        mcad_forked(result);
+    } else if (number == calls->wait4) {
+        uint32_t status;
+        if (result > 0 && waited_at != 0 &&
+            mcad_guest_read(waited_at, &status, sizeof(status))) {
+            mcad_waited((uint32_t)result, status);
+        }
     } else if (number == calls->execve || number == calls->execveat) {
         __atomic_store_n(&mcad_ring()->exec_state, MCAD_EXEC_NONE, __ATOMIC_RELEASE);
     }

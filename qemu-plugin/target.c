@@ -14,7 +14,8 @@
 #define GENERIC_CALLS                                                                              \
     {                                                                                              \
         .mmap = 222, .munmap = 215, .mremap = 216, .rt_sigreturn = 139, .execve = 221,             \
-        .execveat = 281, .exit = 93, .exit_group = 94                                              \
+        .execveat = 281, .exit = 93, .exit_group = 94, .fork = -1, .vfork = -1, .clone = 220,      \
+        .clone3 = 435, .wait4 = 260                                                                \
     }
 
 static const struct guest_target targets[] = {
@@ -29,7 +30,12 @@ static const struct guest_target targets[] = {
                   .execve = 59,
                   .execveat = 322,
                   .exit = 60,
-                  .exit_group = 231},
+                  .exit_group = 231,
+                  .fork = 57,
+                  .vfork = 58,
+                  .clone = 56,
+                  .clone3 = 435,
+                  .wait4 = 61},
         .reports_signal_frames = true,
     },
     {

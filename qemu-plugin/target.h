@@ -11,6 +11,7 @@
 /* Numbers of the guest's system calls, not of the host's. */
 struct guest_calls {
     int64_t mmap, munmap, mremap, rt_sigreturn, execve, execveat, exit, exit_group;
+    int64_t fork, vfork, clone, clone3, wait4; /* -1: there is none */
 };
 
 struct guest_target {

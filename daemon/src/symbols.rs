@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use mcad_core::simulation::{Symbol, Symbolizer};
-use mcad_proto::event::{ModuleDef, RegionDef};
-use mcad_proto::word::{BlockId, GuestAddr};
+use mcad_proto::event::{ModuleDef, ProcessEvent, RegionDef};
+use mcad_proto::word::{BlockId, GuestAddr, ProcessId};
 
 use elf::ElfSymbols;
 use lines::Lines;
@@ -65,41 +65,29 @@ impl ImageFile {
     }
 }
 
-/// The symbols of one session's modules.
+/// What one process has mapped.
 #[derive(Default)]
-pub struct Symbols {
+struct Space {
     /// What was mapped anew with the first block that it holds for, in order: a later one hides
     /// what earlier ones have at its addresses.
     epochs: Vec<(BlockId, ModuleMap)>,
     /// Everything that was mapped so far.
     mapped: ModuleMap,
-    next_block: u32,
-    files: RefCell<HashMap<String, Rc<ImageFile>>>,
-    known: RefCell<HashMap<(usize, u64), Option<Symbol>>>,
+    /// It was the first to have some block, which is looked for in what it has mapped.
+    defines: bool,
 }
 
-impl Symbols {
-    /// No modules yet.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+impl Space {
+    /// What a process has that begins as a copy.
+    fn fork(&self) -> Self {
+        Self {
+            epochs: vec![(BlockId(0), self.mapped.clone())],
+            mapped: self.mapped.clone(),
+            defines: false,
+        }
     }
 
-    /// Learns of a block's definition; the modules known by then are those that its code is from.
-    pub fn defined(&mut self, block: BlockId) {
-        self.next_block = self.next_block.max(block.0.saturating_add(1));
-    }
-
-    /// Learns of a mapped file; for the blocks defined from now on it replaces what was mapped at
-    /// its addresses.
-    pub fn add(&mut self, module: &ModuleDef) {
-        let mapping = Mapping {
-            path: module.path.as_str().into(),
-            start: module.start.0,
-            end: module.end.0,
-            file_offset: module.file_offset,
-        };
-        let first = BlockId(self.next_block);
+    fn add(&mut self, first: BlockId, mapping: Mapping) {
         let overlaps = self.mapped.overlaps(&mapping);
         self.mapped.insert(mapping.clone());
         match self.epochs.last_mut() {
@@ -111,7 +99,6 @@ impl Symbols {
                 self.epochs.push((first, map));
             }
         }
-        self.known.get_mut().clear();
     }
 
     /// How many epochs had begun when a block was defined.
@@ -123,6 +110,92 @@ impl Symbols {
     fn mapping(&self, epoch: usize, address: u64) -> Option<&Mapping> {
         let begun = self.epochs.get(..epoch)?;
         begun.iter().rev().find_map(|(_, map)| map.get(address))
+    }
+}
+
+/// Where a block was defined: the process, and how many epochs of it had begun.
+type When = (ProcessId, usize);
+
+/// The symbols of one session's modules.
+#[derive(Default)]
+pub struct Symbols {
+    spaces: HashMap<ProcessId, Space>,
+    /// The process that events belong to.
+    entered: ProcessId,
+    /// The processes that defined blocks, each with the first of a row of them.
+    owners: Vec<(BlockId, ProcessId)>,
+    next_block: u32,
+    files: RefCell<HashMap<String, Rc<ImageFile>>>,
+    known: RefCell<HashMap<(When, u64), Option<Symbol>>>,
+}
+
+impl Symbols {
+    /// No modules yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Learns of a block's definition; the modules that the process has by then are those that its
+    /// code is from.
+    pub fn defined(&mut self, block: BlockId) {
+        self.next_block = self.next_block.max(block.0.saturating_add(1));
+        let entered = self.entered;
+        if self
+            .owners
+            .last()
+            .map_or(ProcessId::FIRST, |(_, owner)| *owner)
+            != entered
+        {
+            self.owners.push((block, entered));
+        }
+        self.spaces.entry(entered).or_default().defines = true;
+    }
+
+    /// Learns of a mapped file; for the blocks that the process defines from now on it replaces what
+    /// was mapped at its addresses.
+    pub fn add(&mut self, module: &ModuleDef) {
+        let mapping = Mapping {
+            path: module.path.as_str().into(),
+            start: module.start.0,
+            end: module.end.0,
+            file_offset: module.file_offset,
+        };
+        let first = BlockId(self.next_block);
+        let space = self.spaces.entry(self.entered).or_default();
+        space.add(first, mapping);
+        self.known.get_mut().clear();
+    }
+
+    /// Learns what becomes of a process.
+    pub fn process(&mut self, id: ProcessId, what: &ProcessEvent) {
+        match what {
+            ProcessEvent::Entered => self.entered = id,
+            ProcessEvent::Forked { parent } => {
+                if let Some(parent) = self.spaces.get(parent) {
+                    let space = parent.fork();
+                    self.spaces.entry(id).or_insert(space);
+                }
+            }
+            // Its new program's files are told of. Where it has defined nothing so far, nobody asks
+            // for what it had.
+            ProcessEvent::Replaced { .. } | ProcessEvent::Ended(_) => {
+                if self.spaces.get(&id).is_some_and(|space| !space.defines) {
+                    self.spaces.remove(&id);
+                }
+            }
+        }
+    }
+
+    fn when(&self, block: BlockId) -> Option<When> {
+        let before = self.owners.partition_point(|(first, _)| *first <= block);
+        let last = before.checked_sub(1).and_then(|last| self.owners.get(last));
+        let owner = last.map_or(ProcessId::FIRST, |(_, owner)| *owner);
+        Some((owner, self.spaces.get(&owner)?.epoch(block)))
+    }
+
+    fn mapping(&self, (process, epoch): When, address: u64) -> Option<&Mapping> {
+        self.spaces.get(&process)?.mapping(epoch, address)
     }
 
     /// The addresses of a function as this mapping shows it, if the mapping has it.
@@ -190,8 +263,8 @@ impl Symbols {
         Some(Rc::clone(file))
     }
 
-    fn look_up(&self, epoch: usize, address: u64) -> Option<Symbol> {
-        let mapping = self.mapping(epoch, address)?;
+    fn look_up(&self, when: When, address: u64) -> Option<Symbol> {
+        let mapping = self.mapping(when, address)?;
         let module = file_name(&mapping.path);
         let offset_in_file = mapping.file_offset.checked_add(address - mapping.start)?;
         let Some(file) = self.file(&mapping.path) else {
@@ -258,18 +331,18 @@ fn file_name(path: &str) -> String {
 
 impl Symbolizer for Symbols {
     fn symbol(&self, block: BlockId, address: GuestAddr) -> Option<Symbol> {
-        let epoch = self.epoch(block);
-        let key = (epoch, address.0);
+        let when = self.when(block)?;
+        let key = (when, address.0);
         if let Some(symbol) = self.known.borrow().get(&key) {
             return symbol.clone();
         }
-        let symbol = self.look_up(epoch, address.0);
+        let symbol = self.look_up(when, address.0);
         self.known.borrow_mut().insert(key, symbol.clone());
         symbol
     }
 
     fn line(&self, block: BlockId, address: GuestAddr) -> Option<String> {
-        let mapping = self.mapping(self.epoch(block), address.0)?;
+        let mapping = self.mapping(self.when(block)?, address.0)?;
         let file = self.file(&mapping.path)?;
         let offset = mapping.file_offset.checked_add(address.0 - mapping.start)?;
         let virtual_address = file.symbols.as_ref()?.address(offset)?;

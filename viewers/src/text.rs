@@ -1,6 +1,6 @@
 //! The terminal summary: how many cycles, where they went, and what the figures rest on.
 //!
-//! Sections in order: header, totals per CPU side by side, what was
+//! Sections in order: header, totals per CPU side by side, processes and threads, what was
 //! measured, issue slots, ports, functions, blocks,
 //! regions, unknown instructions, notes. Sections without content are left out. Everything that
 //! comes from the traced program is escaped.
@@ -8,6 +8,7 @@
 pub(crate) mod hot;
 mod measured;
 mod memory;
+mod processes;
 mod slots;
 pub(crate) mod verdict;
 
@@ -46,6 +47,8 @@ impl View for Text {
 fn summary(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     header(report, style, out)?;
     totals(report, style, out)?;
+    processes::processes(report, style, out)?;
+    processes::threads(report, style, out)?;
     measured::measured(report, style, out)?;
     slots::topdown(report, style, out)?;
     memory::write(report, style, out)?;
@@ -102,13 +105,17 @@ fn header(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     let trace = &report.trace;
     writeln!(
         out,
-        "  {} instructions in {} block executions of {} blocks, {} memory accesses, {} thread{}",
+        "  {} instructions in {} block executions of {} blocks, {} memory accesses, {} thread{}{}",
         grouped(trace.instructions),
         grouped(trace.blocks_executed),
         grouped(trace.distinct_blocks),
         grouped(trace.memory_accesses),
         grouped(trace.threads),
         if trace.threads == 1 { "" } else { "s" },
+        match report.processes.len() {
+            0 => String::new(),
+            processes => format!(" of {} processes", grouped(processes as u64)),
+        },
     )?;
     if trace.lost_records > 0 {
         let why: Vec<_> = trace.lost_reasons.iter().map(|why| escape(why)).collect();

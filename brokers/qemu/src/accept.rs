@@ -133,15 +133,8 @@ fn maps(pid: Pid, ring: &Path) -> bool {
     let Ok(about) = std::fs::metadata(ring) else {
         return false;
     };
-    let device = about.dev();
-    let own = format!(
-        " {:02x}:{:02x} {} ",
-        rustix::fs::major(device),
-        rustix::fs::minor(device),
-        about.ino()
-    );
-    std::fs::read_to_string(format!("/proc/{}/maps", pid.as_raw_pid()))
-        .is_ok_and(|maps| maps.lines().any(|line| line.contains(&own)))
+    let own = crate::pack::line_of(about.dev(), about.ino());
+    crate::pack::has_mapped(pid.as_raw_pid().unsigned_abs(), &own)
 }
 
 fn open(pid: u32, ring: &Path) -> io::Result<Process> {

@@ -2,10 +2,13 @@
 //!
 //! [`qemu`] finds an emulator that loads plugins, [`plugin`] finds or builds the plugin,
 //! [`program`] resolves the command, [`process`] runs it ([`accept`] waits for one that is started
-//! elsewhere), [`ring`] is the shared memory between plugin and broker, [`session`] puts them
-//! together as a [`mcad_broker_abi::Broker`].
+//! elsewhere), [`ring`] is the shared memory between plugin and broker, `family` the traced processes
+//! with their rings, [`session`] puts them together as a [`mcad_broker_abi::Broker`].
 
 pub mod accept;
+mod blocks;
+mod family;
+mod pack;
 pub mod phantom;
 pub mod plugin;
 pub mod process;
@@ -15,6 +18,7 @@ pub mod qemu;
 mod queue;
 pub mod ring;
 pub mod session;
+mod teller;
 
 use std::path::PathBuf;
 

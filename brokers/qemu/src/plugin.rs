@@ -38,6 +38,8 @@ const SOURCES: &[(&str, &str)] = sources![
     "syscalls.h",
     "target.c",
     "target.h",
+    "watch.c",
+    "watch.h",
 ];
 
 /// No usable plugin.

@@ -51,6 +51,15 @@ pub enum ProgramError {
     Foreign(PathBuf, String),
 }
 
+impl Program {
+    /// Whether the system would run it with other rights than the caller's.
+    #[must_use]
+    pub fn sets_id(&self) -> bool {
+        const SET_ID: u32 = 0o6000;
+        std::fs::metadata(&self.file).is_ok_and(|about| about.mode() & SET_ID != 0)
+    }
+}
+
 impl ProgramError {
     /// The exit status that a shell would give.
     #[must_use]

@@ -1,12 +1,8 @@
-//! What the ring's reader finds, as events in a queue.
+//! Events that wait to be asked for.
 
 use mcad_proto::batch::EventBatch;
-use mcad_proto::event::{BlockDef, Event, ModuleDef};
-use mcad_proto::word::{BlockId, GuestAddr, StreamId};
-
-use crate::phantom;
-use crate::ring::control::Message;
-use crate::ring::reader::Sink;
+use mcad_proto::event::{Event, ProcessEvent};
+use mcad_proto::word::ProcessId;
 
 /// Events that wait to be asked for.
 #[derive(Debug, Default)]
@@ -14,8 +10,8 @@ pub(crate) struct Queue {
     events: EventBatch,
     /// Those that were handed out.
     taken: usize,
-    /// The emulator may count a cut-off instruction at the end of a block.
-    pub(crate) phantoms: bool,
+    /// The process that was entered last.
+    entered: ProcessId,
 }
 
 impl Queue {
@@ -32,75 +28,23 @@ impl Queue {
         self.events.push(event);
     }
 
+    /// Appends an event of one process that says nothing of that itself.
+    pub(crate) fn push_of(&mut self, id: ProcessId, event: &Event<'_>) {
+        if std::mem::replace(&mut self.entered, id) != id {
+            self.push_process(id, ProcessEvent::Entered);
+        }
+        self.push(event);
+    }
+
+    /// Appends what becomes of a process.
+    pub(crate) fn push_process(&mut self, id: ProcessId, what: ProcessEvent) {
+        self.push(&Event::Process { id, what });
+    }
+
     /// The next event, which lives until something is pushed.
     pub(crate) fn pop(&mut self) -> Option<Event<'_>> {
         let event = self.events.get(self.taken)?;
         self.taken += 1;
         Some(event)
-    }
-}
-
-impl Sink for Queue {
-    fn message(&mut self, message: Message<'_>) {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        match message {
-            Message::Block {
-                address,
-                id,
-                instructions,
-                last_bytes,
-                code,
-            } => {
-                let last_at = code.len().saturating_sub(last_bytes as usize);
-                let (before, last) = code.split_at(last_at);
-                let last_address = address.wrapping_add(last_at as u64);
-                let mut instructions = u16::try_from(instructions).unwrap_or(u16::MAX);
-                let mut bytes = code;
-                if self.phantoms && instructions > 1 && phantom::is_phantom(last_address, last) {
-                    instructions -= 1;
-                    bytes = before;
-                }
-                self.push(&Event::Block(BlockDef {
-                    id: BlockId(id),
-                    address: GuestAddr(address),
-                    instructions,
-                    bytes,
-                }));
-            }
-            Message::Module {
-                start,
-                end,
-                file_offset,
-                path,
-            } => self.push(&Event::Module(ModuleDef {
-                path: text(path),
-                start: GuestAddr(start),
-                end: GuestAddr(end),
-                file_offset,
-            })),
-            Message::Notice(bytes) => self.push(&Event::Notice(text(bytes))),
-        }
-    }
-
-    fn stream_start(&mut self, stream: u32) {
-        self.push(&Event::StreamStart(StreamId(stream)));
-    }
-
-    fn lost(&mut self, stream: u32, chunks: u64) {
-        self.push(&Event::Lost {
-            count: chunks,
-            reason: format!("{chunks} chunks of thread {stream} never arrived"),
-        });
-    }
-
-    fn words(&mut self, stream: u32, words: Vec<u64>) {
-        self.push(&Event::Records {
-            stream: StreamId(stream),
-            words: &words,
-        });
-    }
-
-    fn stream_end(&mut self, stream: u32) {
-        self.push(&Event::StreamEnd(StreamId(stream)));
     }
 }

@@ -1,7 +1,10 @@
-//! A session: a program under QEMU, its ring drained into events.
+//! A session: a program under QEMU, its ring drained into events, and those of the processes that it
+//! makes.
 //!
 //! The session starts the emulator (`arg=`), or waits at a named ring for one that someone else
-//! starts (`ring=`).
+//! starts (`ring=`). It ends with the first process, as the command does for whoever called it:
+//! processes that outlive it have `linger_ms` to end, too, and what they do after that is not
+//! recorded. They are left alone then, unless the session was stopped, which kills them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,21 +15,25 @@ use mcad_broker_abi::{Broker, Config, Features, StopFn};
 use mcad_proto::event::{Arch, EndReason, Event, SessionInfo};
 
 use crate::accept::Accepted;
+use crate::family::{Family, exec_path};
+use crate::pack::Pack;
 use crate::plugin::{self, PluginError};
 use crate::process::Start;
 use crate::producer::{Ended, Producer};
 use crate::program::{self, ProgramError};
 use crate::qemu::{self, NoQemu};
-use crate::queue::Queue;
 use crate::ring::RingError;
-use crate::ring::layout::{EXEC_TRIED, Header, OPTION_FOLLOW, OPTION_MEMORY};
-use crate::ring::memory::Memory;
-use crate::ring::reader::Reader;
+use crate::ring::layout::{EXEC_TRIED, OPTION_FOLLOW, OPTION_MEMORY};
+use crate::ring::memory::{Memory, SLOTS};
+use crate::ring::reader;
 
 /// Default size of the ring: enough to ride out pauses of the reader, small beside its own limit.
 const DEFAULT_RING_MIB: u64 = 32;
 /// Longest sleep between two looks at the emulator, should its end's wake-up be missed.
 const NAP: Duration = Duration::from_millis(10);
+/// How long processes that outlive the first one are waited for: long enough for those that are
+/// about to end, short enough for a daemon not to hold up whoever waits for the command.
+const LINGER: Duration = Duration::from_secs(3);
 
 const KEYS: &[&str] = &[
     "arg",
@@ -36,6 +43,8 @@ const KEYS: &[&str] = &[
     "ring_mib",
     "ring",
     "follow_exec",
+    "follow_children",
+    "linger_ms",
     "sysroot",
     "qemu_cpu",
 ];
@@ -89,10 +98,13 @@ pub enum SessionError {
 pub struct Session {
     producer: Producer,
     memory: Arc<Memory>,
-    reader: Reader,
-    queue: Queue,
-    /// A notice for behind the session's start.
-    notice: Option<String>,
+    family: Family,
+    pack: Pack,
+    /// Notices for behind the session's start.
+    notices: Vec<String>,
+    linger: Duration,
+    /// How the first process ended, and until when others are waited for.
+    first: Option<(EndReason, Instant)>,
     stopped: Arc<AtomicBool>,
     stage: Stage,
 }
@@ -119,8 +131,10 @@ impl Session {
             }
         }
         let mib = config.number("ring_mib")?.unwrap_or(DEFAULT_RING_MIB);
+        let linger = config.number("linger_ms")?.map(Duration::from_millis);
+        let linger = linger.unwrap_or(LINGER);
         match config.get("ring") {
-            None => Self::spawn(config, mib, options),
+            None => Self::spawn(config, mib, options, linger),
             Some(ring) => {
                 if let Some(key) = ["arg", "qemu", "plugin", "sysroot", "qemu_cpu"]
                     .iter()
@@ -131,18 +145,31 @@ impl Session {
                 }
                 let accepted = Accepted::create(Path::new(ring), mib, options)?;
                 let memory = accepted.memory();
-                Ok(Self::new(Producer::Accepted(accepted), memory, None))
+                let family = Family::new(Arc::clone(&memory), Vec::new(), Pack::default());
+                let producer = Producer::Accepted(accepted);
+                Ok(Self::new(producer, memory, family, Pack::default(), linger))
             }
         }
     }
 
-    fn spawn(config: &Config, mib: u64, options: u32) -> Result<Self, SessionError> {
+    fn spawn(
+        config: &Config,
+        mib: u64,
+        options: u32,
+        linger: Duration,
+    ) -> Result<Self, SessionError> {
         let command: Vec<String> = config.get_all("arg").map(str::to_owned).collect();
         let program = program::resolve(&command)?;
         let qemu = qemu::find(config.get("qemu").map(Path::new), program.arch)?;
         let plugin = plugin::find(config.get("plugin").map(Path::new))?;
-        let ring = Memory::create(mib, options)?;
+        let slots = match config.flag("follow_children")? {
+            Some(false) => 0,
+            _ => SLOTS,
+        };
+        let ring = Memory::create(mib, options, slots)?;
         let memory = Arc::new(ring.memory);
+        let pack = Pack::of(&ring.fd);
+        let family = Family::new(Arc::clone(&memory), ring.slots, pack.clone());
         let start = Start {
             qemu: &qemu.path,
             plugin: &plugin,
@@ -162,16 +189,33 @@ impl Session {
             command,
             emulator,
         };
-        Ok(Self::new(producer, memory, ring.notice))
+        let mut session = Self::new(producer, memory, family, pack, linger);
+        session.notices.extend(ring.notice);
+        if program.sets_id() {
+            session.notices.push(format!(
+                "{} is set-user-id or set-group-id: under the emulator it runs with the caller's \
+                 rights alone",
+                program.file.display()
+            ));
+        }
+        Ok(session)
     }
 
-    fn new(producer: Producer, memory: Arc<Memory>, notice: Option<String>) -> Self {
+    fn new(
+        producer: Producer,
+        memory: Arc<Memory>,
+        family: Family,
+        pack: Pack,
+        linger: Duration,
+    ) -> Self {
         Self {
             producer,
-            reader: Reader::new(Arc::clone(&memory)),
             memory,
-            queue: Queue::default(),
-            notice,
+            family,
+            pack,
+            notices: Vec::new(),
+            linger,
+            first: None,
             stopped: Arc::new(AtomicBool::new(false)),
             stage: Stage::Starting,
         }
@@ -184,31 +228,45 @@ impl Session {
     pub fn next_event(&mut self, timeout: Duration) -> Result<Option<Event<'_>>, SessionError> {
         let deadline = Instant::now() + timeout;
         while self.stage == Stage::Starting && !self.start_up()? {
-            if !self.sleep_until(deadline) {
+            if !self.sleep_until(reader::bell(&self.memory), deadline) {
                 return Ok(None);
             }
         }
-        while self.queue.is_empty() && self.stage == Stage::Running {
+        while self.family.queue().is_empty() && self.stage == Stage::Running {
+            let bell = reader::bell(&self.memory);
             // Whether it has ended must be known before the last look at the ring.
-            let ended = self.ended()?;
-            if self.reader.step(&mut self.queue)? {
+            let ended = self.first.is_some() || self.ended()?;
+            if self.family.step()? {
                 continue;
             }
-            if ended {
-                self.finish()?;
-            } else if !self.sleep_until(deadline) {
+            if self.family.bury() {
+                continue;
+            }
+            self.family.hear();
+            if ended && self.first.is_none() {
+                let reason = self.finish_first()?;
+                self.first = Some((reason, Instant::now() + self.linger));
+            } else if let Some((_, until)) = &self.first
+                && (self.family.others() == 0
+                    || *until <= Instant::now()
+                    || self.stopped.load(Ordering::Acquire))
+            {
+                self.finish();
+            } else if !self.sleep_until(bell, deadline) {
                 return Ok(None);
             }
         }
-        Ok(self.queue.pop())
+        Ok(self.family.queue().pop())
     }
 
     /// Kills the program; what it wrote is still delivered.
     pub fn killer(&self) -> impl Fn() + Send + Sync + 'static {
         let (kill, stopped) = (self.producer.killer(), Arc::clone(&self.stopped));
+        let pack = self.pack.clone();
         move || {
             stopped.store(true, Ordering::Release);
             kill();
+            pack.kill();
         }
     }
 
@@ -232,12 +290,12 @@ impl Session {
     }
 
     /// False when the time is over.
-    fn sleep_until(&self, deadline: Instant) -> bool {
+    fn sleep_until(&self, bell: u32, deadline: Instant) -> bool {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return false;
         }
-        self.reader.wait(left.min(NAP));
+        reader::wait(&self.memory, bell, left.min(NAP));
         true
     }
 
@@ -271,26 +329,26 @@ impl Session {
             value(&header.api_current)
         );
         let arch = header.arch();
-        self.queue.phantoms = arch == Arch::X86_64;
-        self.queue.push(&Event::Session(SessionInfo {
+        self.family.common.phantoms = arch == Arch::X86_64;
+        let queue = self.family.queue();
+        queue.push(&Event::Session(SessionInfo {
             arch,
             producer,
             command,
             memory: value(&header.options) & OPTION_MEMORY != 0,
         }));
-        if let Some(notice) = self.notice.take() {
-            self.queue.push(&Event::Notice(notice));
+        for notice in std::mem::take(&mut self.notices) {
+            queue.push(&Event::Notice(notice));
         }
         self.stage = Stage::Running;
         Ok(true)
     }
 
-    /// The emulator is gone: takes what is left and says how it ended.
-    fn finish(&mut self) -> Result<(), SessionError> {
-        self.stage = Stage::Over;
-        let salvaged = self.reader.salvage(&mut self.queue);
+    /// The first process is gone: takes what is left of it and says how it ended.
+    fn finish_first(&mut self) -> Result<EndReason, SessionError> {
+        let salvaged = self.family.salvage_first();
         let ended = self.reap()?;
-        let reason = match salvaged {
+        Ok(match salvaged {
             Err(error) => EndReason::Truncated(error.to_string()),
             Ok(()) if self.stopped.load(Ordering::Acquire) => {
                 EndReason::ProducerDied("stopped on request".into())
@@ -299,28 +357,56 @@ impl Session {
                 let header = self.memory.header();
                 let replaced = header.exec_state.load(Ordering::Acquire) == EXEC_TRIED;
                 if replaced {
-                    self.queue.push(&Event::Notice(format!(
+                    let notice = format!(
                         "the program replaced itself by {}, which ran untraced",
                         exec_path(header)
-                    )));
-                }
-                let children = header.children.load(Ordering::Relaxed);
-                if children > 0 {
-                    let processes = if children == 1 {
-                        "process"
-                    } else {
-                        "processes"
-                    };
-                    self.queue.push(&Event::Notice(format!(
-                        "{children} child {processes} of the program ran untraced: the figures are \
-                         of the first process alone"
-                    )));
+                    );
+                    self.family.queue().push(&Event::Notice(notice));
                 }
                 ended.reason(header.ended.load(Ordering::Acquire) != 0, replaced)
             }
-        };
-        self.queue.push(&Event::End(reason));
-        Ok(())
+        })
+    }
+
+    /// The session is over, whoever still runs.
+    fn finish(&mut self) {
+        self.stage = Stage::Over;
+        let header = self.memory.header();
+        if self.stopped.load(Ordering::Acquire) {
+            self.pack.kill();
+        } else {
+            header.released.store(1, Ordering::Release);
+        }
+        let left = self.family.part();
+        let untraced = header.children.load(Ordering::Relaxed);
+        let queue = self.family.queue();
+        if left > 0 {
+            let are = if left == 1 {
+                "process was"
+            } else {
+                "processes were"
+            };
+            queue.push(&Event::Notice(format!(
+                "{left} {are} still running {} s after the first one's end: what they do from then \
+                 on is not in the figures",
+                self.linger.as_secs_f64()
+            )));
+        }
+        if untraced > 0 {
+            let were = if untraced == 1 {
+                "child process was"
+            } else {
+                "child processes were"
+            };
+            let why = match self.memory.slot_count() {
+                0 => String::new(),
+                rings => format!(" (at most {rings} are at the same time)"),
+            };
+            let notice = format!("{untraced} {were} not traced{why}");
+            queue.push(&Event::Notice(notice));
+        }
+        let reason = self.first.take().map(|(reason, _)| reason);
+        queue.push(&Event::End(reason.unwrap_or(EndReason::Complete)));
     }
 
     fn reap(&mut self) -> Result<Ended, SessionError> {
@@ -337,15 +423,13 @@ impl Session {
     }
 }
 
-/// What the last `execve` named.
-fn exec_path(header: &Header) -> String {
-    let path: Vec<u8> = header
-        .exec_path
-        .iter()
-        .map(|byte| byte.load(Ordering::Relaxed))
-        .take_while(|&byte| byte != 0)
-        .collect();
-    String::from_utf8_lossy(&path).into_owned()
+impl Drop for Session {
+    fn drop(&mut self) {
+        // A session that came to its end has let them go, or has killed them.
+        if self.stage != Stage::Over {
+            self.pack.kill();
+        }
+    }
 }
 
 impl Broker for Session {
@@ -358,6 +442,8 @@ memory=0|1     record memory accesses (1)
 sysroot=DIR    where the program's own loader and libraries are, for another instruction set
 qemu_cpu=NAME  CPU that the emulator shows the program
 follow_exec=0|1  go on with the program that the traced one replaces itself by (1)
+follow_children=0|1  trace the processes that the program makes, and theirs (1)
+linger_ms=N    how long processes that outlive the first one are waited for (3000)
 ring_mib=N     size of the shared ring in MiB (32)
 ring=PATH      instead of arg: wait for an emulator that someone else starts with
                -plugin libmcad-plugin.so,ring=PATH; the file must not exist yet";

@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
 }"#;
 
 #[test]
-fn the_new_program_goes_on_in_the_same_stream() {
+fn the_new_program_is_a_stream_of_its_own() {
     let programs = Programs::new();
     let execs = programs.c("execs", &[], EXECS);
     let new = programs.c(
@@ -31,7 +31,9 @@ fn the_new_program_goes_on_in_the_same_stream() {
     let trace = Run::new().run(&[execs.as_str(), new.as_str(), "a", "b"]);
     // Ids stay dense and records follow definitions: the checker saw to it.
     assert_eq!(trace.end, Some(EndReason::Exited(3)));
-    assert_eq!(trace.streams, 1);
+    assert_eq!(trace.streams, 2);
+    let command = [new.as_str(), "a", "b"].map(str::to_owned);
+    assert_eq!(trace.processes[&0].commands, [command]);
     let times = |least: u64, most: u64| {
         let times = trace.executions.values();
         times.filter(|&&n| n >= least && n <= most).count()
@@ -59,7 +61,11 @@ fn a_chain_of_scripts_and_programs() {
     );
     let trace = Run::new().run(&["env", "A=b", &middle, "x y", "z"]);
     assert_eq!(trace.end, Some(EndReason::Exited(5)));
-    assert_eq!(trace.streams, 1);
+    let programs: Vec<&str> = (trace.processes[&0].commands.iter())
+        .map(|command| &*command[0])
+        .collect();
+    assert_eq!(programs, ["/bin/sh", execs.as_str(), "/bin/sh"]);
+    assert_eq!(trace.streams, 4);
     let text = std::fs::read_to_string(&out).unwrap();
     assert_eq!(text, format!("{last} x y z\n"));
 }
@@ -131,7 +137,7 @@ fn threads_do_not_survive_and_nothing_is_lost() {
     );
     let trace = Run::new().run(&[&program]);
     assert_eq!(trace.end, Some(EndReason::Exited(4)));
-    assert_eq!(trace.streams, 4);
+    assert_eq!(trace.streams, 5);
     assert!(trace.access_words > 300_000);
 }
 
@@ -159,11 +165,17 @@ fn a_script_without_an_interpreter_line_runs_untraced_in_the_shell() {
 }
 
 #[test]
-fn a_forks_child_that_execs_is_not_followed() {
+fn a_forks_child_that_execs_is_not_the_program() {
     let line = "(for i in 1 2 3; do /bin/true; done); sh -c 'exit 1' || exec sh -c 'exit 6'";
+    let run = Run::new().with("follow_children", "0");
+    let trace = run.run(&["sh", "-c", line]);
+    assert_eq!(trace.end, Some(EndReason::Exited(6)));
+    assert_eq!(trace.streams, 2);
     let trace = Run::new().run(&["sh", "-c", line]);
     assert_eq!(trace.end, Some(EndReason::Exited(6)));
-    assert_eq!(trace.streams, 1);
+    let command = ["sh", "-c", "exit 6"].map(str::to_owned);
+    assert_eq!(trace.processes[&0].commands, [command]);
+    assert_eq!(trace.processes.len(), 6);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use mcad_broker_qemu::ring::RingError;
 use mcad_broker_qemu::ring::control::Message;
 use mcad_broker_qemu::ring::layout::{ATTACHED, CONTROL, DATA, FULL, OPEN};
 use mcad_broker_qemu::ring::memory::Memory;
@@ -13,7 +14,11 @@ use mcad_broker_qemu::ring::reader::{Reader, Sink};
 struct Count(u64);
 
 impl Sink for Count {
-    fn message(&mut self, _: Message<'_>) {
+    fn message(&mut self, _: Message<'_>) -> Result<(), RingError> {
+        self.0 += 1;
+        Ok(())
+    }
+    fn replaced(&mut self) {
         self.0 += 1;
     }
     fn stream_start(&mut self, _: u32) {
@@ -22,9 +27,10 @@ impl Sink for Count {
     fn lost(&mut self, _: u32, _: u64) {
         self.0 += 1;
     }
-    fn words(&mut self, _: u32, words: Vec<u64>) {
+    fn words(&mut self, _: u32, words: Vec<u64>) -> Result<(), RingError> {
         assert!(words.iter().all(|&word| word != 0));
         self.0 += 1;
+        Ok(())
     }
     fn stream_end(&mut self, _: u32) {
         self.0 += 1;
@@ -58,7 +64,7 @@ fn nonsense_is_survived() {
     let mut delivered = 0;
     for seed in 1..=400u64 {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let memory = Arc::new(Memory::create(1, 0).unwrap().memory);
+        let memory = Arc::new(Memory::create(1, 0, 0).unwrap().memory);
         let count = memory.chunk_count() as u32;
         let header = memory.header();
         for index in 0..count {
@@ -69,6 +75,7 @@ fn nonsense_is_survived() {
                 .store([DATA, CONTROL][random.field(2) as usize % 2], Relaxed);
             desc.stream.store(random.field(4), Relaxed);
             desc.flags.store(random.field(2), Relaxed);
+            desc.program.store(random.field(3), Relaxed);
             desc.seq.store(random.field(3).into(), Relaxed);
             desc.used.store(random.field(33_000) & !7, Relaxed);
             desc.next.store(random.field(count + 1), Relaxed);
@@ -76,7 +83,7 @@ fn nonsense_is_survived() {
             let words = memory.words(index).unwrap();
             for word in words.iter().take(random.field(300) as usize) {
                 // Some words look like the head of a message.
-                let head = u64::from(random.field(5)) | u64::from(random.field(12)) << 35;
+                let head = u64::from(random.field(8)) | u64::from(random.field(12)) << 35;
                 word.store([head, random.next()][random.field(2) as usize % 2], Relaxed);
             }
         }

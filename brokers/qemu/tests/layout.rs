@@ -22,12 +22,13 @@ macro_rules! fields {
 fn layout_matches_the_header() {
     let mut expected = fields!(Header, "mcad_ring_header",
         magic version header_bytes total_bytes chunk_count chunk_bytes descs_offset ready_offset
-        free_offset chunks_offset reader_pid options attached producer_pid api_min api_current
-        api_used first_control arch ended exec_state silenced exit_status children ready_tail ready_head reader_waiting
+        free_offset chunks_offset reader_pid options slot slot_count slots_offset slot_bytes attached producer_pid api_min api_current
+        api_used first_control arch program claim ended exec_state silenced exit_status children
+        released deaf ready_tail ready_head reader_waiting doorbell
         free_tail free_head writers_waiting stalls control_chunk control_used
-        control_seq next_stream next_block handed_seq handed_stream handed exec_path ring_path);
+        control_seq next_stream next_block exec_path ring_path);
     expected.extend(fields!(Desc, "mcad_chunk_desc",
-        state kind stream flags seq used next));
+        state kind stream flags seq used next program));
     let of = |text: &str, value: u64| (text.to_owned(), value);
     expected.extend([
         of(
@@ -43,6 +44,23 @@ fn layout_matches_the_header() {
         of("MCAD_ATTACHED", layout::ATTACHED.into()),
         of("MCAD_RING_FOLLOW", layout::OPTION_FOLLOW.into()),
         of("MCAD_HANDOVER", layout::HANDOVER.into()),
+        of("MCAD_SLOT_FREE", layout::SLOT_FREE.into()),
+        of("MCAD_SLOT_CLAIMED", layout::SLOT_CLAIMED.into()),
+        of("MCAD_SLOT_FAILED", layout::SLOT_FAILED.into()),
+        of("MCAD_MESSAGE_COMMAND", layout::MESSAGE_COMMAND.into()),
+        of("MCAD_MESSAGE_FORK", layout::MESSAGE_FORK.into()),
+        of("MCAD_MESSAGE_WAITED", layout::MESSAGE_WAITED.into()),
+        of(
+            "sizeof(struct mcad_message_command)",
+            message::COMMAND as u64,
+        ),
+        of("offsetof(struct mcad_message_command, text_bytes)", 8),
+        of("sizeof(struct mcad_message_fork)", message::FORK as u64),
+        of("offsetof(struct mcad_message_fork, slot)", 8),
+        of("offsetof(struct mcad_message_fork, blocks)", 12),
+        of("sizeof(struct mcad_message_waited)", message::WAITED as u64),
+        of("offsetof(struct mcad_message_waited, pid)", 8),
+        of("offsetof(struct mcad_message_waited, status)", 12),
         of("MCAD_EXEC_TRIED", layout::EXEC_TRIED.into()),
         of("MCAD_CHUNK_FREE", layout::FREE.into()),
         of("MCAD_CHUNK_OPEN", layout::OPEN.into()),

@@ -95,8 +95,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let versions = if args.commands.is_empty() {
         if args.analysis.given() || args.emulator.given() {
             bail!(
-                "--cpu, --analysis, --region, --no-memory, --qemu, --sysroot and --qemu-cpu are for \
-                 commands; reports have what they were made with"
+                "--cpu, --analysis, --region, --no-memory, --qemu, --sysroot, --qemu-cpu and \
+                 --no-follow are for commands; reports have what they were made with"
             );
         }
         from_files(&args.reports)?

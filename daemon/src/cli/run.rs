@@ -67,6 +67,9 @@ pub(super) struct EmulatorArgs {
     /// CPU that QEMU shows the program (QEMU's -cpu), by which libraries choose their code
     #[arg(long, value_name = "NAME")]
     qemu_cpu: Option<String>,
+    /// Trace the first process alone, and count those that it makes
+    #[arg(long)]
+    no_follow: bool,
 }
 
 impl EmulatorArgs {
@@ -76,12 +79,13 @@ impl EmulatorArgs {
             qemu: None,
             sysroot: None,
             qemu_cpu: cpu.filter(|name| !name.is_empty()),
+            no_follow: false,
         }
     }
 
     /// Whether any is given.
     pub(super) fn given(&self) -> bool {
-        self.qemu.is_some() || self.sysroot.is_some() || self.qemu_cpu.is_some()
+        self.qemu.is_some() || self.sysroot.is_some() || self.qemu_cpu.is_some() || self.no_follow
     }
 }
 
@@ -124,6 +128,9 @@ impl TraceArgs {
         let given = self.emulator.qemu_cpu.clone();
         if let Some(cpu) = given.or_else(|| self.nearest_cpu(models)) {
             config.push("qemu_cpu", &cpu)?;
+        }
+        if self.emulator.no_follow {
+            config.push("follow_children", "0")?;
         }
         config.push("memory", if memory { "1" } else { "0" })?;
         Ok(install::broker("qemu")?.open(&config)?)

@@ -114,6 +114,10 @@ fn take(
             symbols.borrow_mut().add(module);
             regions.resolve(module, &symbols.borrow())
         }
+        Event::Process { id, what } => {
+            symbols.borrow_mut().process(*id, what);
+            return Ok(());
+        }
         _ => return Ok(()),
     };
     for region in found {

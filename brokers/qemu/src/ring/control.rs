@@ -1,7 +1,10 @@
-//! Parses control messages: block definitions, modules, notices.
+//! Parses control messages: block definitions, modules, notices, and what becomes of processes.
 
 use super::RingError;
-use super::layout::{MESSAGE_BLOCK, MESSAGE_MODULE, MESSAGE_NOTICE, message};
+use super::layout::{
+    MESSAGE_BLOCK, MESSAGE_COMMAND, MESSAGE_FORK, MESSAGE_MODULE, MESSAGE_NOTICE, MESSAGE_WAITED,
+    message,
+};
 
 /// One control message; borrowed parts lie in the log's copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,22 @@ pub enum Message<'a> {
     },
     /// Text for people.
     Notice(&'a [u8]),
+    /// The process runs a new program: its command line, each word with a zero at its end.
+    Command(&'a [u8]),
+    /// The process is about to fork.
+    Fork {
+        /// The child's ring.
+        slot: u32,
+        /// Block ids that it has in common with its parent.
+        blocks: u32,
+    },
+    /// The process learnt how a child of its ended.
+    Waited {
+        /// The child.
+        pid: u32,
+        /// As `wait` gives it.
+        status: u32,
+    },
 }
 
 /// Takes the first message off `log` and returns it with the rest.
@@ -71,6 +90,19 @@ pub fn take(log: &[u8]) -> Result<(Message<'_>, &[u8]), RingError> {
             })
         })(),
         MESSAGE_NOTICE => tail(message::NOTICE, 8).map(Message::Notice),
+        MESSAGE_COMMAND => tail(message::COMMAND, 8).map(Message::Command),
+        MESSAGE_FORK => (|| {
+            Some(Message::Fork {
+                slot: u32_at(body, 8)?,
+                blocks: u32_at(body, 12)?,
+            })
+        })(),
+        MESSAGE_WAITED => (|| {
+            Some(Message::Waited {
+                pid: u32_at(body, 8)?,
+                status: u32_at(body, 12)?,
+            })
+        })(),
         _ => return Err(damaged("unknown kind")),
     };
     parsed

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire};
 /// `MCAD_RING_MAGIC`.
 pub const MAGIC: u64 = 0x3167_6e69_7244_434d;
 /// `MCAD_RING_VERSION`.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// `MCAD_RING_HEADER_BYTES`.
 pub const HEADER_BYTES: usize = 4096;
 /// `MCAD_RING_PATH_BYTES`.
@@ -29,6 +29,12 @@ pub const ARCH_RISCV64: u32 = 3;
 pub const ATTACHED: u32 = 1;
 /// `MCAD_HANDOVER`.
 pub const HANDOVER: u32 = 3;
+/// `MCAD_SLOT_FREE`.
+pub const SLOT_FREE: u32 = 1;
+/// `MCAD_SLOT_CLAIMED`.
+pub const SLOT_CLAIMED: u32 = 2;
+/// `MCAD_SLOT_FAILED`.
+pub const SLOT_FAILED: u32 = 3;
 /// `MCAD_EXEC_TRIED`.
 pub const EXEC_TRIED: u32 = 1;
 /// `MCAD_CHUNK_FREE`.
@@ -49,6 +55,12 @@ pub const MESSAGE_BLOCK: u32 = 1;
 pub const MESSAGE_MODULE: u32 = 2;
 /// `MCAD_MESSAGE_NOTICE`.
 pub const MESSAGE_NOTICE: u32 = 3;
+/// `MCAD_MESSAGE_COMMAND`.
+pub const MESSAGE_COMMAND: u32 = 4;
+/// `MCAD_MESSAGE_FORK`.
+pub const MESSAGE_FORK: u32 = 5;
+/// `MCAD_MESSAGE_WAITED`.
+pub const MESSAGE_WAITED: u32 = 6;
 
 /// `struct mcad_ring_header`.
 #[repr(C)]
@@ -68,7 +80,11 @@ pub struct Header {
 
     pub reader_pid: AtomicU32,
     pub options: AtomicU32,
-    pad0: [AtomicU8; 56],
+    pub slot: AtomicU32,
+    pub slot_count: AtomicU32,
+    pub slots_offset: AtomicU64,
+    pub slot_bytes: AtomicU64,
+    pad0: [AtomicU8; 32],
 
     pub attached: AtomicU32,
     pub producer_pid: AtomicU32,
@@ -77,20 +93,26 @@ pub struct Header {
     pub api_used: AtomicU32,
     pub first_control: AtomicU32,
     pub arch: AtomicU32,
-    pad1: [AtomicU8; 36],
+    pub program: AtomicU32,
+    pub claim: AtomicU32,
+    pad1: [AtomicU8; 28],
 
     pub ended: AtomicU32,
     pub exec_state: AtomicU32,
     pub silenced: AtomicU32,
     pub exit_status: AtomicU32,
     pub children: AtomicU32,
-    pad2: [AtomicU8; 44],
+    pub released: AtomicU32,
+    pub deaf: AtomicU32,
+    pad2: [AtomicU8; 36],
 
     pub ready_tail: AtomicU32,
     pad3: [AtomicU8; 60],
     pub ready_head: AtomicU32,
     pub reader_waiting: AtomicU32,
     pad4: [AtomicU8; 56],
+    pub doorbell: AtomicU32,
+    pad8: [AtomicU8; 60],
 
     pub free_tail: AtomicU32,
     pad5: [AtomicU8; 60],
@@ -104,10 +126,7 @@ pub struct Header {
     pub control_seq: AtomicU64,
     pub next_stream: AtomicU32,
     pub next_block: AtomicU32,
-    pub handed_seq: AtomicU64,
-    pub handed_stream: AtomicU32,
-    pub handed: AtomicU32,
-    pad7: [AtomicU8; 24],
+    pad7: [AtomicU8; 40],
 
     pub exec_path: [AtomicU8; PATH_BYTES],
     pub ring_path: [AtomicU8; PATH_BYTES],
@@ -144,10 +163,11 @@ pub struct Desc {
     pub seq: AtomicU64,
     pub used: AtomicU32,
     pub next: AtomicU32,
-    pad: [AtomicU8; 32],
+    pub program: AtomicU32,
+    pad: [AtomicU8; 28],
 }
 
-/// Sizes of the fixed parts of control messages: `struct mcad_message` and the three bodies.
+/// Sizes of the fixed parts of control messages: `struct mcad_message` and its bodies.
 pub mod message {
     /// `struct mcad_message`: kind, bytes.
     pub const HEAD: usize = 8;
@@ -157,4 +177,10 @@ pub mod message {
     pub const MODULE: usize = 40;
     /// `struct mcad_message_notice`: head, text bytes, pad.
     pub const NOTICE: usize = 16;
+    /// `struct mcad_message_command`: head, text bytes, pad.
+    pub const COMMAND: usize = 16;
+    /// `struct mcad_message_fork`: head, slot, blocks.
+    pub const FORK: usize = 16;
+    /// `struct mcad_message_waited`: head, pid, status.
+    pub const WAITED: usize = 16;
 }

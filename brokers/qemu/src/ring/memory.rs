@@ -5,11 +5,15 @@
 //! file in the directory for temporary files, its blocks reserved, so that a full disk is an error
 //! here and not a SIGBUS in the guest. A ring with a name is for an emulator that someone else
 //! starts.
+//!
+//! Behind the first process's ring the anonymous file has smaller ones for the processes that it
+//! makes. They take no memory until they are used, and give it back when they are [reset](Memory::reset).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
 
 use memmap2::{MmapAsRawDesc, MmapOptions, MmapRaw};
@@ -17,7 +21,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 
 use super::RingError;
-use super::layout::{Desc, HEADER_BYTES, Header, MAGIC, VERSION};
+use super::layout::{Desc, HEADER_BYTES, Header, MAGIC, SLOT_FREE, VERSION};
 
 /// Bytes of one chunk.
 const CHUNK_BYTES: usize = 32 << 10;
@@ -26,22 +30,35 @@ const MIN_CHUNKS: usize = 32;
 /// Most chunks: 4 GiB.
 const MAX_CHUNKS: usize = 1 << 17;
 
-/// The mapped ring.
+/// Rings for other processes than the first: how many can be traced at the same time.
+pub const SLOTS: usize = 64;
+
+/// A mapped ring.
 #[derive(Debug)]
 pub struct Memory {
-    map: MmapRaw,
+    /// The file with all rings.
+    map: Arc<MmapRaw>,
+    /// Where this one begins in it.
+    base: usize,
     chunk_count: usize,
     descs: usize,
     ready: usize,
     free: usize,
     chunks: usize,
+    /// What its header says, which others can overwrite.
+    slot: usize,
+    shape: Shape,
+    options: u32,
+    path: Arc<[u8]>,
 }
 
 /// A new ring: the mapping, the descriptor that the emulator inherits, and what should be said.
 #[derive(Debug)]
 pub struct Created {
-    /// The mapping.
+    /// The first process's ring.
     pub memory: Memory,
+    /// Rings for other processes; the ring behind the first is ring 1.
+    pub slots: Vec<Arc<Memory>>,
     /// The ring's file; it stays open as long as an emulator may attach.
     pub fd: OwnedFd,
     /// Why the memory is not where it should be.
@@ -49,18 +66,39 @@ pub struct Created {
 }
 
 impl Memory {
-    /// Creates an anonymous ring of about `mib` MiB (rounded to a power of two, at least 1).
+    /// Creates an anonymous ring of about `mib` MiB (rounded to a power of two, at least 1), and up
+    /// to `slots` rings of an eighth of that for other processes.
     ///
     /// # Errors
     /// [`RingError::Create`].
-    pub fn create(mib: u64, options: u32) -> Result<Created, RingError> {
+    pub fn create(mib: u64, options: u32, slots: usize) -> Result<Created, RingError> {
         let fail = |source: io::Error| RingError::Create { mib, source };
-        let count = chunk_count(mib);
-        let (fd, notice) = anonymous_file(total_bytes(count)).map_err(fail)?;
-        let memory = Self::map(&fd, count, options).map_err(fail)?;
+        let mut shape = Shape {
+            chunks: chunk_count(mib),
+            slots,
+            slot_chunks: chunk_count(mib / 8),
+        };
+        let (fd, notice) = match anonymous_file(shape.total_bytes()) {
+            Ok(fd) => (fd, None),
+            Err(error) => {
+                shape.slots = 0;
+                let notice = format!(
+                    "no anonymous shared memory ({error}): the ring is a file in {}; it may cost \
+                     speed, and child processes are not traced",
+                    std::env::temp_dir().display()
+                );
+                let file = temporary_file(shape.total_bytes()).map_err(fail)?;
+                (file, Some(notice))
+            }
+        };
         let again = format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd());
-        memory.set_path(again.as_bytes());
-        Ok(Created { memory, fd, notice })
+        let (memory, slots) = Self::map(&fd, shape, options, again.as_bytes()).map_err(fail)?;
+        Ok(Created {
+            memory,
+            slots,
+            fd,
+            notice,
+        })
     }
 
     /// Creates a ring in a new file that an emulator started by someone else can open. It appears
@@ -74,59 +112,121 @@ impl Memory {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let count = chunk_count(mib);
+        let shape = Shape {
+            chunks: chunk_count(mib),
+            slots: 0,
+            slot_chunks: 0,
+        };
         let file = tempfile::NamedTempFile::new_in(directory).map_err(fail)?;
-        reserve(file.as_file().as_fd(), total_bytes(count)).map_err(fail)?;
-        let memory = Self::map(&file, count, options).map_err(fail)?;
+        reserve(file.as_file().as_fd(), shape.total_bytes()).map_err(fail)?;
+        let again = std::path::absolute(path).map_err(fail)?;
+        let again = again.as_os_str().as_bytes();
+        let (memory, _) = Self::map(&file, shape, options, again).map_err(fail)?;
         file.persist_noclobber(path)
             .map_err(|error| match error.error.kind() {
                 io::ErrorKind::AlreadyExists => RingError::Exists(path.to_owned()),
                 _ => fail(error.error),
             })?;
-        let again = std::path::absolute(path).map_err(fail)?;
-        memory.set_path(again.as_os_str().as_bytes());
         Ok(memory)
     }
 
-    /// Maps a zeroed file of `total_bytes(count)` and writes the constant part of the header.
-    fn map(file: impl MmapAsRawDesc, count: usize, options: u32) -> io::Result<Self> {
-        let (descs, ready, free, chunks) = offsets(count);
-        let total = total_bytes(count);
-        let length = usize::try_from(total).map_err(io::Error::other)?;
-        let memory = Self {
-            map: MmapOptions::new().len(length).map_raw(file)?,
-            chunk_count: count,
-            descs,
-            ready,
-            free,
-            chunks,
+    /// Maps a zeroed file of this shape and writes the constant parts of the headers.
+    fn map(
+        file: impl MmapAsRawDesc,
+        shape: Shape,
+        options: u32,
+        path: &[u8],
+    ) -> io::Result<(Self, Vec<Arc<Self>>)> {
+        let length = usize::try_from(shape.total_bytes()).map_err(io::Error::other)?;
+        let path: Arc<[u8]> = path.into();
+        let map = Arc::new(MmapOptions::new().len(length).map_raw(file)?);
+        let ring = |slot: usize| {
+            let (base, count) = match slot {
+                0 => (0, shape.chunks),
+                _ => (shape.slot_at(slot), shape.slot_chunks),
+            };
+            let (descs, ready, free, chunks) = offsets(count);
+            let memory = Self {
+                map: Arc::clone(&map),
+                base,
+                chunk_count: count,
+                descs,
+                ready,
+                free,
+                chunks,
+                slot,
+                shape,
+                options,
+                path: Arc::clone(&path),
+            };
+            memory.prepare();
+            memory
         };
-        let header = memory.header();
+        let slots = (1..=shape.slots).map(|slot| Arc::new(ring(slot)));
+        let slots = slots.collect();
+        Ok((ring(0), slots))
+    }
+
+    /// Writes the constant part of the header of a zeroed ring, and the free queue.
+    fn prepare(&self) {
+        let (header, shape) = (self.header(), self.shape);
         header.version.store(VERSION, Relaxed);
         header.header_bytes.store(HEADER_BYTES as u32, Relaxed);
-        header.total_bytes.store(total, Relaxed);
-        header.chunk_count.store(count as u32, Relaxed);
+        header.total_bytes.store(shape.total_bytes(), Relaxed);
+        header.chunk_count.store(self.chunk_count as u32, Relaxed);
         header.chunk_bytes.store(CHUNK_BYTES as u32, Relaxed);
-        header.descs_offset.store(descs as u64, Relaxed);
-        header.ready_offset.store(ready as u64, Relaxed);
-        header.free_offset.store(free as u64, Relaxed);
-        header.chunks_offset.store(chunks as u64, Relaxed);
+        header.descs_offset.store(self.descs as u64, Relaxed);
+        header.ready_offset.store(self.ready as u64, Relaxed);
+        header.free_offset.store(self.free as u64, Relaxed);
+        header.chunks_offset.store(self.chunks as u64, Relaxed);
         header.reader_pid.store(std::process::id(), Relaxed);
-        header.options.store(options, Relaxed);
-        for index in 0..count as u32 {
-            memory.free_slot(index).store(index, Relaxed);
+        header.options.store(self.options, Relaxed);
+        header.slot.store(self.slot as u32, Relaxed);
+        header.slot_count.store(shape.slots as u32, Relaxed);
+        header.slots_offset.store(shape.slot_at(1) as u64, Relaxed);
+        let bytes = ring_bytes(shape.slot_chunks) as u64;
+        header.slot_bytes.store(bytes, Relaxed);
+        for index in 0..self.chunk_count as u32 {
+            self.free_slot(index).store(index, Relaxed);
         }
-        header.free_tail.store(count as u32, Relaxed);
+        header.free_tail.store(self.chunk_count as u32, Relaxed);
+        self.set_path();
         header.magic.store(MAGIC, Release);
-        Ok(memory)
+        header.claim.store(SLOT_FREE, Release);
+    }
+
+    /// Makes the ring of a process that is gone as good as new. Whoever else writes there is a
+    /// guest that writes where it has no business: it damages what it or its like record.
+    pub fn reset(&self) {
+        self.clear();
+        self.prepare();
+    }
+
+    /// Zeroes the ring and gives its memory back.
+    fn clear(&self) {
+        let length = ring_bytes(self.chunk_count);
+        // SAFETY: page-aligned and inside the mapping, which is shared and of a file; every byte
+        // of it is used through atomics only, so that they become zero under references is sound.
+        let removed = unsafe {
+            let at = self.at(0).cast_mut().cast();
+            rustix::mm::madvise(at, length, rustix::mm::Advice::LinuxRemove)
+        };
+        if removed.is_err() {
+            for word in 0..length / size_of::<u64>() {
+                // SAFETY: in bounds and aligned.
+                let word = unsafe { &*self.at(word * size_of::<u64>()).cast::<AtomicU64>() };
+                word.store(0, Relaxed);
+            }
+        }
     }
 
     /// Tells the plugin where the ring can be opened again; a path that is too long is not told,
     /// and the plugin does without.
-    fn set_path(&self, path: &[u8]) {
+    fn set_path(&self) {
+        let path = &self.path;
         let field = &self.header().ring_path;
         if path.len() < field.len() {
-            for (to, &byte) in field.iter().zip(path) {
+            for (to, &byte) in field.iter().zip(path.iter()) {
                 to.store(byte, Relaxed);
             }
         }
@@ -135,9 +235,15 @@ impl Memory {
     /// The header.
     #[must_use]
     pub fn header(&self) -> &Header {
-        // SAFETY: the mapping is page-aligned, at least HEADER_BYTES long and lives as long as
-        // `self`; the struct consists of atomics only, for which any bytes are valid.
-        unsafe { &*self.map.as_ptr().cast::<Header>() }
+        // SAFETY: page-aligned, at least HEADER_BYTES long, and lives as long as `self`; the struct
+        // consists of atomics only, for which any bytes are valid.
+        unsafe { &*self.at(0).cast::<Header>() }
+    }
+
+    /// Rings of the file behind the first.
+    #[must_use]
+    pub const fn slot_count(&self) -> usize {
+        self.shape.slots
     }
 
     /// Number of chunks, a power of two.
@@ -191,8 +297,9 @@ impl Memory {
     }
 
     fn at(&self, offset: usize) -> *const u8 {
+        let offset = self.base + offset;
         debug_assert!(offset < self.map.len());
-        // SAFETY: every caller's offset lies inside the mapping.
+        // SAFETY: every caller's offset lies inside the ring, which lies inside the mapping.
         unsafe { self.map.as_ptr().add(offset) }
     }
 }
@@ -215,31 +322,43 @@ const fn offsets(count: usize) -> (usize, usize, usize, usize) {
     (descs, ready, free, chunks)
 }
 
-const fn total_bytes(count: usize) -> u64 {
-    (offsets(count).3 + count * CHUNK_BYTES) as u64
+/// Bytes of a ring: whole pages.
+const fn ring_bytes(count: usize) -> usize {
+    offsets(count).3 + count * CHUNK_BYTES
+}
+
+/// What a file consists of.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    /// Chunks of the first ring.
+    chunks: usize,
+    /// Rings behind it.
+    slots: usize,
+    /// Chunks of each.
+    slot_chunks: usize,
+}
+
+impl Shape {
+    /// Where ring `slot` begins, from 1.
+    const fn slot_at(self, slot: usize) -> usize {
+        ring_bytes(self.chunks) + (slot - 1) * ring_bytes(self.slot_chunks)
+    }
+
+    const fn total_bytes(self) -> u64 {
+        self.slot_at(self.slots + 1) as u64
+    }
 }
 
 /// A zeroed file of `bytes` without a name, that other processes can map.
-fn anonymous_file(bytes: u64) -> io::Result<(OwnedFd, Option<String>)> {
+fn anonymous_file(bytes: u64) -> io::Result<OwnedFd> {
     // The guest can open the ring again by way of /proc. Were it able to shrink the file, the
     // next look at the ring would be a SIGBUS here.
     let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let anonymous = rustix::fs::memfd_create("mcad-ring", flags).and_then(|fd| {
-        rustix::fs::ftruncate(&fd, bytes)?;
-        rustix::fs::fcntl_add_seals(&fd, seals)?;
-        Ok(fd)
-    });
-    match anonymous {
-        Ok(fd) => Ok((fd, None)),
-        Err(error) => {
-            let notice = format!(
-                "no anonymous shared memory ({error}): the ring is a file in {}; it may cost speed",
-                std::env::temp_dir().display()
-            );
-            Ok((temporary_file(bytes)?, Some(notice)))
-        }
-    }
+    let fd = rustix::fs::memfd_create("mcad-ring", flags)?;
+    rustix::fs::ftruncate(&fd, bytes)?;
+    rustix::fs::fcntl_add_seals(&fd, seals)?;
+    Ok(fd)
 }
 
 /// The same in the directory for temporary files.
@@ -282,14 +401,14 @@ mod tests {
             assert!(ready >= descs + count * 64);
             assert!(free >= ready + count * 4);
             assert!(chunks >= free + count * 4);
-            assert_eq!(total_bytes(count), (chunks + count * CHUNK_BYTES) as u64);
+            assert_eq!(ring_bytes(count), chunks + count * CHUNK_BYTES);
         }
         assert_eq!(chunk_count(u64::MAX), MAX_CHUNKS);
     }
 
     #[test]
     fn a_fresh_ring_has_every_chunk_free_and_zero() {
-        let created = Memory::create(1, 0).unwrap();
+        let created = Memory::create(1, 0, 0).unwrap();
         let memory = created.memory;
         assert_eq!(created.notice, None);
         let count = memory.chunk_count() as u32;
@@ -303,8 +422,31 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_is_as_good_as_new_after_a_reset() {
+        let created = Memory::create(8, 3, 3).unwrap();
+        let bytes = |memory: &Memory| {
+            let header: Vec<u8> = (0..HEADER_BYTES)
+                // SAFETY: inside the header.
+                .map(|at| unsafe { memory.at(at).read() })
+                .collect();
+            let words = memory.words(5).unwrap().iter();
+            (header, words.map(|word| word.load(Relaxed)).sum::<u64>())
+        };
+        for (slot, memory) in (1..).zip(&created.slots) {
+            assert_eq!(memory.header().slot.load(Relaxed), slot);
+            let fresh = bytes(memory);
+            memory.header().claim.store(2, Relaxed);
+            memory.header().ready_tail.store(77, Relaxed);
+            memory.words(5).unwrap()[9].store(1, Relaxed);
+            assert_ne!(bytes(memory), fresh);
+            memory.reset();
+            assert_eq!(bytes(memory), fresh);
+        }
+    }
+
+    #[test]
     fn nobody_can_shrink_the_ring() {
-        let created = Memory::create(1, 0).unwrap();
+        let created = Memory::create(1, 0, 0).unwrap();
         let again = format!("/proc/self/fd/{}", created.fd.as_raw_fd());
         let file = std::fs::OpenOptions::new().write(true).open(again).unwrap();
         let error = file.set_len(0).unwrap_err();
@@ -314,13 +456,17 @@ mod tests {
 
     #[test]
     fn the_fall_back_is_reserved_on_disk() {
-        let bytes = total_bytes(MIN_CHUNKS);
+        let shape = Shape {
+            chunks: MIN_CHUNKS,
+            slots: 0,
+            slot_chunks: 0,
+        };
+        let bytes = shape.total_bytes();
         let file: std::fs::File = temporary_file(bytes).unwrap().into();
         let meta = file.metadata().unwrap();
         assert_eq!(meta.len(), bytes);
         assert!(meta.blocks() * 512 >= bytes);
-        let memory = Memory::map(&file, MIN_CHUNKS, 0);
-        drop(memory);
+        drop(Memory::map(&file, shape, 0, b"").unwrap());
         let mut magic = [0; 8];
         file.read_exact_at(&mut magic, 0).unwrap();
         assert_eq!(u64::from_le_bytes(magic), MAGIC);

@@ -1,8 +1,10 @@
 //! The reader's side of the ring: chunks in, batches of words and control messages out.
 //!
 //! Order: the control log is read to its committed end before each data chunk, so a definition
-//! comes before any record that names it. After the emulator's end [`Reader::salvage`] takes what
-//! unfinished chunks hold.
+//! comes before any record that names it. Where the log says that the process runs a new program it
+//! is read no further until the first chunk of that program is there; then the old program's
+//! unfinished chunks are taken, whose threads are gone. After the emulator's end
+//! [`Reader::salvage`] takes what unfinished chunks hold.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,13 +21,22 @@ use super::memory::Memory;
 /// Receives what the reader finds, in order.
 pub trait Sink {
     /// A control message.
-    fn message(&mut self, message: Message<'_>);
+    ///
+    /// # Errors
+    /// [`RingError::Damaged`] for what cannot be.
+    fn message(&mut self, message: Message<'_>) -> Result<(), RingError>;
+    /// What comes next is of the program that the last [`Message::Command`] names; all streams of
+    /// the one before have ended.
+    fn replaced(&mut self);
     /// A stream's first chunk is about to come.
     fn stream_start(&mut self, stream: u32);
     /// `chunks` chunks of the stream are missing before what comes next.
     fn lost(&mut self, stream: u32, chunks: u64);
     /// Words of a stream, none of them zero.
-    fn words(&mut self, stream: u32, words: Vec<u64>);
+    ///
+    /// # Errors
+    /// [`RingError::Damaged`] for words that cannot be.
+    fn words(&mut self, stream: u32, words: Vec<u64>) -> Result<(), RingError>;
     /// The stream ended.
     fn stream_end(&mut self, stream: u32);
 }
@@ -39,6 +50,10 @@ pub struct Reader {
     control: Option<ControlCursor>,
     /// Sequence number of the next chunk by live stream.
     streams: HashMap<u32, u64>,
+    /// Programs that the process has replaced, as far as chunks were taken.
+    program: u32,
+    /// The control log goes on with a program whose chunks have not come.
+    waits: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +75,8 @@ impl Reader {
             free_tail,
             control: None,
             streams: HashMap::new(),
+            program: 0,
+            waits: false,
         }
     }
 
@@ -89,6 +106,9 @@ impl Reader {
     /// # Errors
     /// [`RingError::Damaged`].
     pub fn drain_control(&mut self, sink: &mut impl Sink) -> Result<(), RingError> {
+        if self.waits {
+            return Ok(());
+        }
         let memory = Arc::clone(&self.memory);
         let header = memory.header();
         let mut cursor = match self.control {
@@ -116,8 +136,14 @@ impl Reader {
             let mut rest = log.as_slice();
             while !rest.is_empty() {
                 let (message, after) = control::take(rest)?;
-                sink.message(message);
                 rest = after;
+                sink.message(message)?;
+                if matches!(message, Message::Command(_)) {
+                    self.waits = true;
+                    cursor.at = used - rest.len();
+                    self.control = Some(cursor);
+                    return Ok(());
+                }
             }
             cursor.at = used;
             if next == 0 {
@@ -133,26 +159,6 @@ impl Reader {
         }
     }
 
-    /// Sleeps until a chunk is ready, `timeout` is over, or someone calls [`wake`].
-    pub fn wait(&self, timeout: Duration) {
-        let header = self.memory.header();
-        header.reader_waiting.store(1, SeqCst);
-        if header.ready_tail.load(SeqCst) == self.ready_head {
-            let limit = futex::Timespec {
-                tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
-                tv_nsec: timeout.subsec_nanos().into(),
-            };
-            // Every outcome (woken, changed meanwhile, time-out, signal) means: look again.
-            let _ = futex::wait(
-                &header.ready_tail,
-                futex::Flags::empty(),
-                self.ready_head,
-                Some(&limit),
-            );
-        }
-        header.reader_waiting.store(0, SeqCst);
-    }
-
     /// After the last writer is gone: takes the finished chunks, then the words that unfinished
     /// ones hold, then ends all streams.
     ///
@@ -161,14 +167,38 @@ impl Reader {
     pub fn salvage(&mut self, sink: &mut impl Sink) -> Result<(), RingError> {
         while self.step(sink)? {}
         self.drain_control(sink)?;
+        self.take_unfinished(u32::MAX, sink)?;
+        // A new program that got no further than to be loaded.
+        while std::mem::take(&mut self.waits) {
+            self.end_streams(sink);
+            sink.replaced();
+            self.drain_control(sink)?;
+        }
+        self.end_streams(sink);
+        Ok(())
+    }
+
+    fn end_streams(&mut self, sink: &mut impl Sink) {
+        let mut open: Vec<u32> = self.streams.keys().copied().collect();
+        open.sort_unstable();
+        for stream in open {
+            sink.stream_end(stream);
+        }
+        self.streams.clear();
+    }
+
+    /// Takes what lies in chunks of programs up to `program` that nobody queues any more.
+    fn take_unfinished(&mut self, program: u32, sink: &mut impl Sink) -> Result<(), RingError> {
         let memory = Arc::clone(&self.memory);
         let mut left = Vec::new();
         for index in 0..memory.chunk_count() as u32 {
             if let Some(desc) = memory.desc(index)
                 && desc.kind.load(Relaxed) == DATA
                 && matches!(desc.state.load(Acquire), OPEN | FULL)
+                && desc.program.load(Relaxed) <= program
             {
                 left.push((
+                    desc.program.load(Relaxed),
                     desc.stream.load(Relaxed),
                     desc.seq.load(Relaxed),
                     index,
@@ -176,14 +206,28 @@ impl Reader {
                 ));
             }
         }
-        left.sort_by_key(|&(stream, seq, index, _)| (stream, seq, index));
-        for (_, _, index, desc) in left {
+        left.sort_by_key(|&(program, stream, seq, index, _)| (program, stream, seq, index));
+        for (.., index, desc) in left {
             self.take_chunk(index, desc, sink)?;
         }
-        let mut open: Vec<u32> = self.streams.drain().map(|(stream, _)| stream).collect();
-        open.sort_unstable();
-        for stream in open {
-            sink.stream_end(stream);
+        Ok(())
+    }
+
+    /// The first chunk of another program has come.
+    fn turn_to(&mut self, program: u32, sink: &mut impl Sink) -> Result<(), RingError> {
+        let before = std::mem::replace(&mut self.program, program);
+        for _ in before..program {
+            self.drain_control(sink)?;
+            if !std::mem::take(&mut self.waits) {
+                return Err(RingError::Damaged(format!(
+                    "a chunk of program {program}, which was never announced"
+                )));
+            }
+            // What is queued of the old program came before; what its other threads were filling
+            // when they ended is in nobody's queue.
+            self.take_unfinished(before, sink)?;
+            self.end_streams(sink);
+            sink.replaced();
         }
         Ok(())
     }
@@ -196,6 +240,10 @@ impl Reader {
         desc: &Desc,
         sink: &mut impl Sink,
     ) -> Result<(), RingError> {
+        let program = desc.program.load(Relaxed);
+        if program > self.program {
+            self.turn_to(program, sink)?;
+        }
         self.drain_control(sink)?;
         let (stream, seq) = (desc.stream.load(Relaxed), desc.seq.load(Relaxed));
         let finished = desc.state.load(Acquire) == FULL;
@@ -239,7 +287,7 @@ impl Reader {
         }
         self.streams.insert(stream, seq + 1);
         if !copied.is_empty() {
-            sink.words(stream, copied);
+            sink.words(stream, copied)?;
         }
         if last {
             self.streams.remove(&stream);
@@ -277,7 +325,29 @@ impl Reader {
     }
 }
 
-/// Ends a [`Reader::wait`] early.
-pub fn wake(memory: &Memory) {
-    let _ = futex::wake(&memory.header().ready_tail, futex::Flags::empty(), 1);
+/// How much the writers of all rings have done: not what it was when there is something new.
+/// `first` is the first process's ring.
+#[must_use]
+pub fn bell(first: &Memory) -> u32 {
+    first.header().doorbell.load(SeqCst)
+}
+
+/// Sleeps until the bell is not as `heard` or `timeout` is over.
+pub fn wait(first: &Memory, heard: u32, timeout: Duration) {
+    let header = first.header();
+    header.reader_waiting.store(1, SeqCst);
+    let limit = futex::Timespec {
+        tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    // Every outcome (woken, changed meanwhile, time-out, signal) means: look again.
+    let _ = futex::wait(&header.doorbell, futex::Flags::empty(), heard, Some(&limit));
+    header.reader_waiting.store(0, SeqCst);
+}
+
+/// Ends a [`wait`] early.
+pub fn wake(first: &Memory) {
+    let doorbell = &first.header().doorbell;
+    doorbell.fetch_add(1, SeqCst);
+    let _ = futex::wake(doorbell, futex::Flags::empty(), 1);
 }

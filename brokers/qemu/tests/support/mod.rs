@@ -227,6 +227,9 @@ impl Check {
     }
 
     fn process(&mut self, id: ProcessId, what: ProcessEvent) {
+        if id == ProcessId::FIRST && what == ProcessEvent::Entered {
+            return;
+        }
         let process = self.trace.processes.entry(id.0).or_default();
         let process = match what {
             ProcessEvent::Forked { parent } => {

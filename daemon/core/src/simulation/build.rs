@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mcad_isa::code::Printer;
 use mcad_proto::event::{Arch, EndReason};
-use mcad_proto::word::BlockId;
+use mcad_proto::word::{BlockId, StreamId};
 
 use super::assumptions;
 use super::bound;
@@ -169,9 +169,21 @@ pub fn report(
 
 /// Threads in the order of their processes, and the sums over these where there are several.
 fn by_process(s: &Simulation, core: &Core) -> (Vec<ThreadReport>, Vec<ProcessCycles>) {
-    let mut threads = core.finished.clone();
+    let mut by_stream: BTreeMap<StreamId, ThreadReport> = BTreeMap::new();
+    for part in &core.finished {
+        // What a thread did before it went on with another program is the same thread's.
+        let stream = s.run.processes.thread(StreamId(part.thread));
+        let thread = by_stream.entry(stream).or_insert_with(|| ThreadReport {
+            thread: stream.0,
+            instructions: 0,
+            cycles: 0,
+            ..part.clone()
+        });
+        thread.instructions += part.instructions;
+        thread.cycles += part.cycles;
+    }
+    let mut threads: Vec<ThreadReport> = by_stream.into_values().collect();
     if !s.run.processes.are_many() {
-        threads.sort_by_key(|t| t.thread);
         return (threads, Vec::new());
     }
     let numbers = s.run.processes.by_descent();

@@ -35,7 +35,9 @@ pub(super) struct Process {
     files: Vec<Range<u64>>,
     /// Blocks that it has executed, one bit each, from the first file that waited on.
     executed: Vec<u64>,
-    /// Its next thread goes on where one of its former program ended.
+    /// The stream of its first thread.
+    main: Option<StreamId>,
+    /// That thread goes on with a new program.
     goes_on: bool,
     instructions: u64,
     threads: u32,
@@ -49,6 +51,8 @@ pub(super) struct Processes {
     entered: ProcessId,
     /// Processes of the threads that live.
     homes: FxHashMap<StreamId, ProcessId>,
+    /// Streams of threads that went on with a new program, each with the first one of its thread.
+    later: FxHashMap<StreamId, StreamId>,
 }
 
 impl Default for Processes {
@@ -57,6 +61,7 @@ impl Default for Processes {
             all: vec![Process::default()],
             entered: ProcessId::FIRST,
             homes: FxHashMap::default(),
+            later: FxHashMap::default(),
         }
     }
 }
@@ -132,7 +137,7 @@ impl Processes {
         process.waiting = Announced::default();
         process.files.clear();
         process.executed.clear();
-        process.goes_on = process.threads > 0;
+        process.goes_on = process.main.is_some();
         true
     }
 
@@ -158,7 +163,16 @@ impl Processes {
         };
         let goes_on = std::mem::take(&mut process.goes_on);
         process.threads += u32::from(!goes_on);
+        let main = *process.main.get_or_insert(stream);
+        if goes_on {
+            self.later.insert(stream, main);
+        }
         (entered, !goes_on)
+    }
+
+    /// The first stream of the thread that a stream is of.
+    pub(super) fn thread(&self, stream: StreamId) -> StreamId {
+        self.later.get(&stream).copied().unwrap_or(stream)
     }
 
     /// The process of a thread.
