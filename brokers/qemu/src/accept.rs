@@ -147,12 +147,13 @@ fn open(pid: u32, ring: &Path) -> io::Result<Process> {
         // it lives, and one that has ended maps nothing.
         Ok(fd) if maps(pid, ring) => Ok(Process::Known(pid, fd)),
         Ok(fd) => {
+            // One that is about to end has nothing mapped any more.
             let mut polled = [PollFd::new(&fd, PollFlags::IN)];
-            let now = Timespec {
-                tv_sec: 0,
+            let patience = Timespec {
+                tv_sec: 5,
                 tv_nsec: 0,
             };
-            if rustix::event::poll(&mut polled, Some(&now))? > 0 {
+            if rustix::event::poll(&mut polled, Some(&patience))? > 0 {
                 return Ok(Process::Gone);
             }
             Err(io::Error::other(format!(

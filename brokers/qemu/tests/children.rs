@@ -355,7 +355,7 @@ fn a_process_that_outlives_the_first_is_let_go() {
 #[test]
 fn a_stop_kills_the_children_too() {
     let programs = Programs::new();
-    let file = programs.path("pid");
+    let (file, unfinished) = (programs.path("pid"), programs.path("pid.new"));
     let family = program(
         &programs,
         "family",
@@ -363,14 +363,15 @@ fn a_stop_kills_the_children_too() {
         int main(int argc, char **argv) {
             int pid = fork();
             if (pid == 0) for (;;) work();
-            FILE *f = fopen(argv[1], "w");
+            FILE *f = fopen(argv[2], "w");
             fprintf(f, "%d\n", pid);
             fclose(f);
+            rename(argv[2], argv[1]);
             pause();
         }"#,
     );
     let run = Run::new();
-    let mut session = run.start(&[&family, &file]);
+    let mut session = run.start(&[&family, &file, &unfinished]);
     let stop = session.killer();
     let mut stopped = false;
     let trace = run.collect(&mut session, |_, trace| {
