@@ -26,7 +26,9 @@ pub mod slices;
 mod snapshot;
 pub mod tlb;
 
-use mcad_isa::machine::hierarchy::{Caches, FirstLevel, LINE_BYTES, Level as LevelParams};
+use mcad_isa::machine::hierarchy::{
+    Caches, FirstLevel, LINE_BYTES, Level as LevelParams, PageCache,
+};
 use mcad_isa::machine::params::Core;
 
 use counts::{Counts, Misses, MissesByInstruction};
@@ -135,6 +137,7 @@ pub struct Memory {
     l3_more: u64,
     dram_more: u64,
     l3_victim: bool,
+    files_in_l3: bool,
     perfect_l1d: bool,
     perfect_l1i: bool,
     perfect_l2: bool,
@@ -182,6 +185,7 @@ impl Memory {
             l3_more: l3.map_or(0, |l3| l3.latency.saturating_sub(l2.latency)),
             dram_more: dram.latency.saturating_sub(last),
             l3_victim: l3.is_some_and(|l3| l3.victim),
+            files_in_l3: caches.page_cache == PageCache::LastLevel,
             perfect_l1d: caches.perfect_l1d,
             perfect_l1i: caches.perfect_l1i,
             perfect_l2: caches.perfect_l2,
@@ -525,8 +529,10 @@ impl Memory {
             }
             Touch::Mapped(first, end) => {
                 self.counts.faults += 1;
-                for line in first * PAGE_LINES..end * PAGE_LINES {
-                    self.place_l3(line, State::new(at, Level::L3));
+                if self.files_in_l3 {
+                    for line in first * PAGE_LINES..end * PAGE_LINES {
+                        self.place_l3(line, State::new(at, Level::L3));
+                    }
                 }
             }
             Touch::Known => {}

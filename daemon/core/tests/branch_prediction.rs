@@ -19,6 +19,8 @@ fn parameters() -> Branch {
         unknown_not_taken: false,
         return_stack: 16,
         returns_fall_back: false,
+        call_bubbles: 0,
+        return_bubbles: 0,
         direction: Direction {
             base_entries: 8192,
             tables: 15,

@@ -5,8 +5,8 @@
 
 use mcad_core::memory::{Answer, Level, Memory, Request, Shared};
 use mcad_isa::machine::hierarchy::{
-    Caches, Dram, FirstLevel, Level as LevelParams, Prefetch, Replacement, StridePrefetch,
-    TlbLevel, Tlbs,
+    Caches, Dram, FirstLevel, Level as LevelParams, PageCache, Prefetch, Replacement,
+    StridePrefetch, TlbLevel, Tlbs,
 };
 use mcad_isa::machine::params::Core;
 
@@ -42,6 +42,7 @@ fn core() -> Core {
         fill_buffers: 10,
         l2_fill_buffers: 16,
         store_buffer: 56,
+        page_cache: PageCache::LastLevel,
         perfect_l1d: false,
         perfect_l1i: false,
         perfect_l2: false,
@@ -220,6 +221,27 @@ fn the_first_touch_finds_what_the_kernel_left() {
     let neighbour = memory.load(request(0x10_1000, 4000));
     assert_eq!((neighbour.from, neighbour.fault), (Level::L3, false));
     assert_eq!(memory.counts.faults, 2);
+}
+
+#[test]
+fn files_come_from_memory_where_the_page_cache_is_there() {
+    let mut core = core();
+    if let Some(caches) = &mut core.cache {
+        caches.page_cache = PageCache::Memory;
+    }
+    let mut memory = memory(&core);
+    let mut shared = Shared::new(&core);
+    shared.pages.map_file(0x10_0000..0x20_0000);
+    memory.lend(&mut shared);
+    for (address, fault) in [(0x10_0000, true), (0x10_1000, false)] {
+        let file = memory.load(request(address, 10 * address));
+        assert_eq!(
+            (file.late, file.from, file.fault),
+            (DRAM - L1, Level::Dram, fault)
+        );
+    }
+    let anonymous = memory.load(request(0x5000, 1 << 40));
+    assert_eq!(anonymous.from, Level::L2);
 }
 
 #[test]

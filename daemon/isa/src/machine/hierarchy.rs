@@ -58,6 +58,18 @@ pub struct Level {
     pub victim: bool,
 }
 
+/// Where the kernel's page cache is: whether files' pages stay in the last cache from one run of a
+/// program to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageCache {
+    /// In the last cache, which holds more than a run uses.
+    #[default]
+    LastLevel,
+    /// In memory: others, or the run itself, have pushed it out.
+    Memory,
+}
+
 /// Caches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,6 +89,9 @@ pub struct Caches {
     pub l2_fill_buffers: u32,
     /// Stores between issue and the cache, where `execute.store_buffer` does not say.
     pub store_buffer: u32,
+    /// Where a program finds a page of a file that it touches first.
+    #[serde(default)]
+    pub page_cache: PageCache,
     /// Every data access hits the first level (ablation).
     #[serde(default, skip_serializing_if = "is_no")]
     pub perfect_l1d: bool,

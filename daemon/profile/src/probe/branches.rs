@@ -39,6 +39,17 @@ pub(super) const PROBES: &[Probe] = &[
         points: calls,
     },
     Probe {
+        name: "leaf-calls",
+        what: "four calls of functions in a row, by no-operations in each function: what calls cost more than jumps",
+        axis: Axis {
+            name: "no-operations",
+            unit: "",
+            logarithmic: false,
+        },
+        unit: "cycles per call",
+        points: leaf_calls,
+    },
+    Probe {
         name: "indirect",
         what: "an indirect jump that goes to its targets in turn, by number of targets",
         axis: Axis {
@@ -48,6 +59,39 @@ pub(super) const PROBES: &[Probe] = &[
         },
         unit: "cycles per jump",
         points: indirect,
+    },
+    Probe {
+        name: "indirect-pattern",
+        what: "an indirect jump to one of five targets in a random order that recurs, by its length: what the indirect predictor holds",
+        axis: Axis {
+            name: "length",
+            unit: "",
+            logarithmic: true,
+        },
+        unit: "cycles per jump",
+        points: || indirect_pattern(5),
+    },
+    Probe {
+        name: "indirect-bits",
+        what: "the same with two targets: how many targets back its history goes",
+        axis: Axis {
+            name: "length",
+            unit: "",
+            logarithmic: true,
+        },
+        unit: "cycles per jump",
+        points: || indirect_pattern(2),
+    },
+    Probe {
+        name: "pattern",
+        what: "a conditional branch in a random order that recurs, by its length: what the direction predictor holds",
+        axis: Axis {
+            name: "length",
+            unit: "",
+            logarithmic: true,
+        },
+        unit: "cycles per branch",
+        points: pattern,
     },
     Probe {
         name: "history",
@@ -167,6 +211,34 @@ fn calls() -> Vec<Point> {
     .collect()
 }
 
+fn leaf_calls() -> Vec<Point> {
+    [0u64, 4, 8, 16, 24, 32, 48]
+        .into_iter()
+        .map(|nops| {
+            let turns = turns(4);
+            let mut calls = String::new();
+            let mut functions = String::new();
+            for n in 0..4 {
+                let _ = writeln!(calls, "    call leaf_{n}");
+                let _ = write!(
+                    functions,
+                    "    .p2align 6\nleaf_{n}:\n{}    ret\n",
+                    repeated(nops, "nop dword ptr [rax + 1]")
+                );
+            }
+            let body = counted(turns, &calls);
+            Point::new(
+                nops as f64,
+                Source {
+                    run: format!("{body}    jmp leaves_end\n{functions}leaves_end:\n"),
+                    operations: (turns * 4) as f64,
+                    ..Source::default()
+                },
+            )
+        })
+        .collect()
+}
+
 fn indirect() -> Vec<Point> {
     [1u64, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048]
         .into_iter()
@@ -206,6 +278,100 @@ indirect_end:
                 Source {
                     run,
                     operations: (turns * targets) as f64,
+                    ..Source::default()
+                },
+            )
+        })
+        .collect()
+}
+
+/// Numbers below `below`, the same ones every time (Marsaglia's xorshift64).
+fn random_numbers(count: u64, below: u64) -> impl Iterator<Item = u64> {
+    let mut x = 88_172_645_463_325_252u64;
+    (0..count).map(move |_| {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        (x >> 32) % below
+    })
+}
+
+fn indirect_pattern(targets: u64) -> Vec<Point> {
+    [4u64, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
+        .into_iter()
+        .map(|length| {
+            let jumps = turns(length).max(16) * length;
+            let mut order = String::new();
+            for n in random_numbers(length, targets) {
+                let _ = writeln!(order, "    .quad target_{n}");
+            }
+            let mut places = String::new();
+            for n in 0..targets {
+                let _ = write!(
+                    places,
+                    "    .p2align 4\ntarget_{n}:\n    dec ecx\n    jnz next_jump\n    jmp pattern_end\n"
+                );
+            }
+            let run = format!(
+                "    .pushsection .data\n    .p2align 6\norder:\n{order}    .popsection
+    lea rbx, [rip + order]
+    mov rsi, rbx
+    lea rdx, [rbx + {end}]
+    mov ecx, {jumps}
+    .p2align 6
+next_jump:
+    mov rax, [rsi]
+    add rsi, 8
+    cmp rsi, rdx
+    cmove rsi, rbx
+    jmp rax
+{places}pattern_end:
+",
+                end = 8 * length
+            );
+            Point::new(
+                length as f64,
+                Source {
+                    run,
+                    operations: jumps as f64,
+                    ..Source::default()
+                },
+            )
+        })
+        .collect()
+}
+
+fn pattern() -> Vec<Point> {
+    [8u64, 32, 128, 512, 1024, 2048, 4096, 8192, 16_384, 32_768]
+        .into_iter()
+        .map(|length| {
+            let turns = turns(length).max(8);
+            let mut order = String::new();
+            for n in random_numbers(length, 2) {
+                let _ = writeln!(order, "    .byte {n}");
+            }
+            let run = format!(
+                "    .pushsection .data\n    .p2align 6\norder:\n{order}    .popsection
+    lea rbx, [rip + order]
+    mov rsi, rbx
+    lea rdx, [rbx + {length}]
+{}",
+                counted(
+                    turns * length,
+                    "    cmp byte ptr [rsi], 0
+    lea rsi, [rsi + 1]
+    jz 4f
+    nop
+4:  cmp rsi, rdx
+    cmove rsi, rbx
+"
+                )
+            );
+            Point::new(
+                length as f64,
+                Source {
+                    run,
+                    operations: (turns * length) as f64,
                     ..Source::default()
                 },
             )

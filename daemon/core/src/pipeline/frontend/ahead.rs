@@ -119,7 +119,7 @@ impl Ahead {
         } else {
             let bubbles = match start.way {
                 Way::Branch(Steer::Taken(level)) => {
-                    self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
+                    start.bubbles + self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
                 }
                 _ => 0,
             };
@@ -192,5 +192,51 @@ impl Ahead {
         }
         self.held = (0, 0);
         (u64::MAX, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cycles in which the predictor comes to the starts of turns of a loop: a call, a return and a
+    /// jump back, all predicted and in the nearest buffer, with code in the first-level cache.
+    fn cycles_a_turn(call: u64, back: u64) -> f64 {
+        let mut p = mcad_isa::machine::cpu("zen5")
+            .ok()
+            .and_then(|model| model.core.branch.clone())
+            .expect("zen5 has branch prediction");
+        p.starts_per_cycle = 2;
+        let mut ahead = Ahead::new(&p);
+        let turns = 1000;
+        let mut starts: VecDeque<Start> = (0..3 * turns)
+            .map(|n| Start {
+                number: n,
+                address: 0x1000 * (1 + n % 3),
+                way: Way::Branch(Steer::Taken(0)),
+                bubbles: [call, back, 0][n as usize % 3],
+            })
+            .collect();
+        let mut clock = 0;
+        while !starts.is_empty() {
+            let now = Now {
+                head: u64::MAX,
+                clock,
+                executed: 0,
+            };
+            if let (_, Some((at, _))) = ahead.limit(&mut starts, &now, |_, _| 0) {
+                clock = at;
+            }
+        }
+        clock as f64 / turns as f64
+    }
+
+    #[test]
+    fn bubbles_of_calls_and_returns_add_to_the_predictors_pace() {
+        for (call, back) in [(0, 0), (1, 0), (1, 2), (3, 3)] {
+            let expected = 1.5 + (call + back) as f64;
+            let found = cycles_a_turn(call, back);
+            assert!((found - expected).abs() < 0.01, "{call} {back}: {found}");
+        }
     }
 }

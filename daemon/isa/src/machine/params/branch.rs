@@ -38,6 +38,13 @@ pub struct Branch {
     /// Cycles that a line of code takes longer to come from the second level than one of data.
     #[serde(default)]
     pub line_delay: u64,
+    /// Cycles in which the predictor finds nothing more after a call, besides those of the branch
+    /// target buffer.
+    #[serde(default)]
+    pub call_bubbles: u64,
+    /// The same after a return.
+    #[serde(default)]
+    pub return_bubbles: u64,
     /// Directions and targets are always right (ablation).
     #[serde(default)]
     pub ideal: bool,
@@ -174,6 +181,8 @@ impl Branch {
             ("redirect", self.redirect),
             ("decode_redirect", self.decode_redirect),
             ("line_delay", self.line_delay),
+            ("call_bubbles", self.call_bubbles),
+            ("return_bubbles", self.return_bubbles),
             (
                 "btb.bubbles",
                 self.btb.iter().map(|b| b.bubbles).max().unwrap_or(0),

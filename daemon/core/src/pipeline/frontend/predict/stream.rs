@@ -35,6 +35,8 @@ pub struct Start {
     pub address: u64,
     /// How fetch comes there.
     pub way: Way,
+    /// Cycles that the predictor takes longer for the kind of branch that it was.
+    pub bubbles: u64,
 }
 
 /// What became of a branch's predictions.
@@ -102,6 +104,8 @@ struct Pending {
 /// Predictors at work on a thread.
 pub struct Starts {
     predictor: Predictor,
+    call_bubbles: u64,
+    return_bubbles: u64,
     ideal: bool,
     pending: Option<Pending>,
     line: u64,
@@ -117,6 +121,8 @@ impl Starts {
     pub fn new(p: &branch::Branch) -> Self {
         Self {
             predictor: Predictor::new(p),
+            call_bubbles: p.call_bubbles,
+            return_bubbles: p.return_bubbles,
             ideal: p.ideal,
             pending: None,
             line: u64::MAX,
@@ -146,10 +152,12 @@ impl Starts {
         let other_line = line != self.line;
         self.line = line;
         let mut way = other_line.then_some(Way::Line);
+        let mut bubbles = 0;
         if let Some(branch) = self.pending.take() {
             let steer = self.resolve(&branch, inst.address);
             if steer != Steer::Straight {
                 way = Some(Way::Branch(steer));
+                bubbles = self.bubbles(branch.kind);
             }
         }
         if let Some(way) = way {
@@ -159,6 +167,7 @@ impl Starts {
                     number,
                     address: inst.address,
                     way,
+                    bubbles,
                 });
             }
         }
@@ -173,6 +182,14 @@ impl Starts {
                 target: inst.address.wrapping_add(instr.displacement as i64 as u64),
                 kind,
             });
+        }
+    }
+
+    fn bubbles(&self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Call | Kind::IndirectCall => self.call_bubbles,
+            Kind::Return => self.return_bubbles,
+            Kind::Conditional | Kind::Jump | Kind::IndirectJump => 0,
         }
     }
 
