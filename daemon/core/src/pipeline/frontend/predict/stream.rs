@@ -136,6 +136,8 @@ impl Starts {
     pub fn snapshot(&self) -> Self {
         Self {
             predictor: self.predictor.clone(),
+            call_bubbles: self.call_bubbles,
+            return_bubbles: self.return_bubbles,
             ideal: self.ideal,
             pending: self.pending,
             line: self.line,
