@@ -130,7 +130,7 @@ macro_rules! built_in {
 /// In the order in which lists show them.
 const BUILT_IN: &[BuiltIn] = built_in![
     X86_64: "snb" "ivb" "hsw" "bdw" "skl" "skx" "clx" "icl" "tgl" "rkl" "glc"
-        "zen5" "atom";
+        "zen2" "zen3" "zen4" "zen5" "atom";
     AArch64: "cortex-a57" "cortex-a72" "cortex-a76" "cortex-a78" "neoverse-n1" "neoverse-n2"
         "neoverse-v1" "neoverse-v2" "a64fx" "apple-m1";
     RiscV64: "sifive-p450" "sifive-p670" "xiangshan-nanhu";

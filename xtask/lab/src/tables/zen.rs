@@ -23,6 +23,8 @@ pub use measured::overlay;
 /// The pipes of one generation, as sets of ports.
 #[derive(Clone, Copy, Debug)]
 pub struct Pipes {
+    /// Whose they are.
+    pub generation: Layout,
     /// All integer units.
     pub alu: PortSet,
     /// Multiplication.
@@ -64,6 +66,7 @@ impl Pipes {
     /// Those of a layout; `None` for one that is not AMD's.
     pub const fn of(layout: Layout) -> Option<Self> {
         let common = Self {
+            generation: layout,
             alu: set(0, 4),
             multiply: set(1, 1),
             shift: set(1, 2),
@@ -204,6 +207,9 @@ fn complete_perf(perf: &mut Perf, name: &str, shape: memory::Shape, pipes: &Pipe
         // Published as cycles of the whole divider; it is what limits the throughput.
         perf.tp = Some(perf.tp.unwrap_or(0).max(perf.div_cycles));
         perf.div_cycles = 0;
+    }
+    if let Some(cycles) = classes::vector_division(name, pipes.generation) {
+        perf.tp = Some(perf.tp.unwrap_or(0).max(cycles));
     }
 }
 

@@ -374,6 +374,10 @@ impl PortLayout {
                 "a port has two of them".into()
             })?;
             before = before.with(s.ports);
+            let one = !s.ports.meets(self.unbound) || s.ports.contains(self.unbound);
+            b.holds("unbound", one, || {
+                "these ports have more than one scheduler".into()
+            })?;
             b.within("schedulers", s.entries, 16, 1024)?;
             b.within("schedulers", s.queue, 0, 1024)?;
             b.within("schedulers", s.hold, 0, MAX_HOLD)?;

@@ -51,6 +51,21 @@ pub fn pipes_of(name: &str, pipes: &Pipes) -> PortSet {
     }
 }
 
+/// Cycles from one division or square root of vectors to the next, which the published rows leave out:
+/// those of LLVM's models.
+pub fn vector_division(name: &str, layout: Layout) -> Option<u16> {
+    let mnemonic = mnemonic(name);
+    let operation = mnemonic.strip_prefix('V').unwrap_or(mnemonic);
+    let older = layout == Layout::Zen2;
+    Some(match operation {
+        "DIVPS" | "DIVSS" => [3, 5][usize::from(older)],
+        "DIVPD" | "DIVSD" => [5, 6][usize::from(older)],
+        "SQRTPS" | "SQRTSS" => [5, 7][usize::from(older)],
+        "SQRTPD" | "SQRTSD" => [9, 10][usize::from(older)],
+        _ => return None,
+    })
+}
+
 /// Whether nothing is executed.
 pub fn is_free(name: &str) -> bool {
     ["NOP", "ENDBR64", "ENDBR32", "RESERVEDNOP"].contains(&mnemonic(name))
