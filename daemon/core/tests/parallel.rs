@@ -36,7 +36,8 @@ const PROGRAM: Blocks = &[
     (0x1014, 3, &[0x31, 0xc0, 0x89, 0xc3, 0xeb, 0xe6]),
 ];
 
-fn words(turns: u64) -> Vec<u64> {
+/// Loops of lengths that take long to be learned, over as many lines as the second level of some cores holds.
+fn words(stream: u32, turns: u64) -> Vec<u64> {
     let mut words = Vec::new();
     for turn in 0..turns {
         for _ in 0..3 + turn % 17 {
@@ -49,26 +50,18 @@ fn words(turns: u64) -> Vec<u64> {
                     index,
                     store,
                     size: 8,
-                    address: GuestAddr(0x9000 + 8 * (n + turn % 5)),
+                    address: GuestAddr(
+                        0x9000
+                            + 8 * (n + turn % 5)
+                            + turn * turn % 1021 * 1024
+                            + (u64::from(stream) << 32),
+                    ),
                 }));
             }
         }
         words.push(block_word(BlockId(2)));
     }
     words
-}
-
-/// Models whose branches are all predicted: predictors learn for longer than these warm-ups.
-fn foreseeing(cpus: &[&str]) -> Options {
-    let model = |name: &&str| -> Arc<CpuModel> {
-        let mut model = machine::cpu(name).unwrap();
-        Arc::get_mut(&mut model).unwrap().core.branch = None;
-        model
-    };
-    Options {
-        cpus: cpus.iter().map(model).collect(),
-        ..options(&[])
-    }
 }
 
 fn options(cpus: &[&str]) -> Options {
@@ -101,13 +94,15 @@ fn begin(simulation: &mut Simulation, blocks: Blocks) {
     }
 }
 
-/// Three guest threads whose records come in turns.
+/// Three guest threads whose records come in turns. Each has memory of its own: an interval does not
+/// see what other threads do while it lasts.
 fn run(mut simulation: Simulation, turns: u64) -> Report {
     begin(&mut simulation, PROGRAM);
-    let words = words(turns);
-    for part in words.chunks(1000) {
-        for stream in 0..3 {
+    let words = [0, 1, 2].map(|stream| words(stream, turns));
+    for from in (0..words[0].len()).step_by(1000) {
+        for (stream, words) in (0..).zip(&words) {
             let stream = StreamId(stream);
+            let part = &words[from..words.len().min(from + 1000)];
             let words = &part[..part.len() - stream.0 as usize * (part.len() / 4)];
             simulation.event(&Event::Records { stream, words }).unwrap();
         }
@@ -131,19 +126,19 @@ fn models_on_threads_of_their_own_give_the_same_report() {
 
 #[test]
 fn intervals_add_up_and_do_not_depend_on_threads() {
-    let cpus = ["skl", "hsw"];
-    let whole = run(Simulation::new(foreseeing(&cpus)), 3000);
+    let cpus = ["skl", "hsw", "glc", "zen5"];
+    let whole = run(Simulation::new(options(&cpus)), 3000);
     let cut = |jobs, length, warm_up| {
         let intervals = Some(Intervals { length, warm_up });
         let on_thread: OnThread = Arc::new(|| Box::new(()));
         let parallel = Parallel { jobs, intervals };
         run(
-            Simulation::parallel(foreseeing(&cpus), parallel, on_thread),
+            Simulation::parallel(options(&cpus), parallel, on_thread),
             3000,
         )
     };
     let one = cut(1, 20_000, 5_000);
-    assert_eq!(one, cut(5, 20_000, 5_000));
+    assert_eq!(one, cut(3, 20_000, 5_000));
     assert_eq!(one, cut(8, 20_000, 5_000));
     for (whole, cut) in whole.cpus.iter().zip(&one.cpus) {
         let intervals = cut.intervals.unwrap();
@@ -160,8 +155,11 @@ fn intervals_add_up_and_do_not_depend_on_threads() {
             report.threads.iter().map(|t| t.instructions).collect()
         };
         assert_eq!(instructions(cut), instructions(whole));
+        // What three threads find as they begin side by side is not as in turns.
         let error = cut.cycles.abs_diff(whole.cycles) as f64 / whole.cycles as f64;
-        assert!(error < 2e-3, "{}: {error}", cut.cpu);
+        assert!(error < 5e-3, "{}: {error}", cut.cpu);
+        // Predictors do not depend on time: what they know where an interval begins is exact.
+        assert_eq!(cut.branches, whole.branches, "{}", cut.cpu);
         assert_eq!(
             cut.functions.iter().map(|f| f.cycles).sum::<u64>(),
             cut.cycles

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use mcad_core::pipeline::Pipeline;
 use mcad_core::pipeline::access::{Access, Span};
+use mcad_core::pipeline::backend::memory::lines::SharedLines;
 use mcad_core::pipeline::frontend::plan::{Plan, Run, last_with_uops};
 use mcad_core::pipeline::inst::Inst;
 use mcad_core::pipeline::observer::{Observer, Retired, UopStamps};
@@ -205,5 +206,45 @@ fn short_ways_give_what_the_general_ones_do() {
             let blocks = blocks(&model, &mut program, &mut random).unwrap();
             same(&model, &blocks, &program, &mut random);
         }
+    }
+}
+
+/// Stores that are written serve no loads, also behind an instruction with more store µops than
+/// recorded accesses.
+#[test]
+fn a_load_long_after_a_store_asks_the_cache() {
+    // fxsave [rdi]; mov [rdi],rax; nop; mov rbx,[rdi+8]
+    let code = [
+        0x0f, 0xae, 0x07, 0x48, 0x89, 0x07, 0x90, 0x48, 0x8b, 0x5f, 0x08,
+    ];
+    for cpu in ["skl", "glc", "zen5"] {
+        let model = machine::cpu(cpu).unwrap();
+        let mut program = Program::default();
+        let decoded = decode(&code, 0x40_0000).0;
+        Builder::new(&model).append(&mut program, &decoded);
+        let mut pipeline = Pipeline::of_program(&model, Log::<false>::default());
+        pipeline.lend(&mut SharedLines::of_program(&model.core));
+        let mut push = |n: usize, address: u64, loads, stores| {
+            let inst = Inst {
+                loads,
+                stores,
+                ..Inst::new(n as u32, decoded[n].instruction.ip())
+            };
+            let access = [Access::known(address, 8)];
+            let accesses = &access[..usize::from(loads + stores)];
+            pipeline.push(&program, inst, accesses);
+        };
+        for _ in 0..20 {
+            push(0, 0x9000, 0, 1);
+        }
+        for n in 0..10 {
+            push(1, 0xa000 + 8 * n, 0, 1);
+        }
+        (0..5000).for_each(|_| push(2, 0, 0, 0));
+        for n in 0..10 {
+            push(3, 0xa000 + 8 * n, 1, 0);
+        }
+        pipeline.flush(&program);
+        assert_eq!(pipeline.found().loads.iter().sum::<u64>(), 10, "{cpu}");
     }
 }

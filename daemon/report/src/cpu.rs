@@ -77,6 +77,9 @@ pub struct IntervalReport {
     /// By how many cycles neighbours differ in the second halves of the warm-ups, which both
     /// simulate, summed over all.
     pub difference: u64,
+    /// Cycles that the earlier of each two takes there, summed over all.
+    #[serde(default)]
+    pub compared: u64,
 }
 
 /// Where issue slots went (Yasin, ISPASS 2014). The six counts add up to `slots` = issue width × cycles.

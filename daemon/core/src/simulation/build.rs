@@ -211,15 +211,15 @@ fn by_process(s: &Simulation, core: &Core) -> (Vec<ThreadReport>, Vec<ProcessCyc
 }
 
 fn interval_note(core: &Core, i: &IntervalReport) -> String {
-    let cycles = core.totals.cycles.max(1);
     format!(
-        "{}: simulated in {} intervals of {} instructions, each warmed up by the {} before it; \
-         neighbours differ by {:.3} % of all cycles where they overlap",
+        "{}: simulated in {} intervals of {} instructions, each begun with the caches and predictors \
+         of that moment and warmed up by the {} instructions before it; neighbours differ by {:.3} % \
+         of the cycles that both simulate, and all of it is unlikely to be further off",
         core.model.name,
         i.count,
         i.length,
         i.warm_up,
-        100.0 * i.difference as f64 / cycles as f64
+        100.0 * i.difference as f64 / i.compared.max(1) as f64
     )
 }
 

@@ -6,10 +6,12 @@
 //! to what the warm-up has not made equal. The result depends on the lengths and on nothing else:
 //! not on how many threads simulate, nor on which.
 //!
-//! What a warm-up must make equal is looked at in every run: its second half is simulated by both
-//! neighbours. That shows what the pipeline has left, which forgets within some thousand
-//! instructions, and not what caches and predictors have: they know what happened millions of
-//! instructions before, and a longer warm-up brings more of that.
+//! What caches and predictors know, which reaches back millions of instructions, an interval is given
+//! where it begins ([`super::warming`]); the warm-up brings what pipelines know, which forget within
+//! some thousand. How well both do is looked at in every run: the second half of a warm-up is
+//! simulated by both neighbours. How far they differ there says how far an interval is off that
+//! never forgets how it began. Most do at once; loops that can settle in more than one rhythm (which
+//! port serves which µop) may keep theirs to their end.
 
 use mcad_proto::word::StreamId;
 use mcad_report::IntervalReport;
@@ -28,11 +30,11 @@ pub struct Intervals {
 }
 
 impl Default for Intervals {
-    /// A million, warmed up by a tenth of that: what pipelines and µop caches forget.
+    /// A million, warmed up by what pipelines forget and a twentieth of the work.
     fn default() -> Self {
         Self {
             length: 1_000_000,
-            warm_up: 100_000,
+            warm_up: 50_000,
         }
     }
 }
@@ -156,6 +158,7 @@ impl Core {
             warm_up: intervals.warm_up,
             count: parts.len() as u64,
             difference: 0,
+            compared: 0,
         };
         for part in parts {
             match self.finished.iter_mut().find(|t| t.thread == part.thread) {
@@ -178,6 +181,7 @@ impl Core {
             } = seam
             {
                 report.difference += earlier.abs_diff(*later);
+                report.compared += earlier;
             }
         }
         report
