@@ -205,3 +205,42 @@ fn figures_of_an_evaluation_are_right() {
     // The move to a control register has no figures; the other errors are 0, 1/4 and 0.
     assert!(text.contains("31.25 %"), "{text}");
 }
+
+#[test]
+fn a_function_with_branches_is_cut_into_its_blocks() {
+    let text = ".globl f\n.type f, @function\nf: xor %eax, %eax\n1: add (%rdi), %rax\n\
+                add $8, %rdi\ndec %rsi\njne 1b\nret\n.size f, .-f\n";
+    let source = file(text, ".s");
+    let run = mcad()
+        .args(["block", "--json", "--symbol", "f"])
+        .arg(source.path())
+        .assert()
+        .success();
+    let json: Value = serde_json::from_slice(&run.get_output().stdout).unwrap();
+    let said = String::from_utf8_lossy(&run.get_output().stderr);
+    assert!(said.contains("3 blocks"), "{said}");
+    let names: Vec<&str> = json["blocks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|b| b["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["f", "f+0x2", "f+0xe"]);
+    // The loop in the middle, not the whole function laid out in a row.
+    assert_eq!(json["blocks"][1]["cpus"][0]["mode"], "loop");
+    assert_eq!(
+        json["blocks"][1]["cpus"][0]["instructions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        4
+    );
+}
+
+#[test]
+fn a_branch_inside_a_block_is_named() {
+    let text = stdout(mcad().args(["block", "--hex", "48ffc975fb90"]));
+    assert!(text.contains("counts as not taken"), "{text}");
+    let text = stdout(mcad().args(["block", "--hex", "9048ffc975fa"]));
+    assert!(!text.contains("counts as not taken"), "{text}");
+}

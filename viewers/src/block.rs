@@ -22,6 +22,7 @@ pub fn part_name(part: Part) -> &'static str {
         Part::Issue => "issue",
         Part::Ports => "ports",
         Part::Divider => "divider",
+        Part::Throughput => "throughput of one form",
         Part::Dependencies => "dependencies",
         Part::Retirement => "retirement",
     }
@@ -116,7 +117,7 @@ fn evidence(limit: &Limit, d: &Detail) -> String {
         let numbers: Vec<String> = limit.instructions.iter().map(ToString::to_string).collect();
         text.push_str(&format!(" (instructions {})", numbers.join(", ")));
     }
-    if !limit.used {
+    if !limit.used && !text.ends_with("quicker") {
         text.push_str("; not on this block's way");
     }
     text

@@ -11,6 +11,8 @@
 mod blocks;
 mod cpu;
 mod lines;
+mod misses;
+mod slots;
 mod table;
 mod timeline;
 
@@ -22,6 +24,7 @@ use mcad_report::Report;
 use sha2::{Digest, Sha256};
 
 use crate::escape::html as esc;
+use crate::gains;
 use crate::layout::grouped;
 use crate::{Style, View, ViewError};
 use table::{Table, figure, name};
@@ -60,7 +63,13 @@ impl View for Html {
     }
 
     fn write(&self, report: &Report, _: Style, out: &mut dyn Write) -> Result<(), ViewError> {
-        page(report, self.timeline.as_ref(), out).map_err(|source| ViewError::Write {
+        page(
+            report,
+            &gains::without_ideals(report),
+            self.timeline.as_ref(),
+            out,
+        )
+        .map_err(|source| ViewError::Write {
             view: self.name(),
             source,
         })
@@ -72,7 +81,13 @@ fn hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }
 
-fn page(report: &Report, timeline: Option<&Excerpt>, out: &mut dyn Write) -> io::Result<()> {
+/// The page of a report; `all` has the CPUs with perfect parts too.
+fn page(
+    all: &Report,
+    report: &Report,
+    timeline: Option<&Excerpt>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let command = if report.program.command.is_empty() {
         &report.run.source
     } else {
@@ -96,6 +111,7 @@ fn page(report: &Report, timeline: Option<&Excerpt>, out: &mut dyn Write) -> io:
     writeln!(out, "</header>\n<main>")?;
     cpu::cards(report, out)?;
     contents(report, timeline, out)?;
+    misses::gains(all, out)?;
     for (number, cpu) in report.cpus.iter().enumerate() {
         cpu::section(report, number, cpu, out)?;
     }
@@ -165,6 +181,8 @@ fn contents(report: &Report, timeline: Option<&Excerpt>, out: &mut dyn Write) ->
         if report.cpus.len() == 1 {
             for (part, text, there) in [
                 ("-functions", "functions", !cpu.functions.is_empty()),
+                ("-misses", "misses", cpu.memory.is_some()),
+                ("-branches", "branches", cpu.branches.is_some()),
                 ("-lines", "source lines", !cpu.lines.is_empty()),
                 ("-blocks", "blocks", !cpu.blocks.is_empty()),
                 ("-regions", "regions", !cpu.regions.is_empty()),

@@ -10,6 +10,7 @@ pub mod diff;
 pub mod escape;
 pub mod firefox;
 pub mod fuzz;
+mod gains;
 pub mod html;
 pub mod json;
 pub mod layout;

@@ -1,5 +1,7 @@
 //! A report made by hand, for the tests of all views.
 
+use mcad_report::branches::{BranchReport, CodeBranches};
+use mcad_report::memory::{CodeMisses, LevelCounts, MemoryReport};
 use mcad_report::{
     BlockBound, BlockReport, CpuReport, FunctionReport, InstructionReport, LineReport, PortUse,
     Program, RegionReport, Report, RunInfo, SlotStack, SourceFile, ThreadReport, Tool, TopDown,
@@ -15,6 +17,50 @@ fn stack(cycles: u64) -> SlotStack {
         frontend,
         dependencies: cycles * 4 - retiring - l1 - frontend,
         ..SlotStack::default()
+    }
+}
+
+fn memory(cycles: u64) -> MemoryReport {
+    let levels = |all: u64| LevelCounts {
+        l1: all,
+        l2: all / 100,
+        l3: all / 1000,
+        dram: all / 10_000,
+    };
+    let missed = |name: &str, module: &str| CodeMisses {
+        name: name.into(),
+        module: module.into(),
+        l1: cycles / 200,
+        l2: cycles / 1000,
+        l3: 0,
+        walks: 7,
+    };
+    MemoryReport {
+        loads: levels(cycles / 4),
+        stores: levels(cycles / 8),
+        fetches: levels(cycles / 10),
+        functions: vec![missed("compress", "gzip")],
+        lines: vec![missed("/src/deflate.c:42", "")],
+        ..MemoryReport::default()
+    }
+}
+
+fn branches(cycles: u64) -> BranchReport {
+    let wrong = |name: &str, place: Option<&str>| CodeBranches {
+        name: name.into(),
+        place: place.map(str::to_owned),
+        wrong: cycles / 1000,
+        ..CodeBranches::default()
+    };
+    BranchReport {
+        executed: cycles / 5,
+        taken: cycles / 8,
+        wrong_directions: cycles / 500,
+        wrong_targets: cycles / 5000,
+        functions: vec![wrong("compress", None)],
+        lines: vec![wrong("/src/deflate.c:43", None)],
+        branches: vec![wrong("0x4000001003", Some("compress+0x13"))],
+        ..BranchReport::default()
     }
 }
 
@@ -124,8 +170,8 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
             function: "compress".into(),
             cycles: cycles / 3,
         }],
-        memory: None,
-        branches: None,
+        memory: Some(memory(cycles)),
+        branches: Some(branches(cycles)),
         regions: vec![RegionReport {
             name: "longest_match".into(),
             count: 10,

@@ -1,10 +1,11 @@
 //! The terminal summary: how many cycles, where they went, and what the figures rest on.
 //!
 //! Sections in order: header, totals per CPU side by side, processes and threads, what was
-//! measured, issue slots, ports, functions, blocks,
-//! regions, unknown instructions, notes. Sections without content are left out. Everything that
-//! comes from the traced program is escaped.
+//! measured, issue slots, what perfect parts would gain, misses, wrong predictions, ports,
+//! functions, blocks, regions, unknown instructions, notes. Sections without content are left out.
+//! Everything that comes from the traced program is escaped.
 
+mod branches;
 pub(crate) mod hot;
 mod measured;
 mod memory;
@@ -17,6 +18,7 @@ use std::io::{self, Write};
 use mcad_report::{CpuReport, Report, Unknown};
 
 use crate::escape::escape;
+use crate::gains::{self, Gain};
 use crate::layout::{Align, Table, grouped};
 use crate::style::Paint;
 use crate::{Style, View, ViewError};
@@ -37,21 +39,30 @@ impl View for Text {
     }
 
     fn write(&self, report: &Report, style: Style, out: &mut dyn Write) -> Result<(), ViewError> {
-        summary(report, style, out).map_err(|source| ViewError::Write {
+        let plain = gains::without_ideals(report);
+        let gains = gains::of(report);
+        summary(&plain, &gains, style, out).map_err(|source| ViewError::Write {
             view: self.name(),
             source,
         })
     }
 }
 
-fn summary(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn summary(
+    report: &Report,
+    gains: &[Gain<'_>],
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     header(report, style, out)?;
     totals(report, style, out)?;
     processes::processes(report, style, out)?;
     processes::threads(report, style, out)?;
     measured::measured(report, style, out)?;
     slots::topdown(report, style, out)?;
+    branches::gains(gains, style, out)?;
     memory::write(report, style, out)?;
+    branches::write(report, style, out)?;
     slots::ports(report, style, out)?;
     hot::functions(report, style, out)?;
     hot::blocks(report, style, out)?;

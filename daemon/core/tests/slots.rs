@@ -116,6 +116,30 @@ fn a_miss_is_booked_on_the_block_that_loads_and_not_on_the_one_that_cannot_issue
 }
 
 #[test]
+fn a_chain_through_a_miss_is_booked_on_the_load_and_not_on_what_computes_its_address() {
+    // add rax,[rbx]; imul rax,rax; add rax,rcx; mov rbx,rax; and ebx,63; shl rbx,6; jmp to itself
+    let chain: Block = (
+        0x1000,
+        7,
+        &[
+            0x48, 0x03, 0x03, 0x48, 0x0f, 0xaf, 0xc0, 0x48, 0x01, 0xc8, 0x48, 0x89, 0xc3, 0x83,
+            0xe3, 0x3f, 0x48, 0xc1, 0xe3, 0x06, 0xeb, 0xea,
+        ],
+    );
+    let path: Vec<_> = (0..4_000)
+        .map(|n| (0, Some(0x10_0000_0000 + (random(n) & 0xf_ffff) * 4096)))
+        .collect();
+    for info in machine::cpus_of(Arch::X86_64) {
+        let report = run(info.name, &[chain], &path);
+        let Some(s) = report.slots else {
+            continue;
+        };
+        let computed = s.dependencies + s.latency + s.l1;
+        assert!(share(computed, &s) < 0.1, "{}: {s:?}", info.name);
+    }
+}
+
+#[test]
 fn a_wrong_prediction_is_booked_on_the_block_of_its_branch() {
     // test rax,rax; jne +0x10, towards one block or the other, each of which comes back.
     let branch: Block = (0x1000, 2, &[0x48, 0x85, 0xc0, 0x75, 0x10]);

@@ -141,6 +141,8 @@ pub enum Part {
     Ports,
     /// The unit for divisions and square roots, and forms that do not overlap.
     Divider,
+    /// An instruction that does not overlap with itself.
+    Throughput,
     /// The longest loop-carried chain.
     Dependencies,
     /// Retirement.

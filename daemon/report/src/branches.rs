@@ -30,6 +30,15 @@ pub struct BranchReport {
     pub branches: Vec<CodeBranches>,
 }
 
+impl BranchReport {
+    /// All wrong predictions.
+    #[must_use]
+    pub fn wrong(&self) -> u64 {
+        let wrong = self.wrong_directions.saturating_add(self.wrong_targets);
+        wrong.saturating_add(self.wrong_returns)
+    }
+}
+
 /// Predictions of the branches of a piece of code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeBranches {
@@ -38,6 +47,12 @@ pub struct CodeBranches {
     /// File name of the module; empty for lines.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub module: String,
+    /// Of a branch: `function+0x12`, where its function is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// Of a branch: `file:line`, where debug information exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
     /// Wrong predictions.
     pub wrong: u64,
     /// Taken branches that the decoders found.

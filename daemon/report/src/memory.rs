@@ -52,13 +52,14 @@ impl LevelCounts {
     /// All of them.
     #[must_use]
     pub fn all(&self) -> u64 {
-        self.l1 + self.l2 + self.l3 + self.dram
+        self.l1.saturating_add(self.misses())
     }
 
     /// Those that the first level had not.
     #[must_use]
     pub fn misses(&self) -> u64 {
-        self.l2 + self.l3 + self.dram
+        // Also of reports that were made by hand.
+        self.l2.saturating_add(self.l3).saturating_add(self.dram)
     }
 }
 

@@ -180,7 +180,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         return run_batch(args, model, options, path);
     }
-    let regions = args.input.regions(args.syntax)?;
+    let (regions, cut) = args.input.blocks(args.syntax)?;
+    if let Some(function) = cut {
+        crate::say!(
+            "{} has branches: each of its {} blocks is predicted as if it were repeated by itself; \
+             for how they follow each other, trace the program: mcad-run",
+            mcad_viewers::escape::escape(function),
+            regions.len()
+        );
+    }
     show(args, &models, options, &regions)
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use mcad_report::{BlockBound, BlockReport, CpuReport, InstructionReport, Report};
 
 use super::lines::{Sources, short};
+use super::slots;
 use super::table::{Head, Table, figure, heat, name};
 use crate::escape::html as esc;
 use crate::layout::percent;
@@ -38,8 +39,7 @@ pub(super) fn section(
         figure("cycles"),
         figure("executions"),
         figure("cycles each").titled("cycles per execution in the program"),
-        figure("as a loop").titled("cycles per execution when the block runs by itself"),
-        name("bound by"),
+        name("issue slots").titled("where they went in this run"),
         figure("instructions"),
     ]);
     let mut table = Table::begin(out, "", &heads)?;
@@ -58,11 +58,7 @@ pub(super) fn section(
         table.count(block.executions);
         let each = each(block);
         table.figure(each, &format!("{each:.2}"));
-        let bound = block.bound.as_ref();
-        let alone = bound.map_or(-1.0, |bound| bound.cycles);
-        let shown = bound.map_or_else(String::new, |bound| format!("{:.2}", bound.cycles));
-        table.figure(alone, &shown);
-        table.text(&bound.map_or_else(String::new, hot::parts));
+        slots::cell(block.slots.as_ref(), &mut table);
         table.count(block.instructions.into());
         table.end_row()?;
     }
@@ -112,10 +108,18 @@ fn listing(
         percent(block.cycles, cpu.cycles),
         each(block),
     )?;
+    if let Some(of) = &block.slots {
+        writeln!(
+            out,
+            "<p>Its issue slots in this run: <b>{}</b>.</p>",
+            esc(&hot::shares(of))
+        )?;
+        slots::bar(&slots::of_code(of), "slots wide", out)?;
+    }
+    instructions(sources, cpu, block, out)?;
     if let Some(bound) = &block.bound {
         writeln!(out, "{}", bound_text(bound))?;
     }
-    instructions(sources, block, out)?;
     let hidden = block.code.len().saturating_sub(INSTRUCTIONS);
     if hidden > 0 {
         writeln!(
@@ -126,14 +130,23 @@ fn listing(
     writeln!(out, "</details>")
 }
 
-fn instructions(sources: &Sources<'_>, block: &BlockReport, out: &mut dyn Write) -> io::Result<()> {
+fn instructions(
+    sources: &Sources<'_>,
+    cpu: &CpuReport,
+    block: &BlockReport,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let default = InstructionReport::default();
     let known = |n: usize| block.listing.get(n).unwrap_or(&default);
     let rows = || (0..block.code.len()).take(INSTRUCTIONS).map(known);
     let lines = rows().any(|i| i.line.is_some());
     let ports = rows().map(|i| i.port_uops.len()).max().unwrap_or(0);
     let most = rows().map(|i| i.cycles).max().unwrap_or(0);
-    let names: Vec<String> = (0..ports).map(|port| format!("{port:X}")).collect();
+    let name_of = |port: usize| match cpu.ports.get(port) {
+        Some(port) => port.port.clone(),
+        None => format!("{port:X}"),
+    };
+    let names: Vec<String> = (0..ports).map(name_of).collect();
     let mut heads: Vec<Head<'_>> = vec![figure("address")];
     heads.push(name("instruction"));
     if !block.listing.is_empty() {
@@ -211,14 +224,13 @@ fn source(sources: &Sources<'_>, line: Option<&str>, file: Option<&str>) -> Stri
     )
 }
 
-/// What bounds a block, as a paragraph.
+/// What would bound a block as a loop, as a paragraph.
 fn bound_text(bound: &BlockBound) -> String {
     format!(
-        "<p><b>{:.2}</b> cycles as a loop by itself, bound by <b>{}</b> ({}). If that limit \
-         went away: <b>{:.2}</b>.</p>",
+        "<p class=\"dim\">Another question: as an endless loop by itself it would take <b>{:.2}</b> \
+         cycles, bound by {} ({}).</p>",
         bound.cycles,
         esc(&hot::parts(bound)),
         esc(&bound.evidence.join("; ")),
-        bound.next,
     )
 }

@@ -5,34 +5,50 @@ use std::io::{self, Write};
 use mcad_report::{CpuReport, Report, TopDown};
 
 use super::table::{Table, figure, left_out, name};
-use super::{blocks, lines};
+use super::{blocks, lines, misses, slots};
 use crate::escape::html as esc;
 use crate::layout::{grouped, percent};
+use crate::text::verdict;
 
 /// Rows of the function table: keeps the file of a large program to a few MiB.
 const FUNCTIONS: usize = 1000;
 
-/// The figures of every CPU at a glance, and a table to compare several.
+/// With more CPUs than this a table compares them better than cards.
+const CARDS: usize = 4;
+
+/// The figures of every CPU at a glance: cards, or a table of many.
 pub(super) fn cards(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    if report.cpus.len() > CARDS {
+        return compared(report, out);
+    }
     writeln!(out, "<div class=\"cards\">")?;
     for (number, cpu) in report.cpus.iter().enumerate() {
         writeln!(
             out,
             "<a class=\"card\" href=\"#cpu{number}\"><span class=\"cpu\">{} <small>{}</small></span>\
              <span class=\"big\">{}<small>cycles</small></span>\
-             <span class=\"pair\"><b>{:.2}</b> instructions per cycle</span>",
+             <span class=\"pair\"><b>{:.2}</b> instructions per cycle, <b>{}</b> µops</span>",
             esc(&cpu.cpu),
             esc(&cpu.analysis),
             grouped(cpu.cycles),
             cpu.ipc,
+            grouped(cpu.uops),
         )?;
-        slots(&cpu.topdown, out)?;
+        let bound = verdict::of_program(&cpu.topdown).text();
+        if !bound.is_empty() {
+            writeln!(
+                out,
+                "<span class=\"pair\">bound by <b>{}</b></span>",
+                esc(&bound)
+            )?;
+        }
+        slots::bar(&slots::of_program(&cpu.topdown), "bar", out)?;
         writeln!(out, "</a>")?;
     }
-    writeln!(out, "</div>")?;
-    if report.cpus.len() < 2 {
-        return Ok(());
-    }
+    writeln!(out, "</div>")
+}
+
+fn compared(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let heads = [
         name("CPU"),
         name("model"),
@@ -41,6 +57,7 @@ pub(super) fn cards(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         figure("IPC"),
         figure("instructions"),
         figure("µops"),
+        name("bound by"),
     ];
     let mut table = Table::begin(out, "", &heads)?;
     for cpu in &report.cpus {
@@ -51,6 +68,7 @@ pub(super) fn cards(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         table.figure(cpu.ipc, &format!("{:.3}", cpu.ipc));
         table.count(cpu.instructions);
         table.count(cpu.uops);
+        table.text(&verdict::of_program(&cpu.topdown).text());
         table.end_row()?;
     }
     table.end()
@@ -82,46 +100,11 @@ pub(super) fn section(
     ports(cpu, out)?;
     writeln!(out, "</div>")?;
     functions(number, cpu, out)?;
+    misses::section(report, number, cpu, out)?;
     lines::section(report, number, cpu, out)?;
     blocks::section(report, number, cpu, out)?;
     regions(number, cpu, out)?;
     writeln!(out, "</section>")
-}
-
-/// Kinds of issue slots: class, name, slots.
-fn kinds(t: &TopDown) -> [(&'static str, &'static str, u64); 6] {
-    [
-        ("ret", "retiring", t.retiring),
-        ("spec", "bad speculation", t.bad_speculation),
-        ("fe", "front end", t.frontend),
-        ("mem", "memory", t.backend_memory),
-        ("core", "ports and dependencies", t.backend_core),
-        ("oth", "other", t.other),
-    ]
-}
-
-/// The bar of issue slots.
-fn slots(t: &TopDown, out: &mut dyn Write) -> io::Result<()> {
-    if t.slots == 0 {
-        return Ok(());
-    }
-    write!(
-        out,
-        "<svg class=\"bar\" viewBox=\"0 0 100 1\" preserveAspectRatio=\"none\" role=\"img\" \
-         aria-label=\"Issue slots\">"
-    )?;
-    let mut x = 0.0;
-    for (class, name, slots) in kinds(t) {
-        let width = slots as f64 * 100.0 / t.slots as f64;
-        let share = percent(slots, t.slots);
-        write!(
-            out,
-            "<rect class=\"{class}\" x=\"{x:.3}\" width=\"{width:.3}\" height=\"1\">\
-             <title>{name}: {share}</title></rect>"
-        )?;
-        x += width;
-    }
-    writeln!(out, "</svg>")
 }
 
 fn topdown(t: &TopDown, out: &mut dyn Write) -> io::Result<()> {
@@ -129,9 +112,10 @@ fn topdown(t: &TopDown, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "<div><h3>Where issue slots went</h3>")?;
-    slots(t, out)?;
+    let kinds = slots::of_program(t);
+    slots::bar(&kinds, "bar", out)?;
     writeln!(out, "<ul class=\"legend\">")?;
-    for (class, name, slots) in kinds(t) {
+    for (class, name, slots) in kinds {
         let share = percent(slots, t.slots);
         writeln!(
             out,
@@ -170,6 +154,7 @@ fn functions(number: usize, cpu: &CpuReport, out: &mut dyn Write) -> io::Result<
         figure("cycles"),
         figure("instructions"),
         figure("IPC"),
+        name("issue slots").titled("where they went in this run"),
     ];
     let mut table = Table::begin(out, "", &heads)?;
     for f in cpu.functions.iter().take(FUNCTIONS) {
@@ -180,6 +165,7 @@ fn functions(number: usize, cpu: &CpuReport, out: &mut dyn Write) -> io::Result<
         table.count(f.instructions);
         let ipc = f.instructions as f64 / f.cycles.max(1) as f64;
         table.figure(ipc, &format!("{ipc:.2}"));
+        slots::cell(f.slots.as_ref(), &mut table);
         table.end_row()?;
     }
     table.end()?;

@@ -78,6 +78,15 @@ fn names_are_text_and_nothing_else() {
         cpu.lines[0].line = format!("{evil}:42");
         cpu.lines[0].function = evil.into();
         cpu.regions[0].name = evil.into();
+        let memory = cpu.memory.as_mut().unwrap();
+        memory.functions[0].name = evil.into();
+        memory.functions[0].module = evil.into();
+        memory.lines[0].name = format!("{evil}:42");
+        let branches = cpu.branches.as_mut().unwrap();
+        branches.functions[0].name = evil.into();
+        branches.lines[0].name = evil.into();
+        branches.branches[0].place = Some(evil.into());
+        branches.branches[0].line = Some(evil.into());
         cpu.ports[0].port = evil.into();
     }
     hostile.unknown_instructions.forms[0].form = evil.into();
@@ -231,4 +240,23 @@ fn long_timelines_are_cut_and_foreign_ones_refused() {
     elsewhere.cpus.remove(0);
     let refused = Excerpt::read(&mut Reader::new(&other[..]).unwrap(), &elsewhere).unwrap_err();
     assert!(refused.to_string().contains("'skl'"), "{refused}");
+}
+
+#[test]
+fn the_page_tells_misses_and_gains_and_says_things_once() {
+    let mut report = report();
+    let mut ideal = report.cpus[0].clone();
+    (ideal.cpu, ideal.name) = (
+        "skl+l1d".into(),
+        "Model skl, all data in the first level".into(),
+    );
+    ideal.cycles = 900_000;
+    report.cpus.push(ideal);
+    let page = page(&report);
+    assert!(page.contains("What it would gain") && page.contains("100,000"));
+    assert!(page.contains("compress+0x13") && page.contains("Branches predicted wrongly"));
+    // Two CPUs and not three, and their figures in the cards alone.
+    assert_eq!(page.matches("<a class=\"card\"").count(), 2);
+    assert!(!page.contains("<th scope=\"col\" class=\"\">model</th>"));
+    assert!(!page.contains("If that limit went away"));
 }

@@ -27,7 +27,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         let Some(m) = &cpu.memory else { continue };
         let figures = [
             m.loads.misses(),
-            m.loads.l3 + m.loads.dram,
+            m.loads.l3.saturating_add(m.loads.dram),
             m.loads.dram,
             m.walks,
             m.stores.misses(),
@@ -75,7 +75,8 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     table.write(style, out)
 }
 
-fn per_thousand(count: u64, cpu: &CpuReport) -> String {
+/// A count per 1 000 instructions.
+pub(super) fn per_thousand(count: u64, cpu: &CpuReport) -> String {
     if cpu.instructions == 0 {
         return String::new();
     }

@@ -51,15 +51,19 @@ pub(crate) fn of(slots: &SlotStack) -> Verdict {
 
 /// Of a whole program.
 pub(crate) fn of_program(t: &TopDown) -> Verdict {
-    let kinds = [
+    verdict(kinds_of_program(t), t.slots)
+}
+
+/// The kinds of top-down of a whole program, with their slots.
+pub(crate) fn kinds_of_program(t: &TopDown) -> [(&'static str, u64); 6] {
+    [
         ("retiring", t.retiring),
         ("bad speculation", t.bad_speculation),
         ("front end", t.frontend),
         ("memory", t.backend_memory),
         ("core", t.backend_core),
         ("other", t.other),
-    ];
-    verdict(kinds, t.slots)
+    ]
 }
 
 fn verdict([retiring, lost @ ..]: [(&'static str, u64); 6], all: u64) -> Verdict {

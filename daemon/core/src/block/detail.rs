@@ -48,7 +48,8 @@ impl Block {
         // Latencies of the base's table say nothing of an in-order core.
         let chain = longest_chain(self, options.init, &eliminated)
             .filter(|_| self.model.core.in_order.is_none());
-        let limits = bottleneck::limits(self, mode, steady.delivery(), chain.as_ref());
+        let mut limits = bottleneck::limits(self, mode, steady.delivery(), chain.as_ref());
+        bottleneck::hold_to(&mut limits, cycles);
         let (bottlenecks, explained) = bottleneck::bottlenecks(&limits, cycles);
         Detail {
             cpu: self.model.name.clone(),
@@ -99,7 +100,14 @@ impl Block {
                 eliminated: counts.eliminated,
                 latency: if own { latency(described) } else { None },
                 divider: if own { described.perf.div_cycles } else { 0 },
-                notes: self.notes(n, instr, described, offset, mode, counts.eliminated),
+                notes: self.notes(
+                    n,
+                    instr,
+                    described,
+                    offset,
+                    mode,
+                    (counts.eliminated, counts.executed),
+                ),
             });
             offset += decoded.bytes.len();
         }
@@ -113,7 +121,7 @@ impl Block {
         described: &Described,
         offset: usize,
         mode: Mode,
-        eliminated: f64,
+        (eliminated, executed): (f64, f64),
     ) -> Vec<String> {
         let mut notes = Vec::new();
         let mut note = |on: bool, text: &str| {
@@ -138,8 +146,13 @@ impl Block {
             },
         );
         note(
-            instr.is(flag::NO_UOPS) && !instr.is(flag::ELIMINABLE),
+            executed < 0.005 && instr.is(flag::NO_UOPS) && !instr.is(flag::ELIMINABLE),
             "needs no port",
+        );
+        let last = n + 1 == self.decoded.len();
+        note(
+            instr.is(flag::BRANCH | flag::FUSED_NEXT) && !last && !self.ends_at(n + 1),
+            "counts as not taken",
         );
         note(instr.is(flag::LCP), "length-changing prefix");
         note(instr.microcoded, "microcoded");
@@ -163,6 +176,14 @@ impl Block {
             note(true, &format!("figures of {like}"));
         }
         notes
+    }
+}
+
+impl Block {
+    /// Whether the instruction is the second half of a pair, and the last one.
+    fn ends_at(&self, n: usize) -> bool {
+        let instr = self.program.instrs.get(n);
+        n + 1 == self.decoded.len() && instr.is_some_and(|i| i.is(flag::FUSED_PREVIOUS))
     }
 }
 

@@ -69,6 +69,7 @@ fn name(part: Part) -> &'static str {
         Part::Issue => "issue",
         Part::Ports => "ports",
         Part::Divider => "divider",
+        Part::Throughput => "throughput",
         Part::Dependencies => "dependencies",
         Part::Retirement => "retirement",
     }

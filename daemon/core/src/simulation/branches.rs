@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mcad_proto::word::GuestAddr;
+use mcad_proto::word::{BlockId, GuestAddr};
 use mcad_report::branches::{BranchReport, CodeBranches};
 use mcad_report::memory::LISTED;
 
@@ -28,7 +28,7 @@ pub(super) fn report<'a>(
     let levels = core.model.core.branch.as_ref()?.btb.len();
     let mut functions: BTreeMap<(&str, &str), Sums> = BTreeMap::new();
     let mut lines: BTreeMap<String, Sums> = BTreeMap::new();
-    let mut branches: BTreeMap<(u64, &str), Sums> = BTreeMap::new();
+    let mut branches: BTreeMap<(u64, &str), (Sums, BlockId)> = BTreeMap::new();
     for (id, block, function, module) in blocks {
         for (n, place) in core.range(id).enumerate() {
             let Some(counts) = core.branches.by_instruction.get(&(place as u32)) else {
@@ -36,13 +36,21 @@ pub(super) fn report<'a>(
             };
             let address = block.address_of(n);
             add(functions.entry((function, module)).or_default(), counts);
-            add(branches.entry((address, module)).or_default(), counts);
+            let branch = branches.entry((address, module));
+            add(
+                &mut branch.or_insert_with(|| (Sums::default(), id)).0,
+                counts,
+            );
             if let Some(line) = symbols.line(id, GuestAddr(address)) {
                 add(lines.entry(line).or_default(), counts);
             }
         }
     }
     let counts = &core.branches;
+    // Only of those that are listed is it looked up where they are.
+    let mut wrong: Vec<u64> = branches.values().map(|(sums, _)| sums.0).collect();
+    wrong.sort_unstable_by(|a, b| b.cmp(a));
+    let least = wrong.get(LISTED).copied().unwrap_or(0);
     Some(BranchReport {
         executed: counts.branches,
         taken: counts.taken,
@@ -58,9 +66,9 @@ pub(super) fn report<'a>(
         ),
         lines: ranked(lines.iter().map(|(line, s)| of(line.clone(), "", *s))),
         branches: ranked(
-            branches
-                .iter()
-                .map(|((a, m), s)| of(format!("{a:#x}"), m, *s)),
+            (branches.iter())
+                .filter(|(_, (sums, _))| sums.0 >= least)
+                .map(|((a, m), (s, id))| of_branch(*a, m, *s, *id, symbols)),
         ),
     })
 }
@@ -69,8 +77,29 @@ fn of(name: String, module: &str, (wrong, decoded): Sums) -> CodeBranches {
     CodeBranches {
         name,
         module: module.to_owned(),
+        place: None,
+        line: None,
         wrong,
         decoded,
+    }
+}
+
+fn of_branch(
+    address: u64,
+    module: &str,
+    sums: Sums,
+    id: BlockId,
+    symbols: &dyn Symbolizer,
+) -> CodeBranches {
+    let at = GuestAddr(address);
+    let symbol = symbols.symbol(id, at);
+    CodeBranches {
+        place: symbol.map(|symbol| match symbol.offset {
+            0 => symbol.name,
+            offset => format!("{}+{offset:#x}", symbol.name),
+        }),
+        line: symbols.line(id, at),
+        ..of(format!("{address:#x}"), module, sums)
     }
 }
 

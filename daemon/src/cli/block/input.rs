@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use mcad_assemble::{Format, Region, assemble, assemble_file};
+use mcad_assemble::{Format, Region, assemble, assemble_file, by_control_flow};
 
 use super::Syntax;
 
@@ -18,12 +18,33 @@ pub(in crate::cli) struct InputArgs {
     /// The block's bytes in hexadecimal
     #[arg(long, value_name = "HEX", conflicts_with = "batch")]
     hex: Option<String>,
-    /// Only this function of FILE
+    /// Only this function of FILE; one with branches is cut into its blocks
     #[arg(long, value_name = "NAME", requires = "file")]
     symbol: Option<String>,
 }
 
 impl InputArgs {
+    /// The same, with a function that has branches cut into its blocks; the name of the function if
+    /// it was.
+    ///
+    /// # Errors
+    /// As [`InputArgs::regions`].
+    pub(in crate::cli) fn blocks(
+        &self,
+        syntax: Option<Syntax>,
+    ) -> anyhow::Result<(Vec<Region>, Option<&str>)> {
+        let regions = self.regions(syntax)?;
+        let Some(symbol) = &self.symbol else {
+            return Ok((regions, None));
+        };
+        let mut blocks = Vec::new();
+        for region in &regions {
+            blocks.extend(by_control_flow(region)?);
+        }
+        let cut = blocks.len() > regions.len();
+        Ok((blocks, cut.then_some(symbol)))
+    }
+
     /// The blocks that are asked for: of a file, AT&T syntax unless told otherwise, or written in
     /// hexadecimal.
     ///

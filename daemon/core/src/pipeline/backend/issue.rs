@@ -161,14 +161,16 @@ impl Issue {
             (Stall::Other, self.instr)
         };
         if gate > first {
-            // Whatever the oldest µop waits for keeps those behind it in the schedulers, too.
-            let (cause, oldest) = r.retirement.oldest(first);
-            self.lose(
-                lost + whole(gate - first),
-                cause.stall(),
-                oldest,
-                r.slot_count,
-            );
+            // Whatever the oldest µop waits for keeps those behind it in the schedulers, too; when it
+            // has retired, it is the next one.
+            let (mut from, mut lost) = (first, lost);
+            while from < gate {
+                let (cause, oldest, retires) = r.retirement.oldest(from);
+                let until = retires.clamp(from + 1, gate);
+                let slots = lost + whole(until - from);
+                self.lose(slots, cause.stall(), oldest, r.slot_count);
+                (from, lost) = (until, 0);
+            }
             self.lose(whole(target - gate), late, to_blame, r.slot_count);
         } else {
             // It came just in time for the new cycle: the old one ended for lack of it.

@@ -77,20 +77,21 @@ impl Retirement {
         }
     }
 
-    /// What the oldest µop waits for that has not retired in `cycle`, which never falls, and whose
-    /// it is.
-    pub fn oldest(&mut self, cycle: u64) -> (Cause, u32) {
+    /// The oldest µop that has not retired in `cycle`, which never falls: what it waits for, whose it
+    /// is, and when it retires.
+    pub fn oldest(&mut self, cycle: u64) -> (Cause, u32, u64) {
         // What has left the ring has retired.
         self.oldest = self.oldest.max(self.count.saturating_sub(self.mask));
         while self.oldest < self.count {
             let place = (self.oldest & self.mask) as usize;
             let stamp = self.ring[place];
             if stamp >> Cause::BITS > cycle {
-                return (Cause::from_bits(stamp), self.instrs[place]);
+                let retires = stamp >> Cause::BITS;
+                return (Cause::from_bits(stamp), self.instrs[place], retires);
             }
             self.oldest += 1;
         }
-        (Cause::CORE, 0)
+        (Cause::CORE, 0, u64::MAX)
     }
 
     /// Cycle of the last retirement.
