@@ -44,6 +44,11 @@ use tlb::{Side, Tlb};
 /// Lines of a page.
 const PAGE_LINES: u64 = 4096 / LINE_BYTES;
 
+/// Lines of the kernel's are told from the program's by a bit that no user address has.
+const KERNEL: u64 = 1 << 57;
+/// Spreads numbers over lines; from the golden ratio (Knuth, TAOCP 3, section 6.4).
+const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Where an access found its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -138,6 +143,9 @@ pub struct Memory {
     dram_more: u64,
     l3_victim: bool,
     files_in_l3: bool,
+    /// Lines of the kernel's that a fault brings into the first level.
+    fault_code_lines: u32,
+    fault_data_lines: u32,
     perfect_l1d: bool,
     perfect_l1i: bool,
     perfect_l2: bool,
@@ -185,6 +193,8 @@ impl Memory {
             l3_more: l3.map_or(0, |l3| l3.latency.saturating_sub(l2.latency)),
             dram_more: dram.latency.saturating_sub(last),
             l3_victim: l3.is_some_and(|l3| l3.victim),
+            fault_code_lines: core.tlb.map_or(0, |tlb| tlb.fault_code_lines),
+            fault_data_lines: core.tlb.map_or(0, |tlb| tlb.fault_data_lines),
             files_in_l3: caches.page_cache == PageCache::LastLevel,
             perfect_l1d: caches.perfect_l1d,
             perfect_l1i: caches.perfect_l1i,
@@ -286,9 +296,29 @@ impl Memory {
             answer.late += found.at - at;
             answer.from = found.level;
             answer.fault = found.touched != Touch::Known;
+            if answer.fault {
+                self.kernel_ran(at);
+            }
         }
         self.counts.fetches[answer.from as usize] += 1;
         answer
+    }
+
+    /// The kernel has handled a fault: what it needed is in the first level, the same lines every
+    /// time, scattered over the sets.
+    fn kernel_ran(&mut self, at: u64) {
+        let there = State::new(at, Level::L2);
+        let line = |n: u32| Key(KERNEL | u64::from(n).wrapping_mul(SCATTER) >> 32);
+        for n in 0..self.fault_code_lines {
+            if self.l1i.find(line(n)).is_none() {
+                self.l1i.insert(line(n), there);
+            }
+        }
+        for n in 0..self.fault_data_lines {
+            if self.l1d.find(line(n)).is_none() {
+                self.place_l1(line(n).0, there);
+            }
+        }
     }
 
     /// The kernel has written these addresses: a system call has read into them.
@@ -404,6 +434,9 @@ impl Memory {
         answer.late += found.at - at;
         answer.from = found.level;
         answer.fault = found.touched != Touch::Known;
+        if answer.fault {
+            self.kernel_ran(at);
+        }
         let misses = self.by_instruction.entry(r.instr).or_default();
         misses.add(&Misses {
             l1: 1,

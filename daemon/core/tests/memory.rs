@@ -73,6 +73,29 @@ fn request(address: u64, at: u64) -> Request {
     }
 }
 
+/// Two levels of translation with round figures.
+fn tlbs() -> Tlbs {
+    let tlb = |entries, latency| TlbLevel {
+        entries,
+        ways: 4,
+        replacement: Replacement::Lru,
+        latency,
+    };
+    Tlbs {
+        l1d: tlb(64, 0),
+        l1i: tlb(64, 0),
+        l2: tlb(1024, 7),
+        joined_kib: 4,
+        l2_joined_kib: 4,
+        walk: 20,
+        walkers: 1,
+        directories: 16,
+        fault: 0,
+        fault_code_lines: 0,
+        fault_data_lines: 0,
+    }
+}
+
 /// Loads one byte range line by line, far apart in time; what the last pass of `rounds` found.
 fn pass(memory: &mut Memory, bytes: u64, step: u64, rounds: u64, now: &mut u64) -> Vec<Answer> {
     let mut answers = Vec::new();
@@ -258,25 +281,30 @@ fn written_lines_go_back_and_are_found_again() {
 }
 
 #[test]
+fn a_fault_leaves_the_kernels_lines_in_the_first_level() {
+    // 8 ways: six lines of a set stay while the kernel's, fewer than two a set on average, come in;
+    // of eight, all are lost where one of the kernel's is.
+    for (ways, lines, lost) in [(6, 0, false), (8, 0, false), (6, 40, false), (8, 40, true)] {
+        let mut core = core();
+        core.tlb = Some(Tlbs {
+            fault_data_lines: lines,
+            ..tlbs()
+        });
+        let mut memory = memory(&core);
+        let mut now = 0;
+        pass(&mut memory, ways * 4096, 64, 3, &mut now);
+        memory.load(request(1 << 30, now + 1000));
+        let answers = pass(&mut memory, ways * 4096, 64, 1, &mut now);
+        let misses = answers.iter().filter(|a| a.from != Level::L1).count();
+        // The page that faulted takes one place itself.
+        assert_eq!(misses > 16, lost, "{ways} {lines}: {misses}");
+    }
+}
+
+#[test]
 fn translation_comes_before_the_cache() {
     let mut core = core();
-    let tlb = |entries, latency| TlbLevel {
-        entries,
-        ways: 4,
-        replacement: Replacement::Lru,
-        latency,
-    };
-    core.tlb = Some(Tlbs {
-        l1d: tlb(64, 0),
-        l1i: tlb(64, 0),
-        l2: tlb(1024, 7),
-        joined_kib: 4,
-        l2_joined_kib: 4,
-        walk: 20,
-        walkers: 1,
-        directories: 16,
-        fault: 0,
-    });
+    core.tlb = Some(tlbs());
     let mut memory = memory(&core);
     // One line of each page, each in another set of the first level.
     let address = |page: u64| page * 4096 + page % 64 * 64;

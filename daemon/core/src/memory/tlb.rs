@@ -205,6 +205,8 @@ mod tests {
             walkers: 2,
             directories: 16,
             fault: 0,
+            fault_code_lines: 0,
+            fault_data_lines: 0,
         })
     }
 

@@ -73,11 +73,13 @@ pub struct Backend {
     slot_count: SlotCount,
     /// When the first and the last µop so far of the current instruction retire.
     ends: Retired,
+    /// Page faults so far.
+    faults: u64,
 }
 
 parts! {
     Backend { issue, ports, retirement, registers, memory, spacing, queue, slot_count }
-    fixed { rename, execute, alu_ports, merge_ports, ends }
+    fixed { rename, execute, alu_ports, merge_ports, ends, faults }
 }
 
 impl Backend {
@@ -99,6 +101,7 @@ impl Backend {
             queue: DecodeQueue::new(),
             slot_count: SlotCount::default(),
             ends: Retired::default(),
+            faults: 0,
         }
     }
 
@@ -133,6 +136,13 @@ impl Backend {
         lines
             .memory()
             .map_or(0, |memory| memory.fetch(address, at).late)
+    }
+
+    /// Page faults so far.
+    #[inline]
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.faults
     }
 
     /// What loads, stores and fetches found.

@@ -160,6 +160,13 @@ pub struct Tlbs {
     /// of the kernel.
     #[serde(default)]
     pub fault: u64,
+    /// Lines of code that the kernel goes through to handle a fault: they are in the first level
+    /// afterwards, in the place of the program's.
+    #[serde(default)]
+    pub fault_code_lines: u32,
+    /// Lines of data that it reads and writes, likewise.
+    #[serde(default)]
+    pub fault_data_lines: u32,
 }
 
 fn page_kib() -> u32 {
@@ -309,6 +316,8 @@ impl Tlbs {
             }
         }
         within("tlb.walkers", self.walkers, 1, 64)?;
+        within("tlb.fault_code_lines", self.fault_code_lines, 0, 4096)?;
+        within("tlb.fault_data_lines", self.fault_data_lines, 0, 4096)?;
         within("tlb.directories", self.directories, 1, 4096)
     }
 }

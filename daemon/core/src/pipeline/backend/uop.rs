@@ -282,6 +282,7 @@ impl Backend {
     fn after_fault(&mut self) {
         if let Some(until) = self.memory.take_fault() {
             self.issue.block_until(until, Stall::Memory(Wait::Faults));
+            self.faults += 1;
         }
     }
 

@@ -100,6 +100,10 @@ pub struct Frontend {
     /// Idle cycles between two deliveries out of the first block that follows a taken branch.
     #[serde(default)]
     pub uop_cache_same_block_stall: u32,
+    /// Cycles that a block of code takes to come back into the µop cache, by the decoders, when it is
+    /// needed for the first time after a page fault; 0: it stays there.
+    #[serde(default)]
+    pub uop_cache_refill: u32,
     /// An instruction with an immediate and a load with a displacement takes two entries, as one with
     /// an immediate of 64 bits does.
     #[serde(default)]
@@ -146,6 +150,7 @@ impl Frontend {
         b.within("uop_cache_line_entries", self.uop_cache_line_entries, 1, 16)?;
         b.within("uop_cache_sets", self.uop_cache_sets, 1, 1 << 16)?;
         b.within("uop_cache_ways", self.uop_cache_ways, 1, 64)?;
+        b.within("uop_cache_refill", self.uop_cache_refill, 0, 64)?;
         b.within("uop_cache_taken_bubble", self.uop_cache_taken_bubble, 0, 64)?;
         let straight = self.uop_cache_straight_bytes;
         b.within("uop_cache_straight_bytes", straight, 0, 1 << 20)?;
