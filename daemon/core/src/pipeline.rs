@@ -162,8 +162,16 @@ impl<O: Observer> Pipeline<O> {
     /// Takes all instructions of a block: the same as pushing one after the other.
     #[inline]
     pub fn push_run(&mut self, program: &Program, run: Run<'_>) {
+        if self.queue_run(program, run) {
+            self.run(program);
+        }
+    }
+
+    /// The same without simulating anything; whether [`Pipeline::run`] is to be called.
+    #[inline]
+    pub fn queue_run(&mut self, program: &Program, run: Run<'_>) -> bool {
         self.front.queue.push_run(program, run);
-        self.run_when_full(program);
+        self.front.queue.backlog() >= fetch::RUN_AT
     }
 
     /// Takes an instruction of a loop that the loop stream detector replays; `end` ends what is

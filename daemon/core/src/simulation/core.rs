@@ -312,24 +312,24 @@ impl<W: Watch> Core<W> {
         if self.cycles.len() < instructions {
             self.cycles.resize(instructions.next_power_of_two(), 0);
         }
-        // Without the list, nothing is attributed.
-        if !thread.warming {
-            thread.lend(&mut self.cycles, &mut self.stacks);
-        }
         let observer = &mut thread.pipeline.observer;
         if !regions.is_empty() && observer.log.is_none() {
             observer.log = Some(Vec::new());
         }
-        if !self.cut {
-            let shared = self.homes.lines(model, thread.process);
-            thread.pipeline.lend(shared);
-        }
         let (first, end) = (execution.first, execution.end.min(place.len as usize));
         if !thread.warming {
             thread.instructions += (end - first.min(end)) as u64;
+            for &(n, unlisted) in &place.unlisted {
+                if (first..end).contains(&n)
+                    && let Some((_, unlisted)) = self.unlisted.get_mut(unlisted)
+                {
+                    unlisted.count += 1;
+                }
+            }
         }
         let whole = first == 0 && end == place.len as usize && execution.in_order;
-        match &place.plan {
+        let program = &self.program;
+        let one_by_one = match &place.plan {
             Some(plan) if whole => {
                 let (spans, accesses) = match memory {
                     true => (&*execution.spans, &*execution.accesses),
@@ -340,19 +340,32 @@ impl<W: Watch> Core<W> {
                     spans,
                     accesses,
                 };
-                thread.pipeline.push_run(&self.program, run);
+                if !thread.pipeline.queue_run(program, run) {
+                    return;
+                }
+                None
             }
-            _ => {
-                let one_by_one = OneByOne {
-                    program: &self.program,
-                    p: &model.core.execute,
-                    place,
-                    block,
-                    execution,
-                    memory,
-                };
-                one_by_one.push(&mut thread.pipeline);
-            }
+            _ => Some(OneByOne {
+                program,
+                p: &model.core.execute,
+                place,
+                block,
+                execution,
+                memory,
+            }),
+        };
+        // What is simulated is lent what the core and its threads have together; without the lists,
+        // nothing is attributed.
+        if !thread.warming {
+            thread.lend(&mut self.cycles, &mut self.stacks);
+        }
+        if !self.cut {
+            let shared = self.homes.lines(model, thread.process);
+            thread.pipeline.lend(shared);
+        }
+        match one_by_one {
+            Some(one_by_one) => one_by_one.push(&mut thread.pipeline),
+            None => thread.pipeline.run(program),
         }
         if thread.warming {
             return;
@@ -361,13 +374,6 @@ impl<W: Watch> Core<W> {
         if !self.cut {
             let shared = self.homes.lines(model, thread.process);
             thread.pipeline.lend(shared);
-        }
-        for &(n, unlisted) in &place.unlisted {
-            if (first..end).contains(&n)
-                && let Some((_, unlisted)) = self.unlisted.get_mut(unlisted)
-            {
-                unlisted.count += 1;
-            }
         }
         thread.track(regions, dictionary);
     }

@@ -198,16 +198,9 @@ impl Ports {
     /// Books the first cycle in which a µop can start that nothing but its port holds up.
     #[inline(always)]
     pub fn start(&mut self, port: u8, ready: u64) -> u64 {
-        if !self.queues.has(port) {
-            // Nearly always its port is free in the same 64 cycles.
-            let at = ready.max(self.cycle + 1);
-            let busy = self.busy[(at & MASK) as usize / 64][usize::from(port) & PORT_MASK];
-            let free = !busy & (u64::MAX << (at & 63));
-            if free != 0 && at < self.cycle + HORIZON - 64 {
-                let at = at & !63 | u64::from(free.trailing_zeros());
-                self.book(port, at);
-                return at;
-            }
+        if let Some(at) = self.soon_free(port, ready) {
+            self.book(port, at);
+            return at;
         }
         self.start_late(port, ready)
     }
@@ -306,6 +299,12 @@ impl Ports {
     /// divides.
     #[inline]
     pub fn dispatch(&mut self, r: Request) -> u64 {
+        if r.load
+            && r.divider == 0
+            && let Some(at) = self.start_load(&r)
+        {
+            return at;
+        }
         // A divider's µops start on its port, whichever port they were assigned to.
         let (divider, port) = match r.divider {
             0 => (0, r.port),
@@ -341,17 +340,11 @@ impl Ports {
             }
         }
         if r.load {
-            if self.loads_per_bank > 0 {
-                let taken = self.banks_of(r.in_line);
-                let [any, full] = &mut self.slots[place].banks;
-                *full |= if self.loads_per_bank > 1 {
-                    *any & taken
-                } else {
-                    taken
-                };
-                *any |= taken;
-            }
-            self.slots[place].loads |= A_LOAD | if r.wide { A_WIDE_LOAD } else { 0 };
+            let taken = match self.loads_per_bank {
+                0 => 0,
+                _ => self.banks_of(r.in_line),
+            };
+            self.book_load(r.wide, taken, at);
         }
         if let Some(line) = r.store_line {
             if let Some(entry) = self.lines.get_mut(place) {
@@ -363,6 +356,53 @@ impl Ports {
             }
         }
         at
+    }
+
+    /// [`Ports::dispatch`] for a load that finds its port free in the next cycles, and there nothing
+    /// in its way, as most do.
+    #[inline(always)]
+    fn start_load(&mut self, r: &Request) -> Option<u64> {
+        let at = self.soon_free(r.port, r.ready)?;
+        let taken = match self.loads_per_bank {
+            0 => 0,
+            _ => self.banks_of(r.in_line),
+        };
+        if self.load_waits(r.wide, taken, at) {
+            return None;
+        }
+        self.book(r.port, at);
+        self.book_load(r.wide, taken, at);
+        Some(at)
+    }
+
+    /// Whether other loads that start in cycle `at` keep one from it that takes these banks.
+    #[inline(always)]
+    fn load_waits(&self, wide: bool, taken: u16, at: u64) -> bool {
+        let slot = &self.slots[(at & MASK) as usize];
+        // A wide load takes the data of all ports.
+        let hindering = if wide { A_LOAD } else { A_WIDE_LOAD };
+        slot.banks[1] & taken != 0 || (self.slow_256 && slot.loads & hindering != 0)
+    }
+
+    #[inline(always)]
+    fn book_load(&mut self, wide: bool, taken: u16, at: u64) {
+        let most = self.loads_per_bank;
+        let slot = &mut self.slots[(at & MASK) as usize];
+        let [any, full] = &mut slot.banks;
+        *full |= if most > 1 { *any & taken } else { taken };
+        *any |= taken;
+        slot.loads |= A_LOAD | if wide { A_WIDE_LOAD } else { 0 };
+    }
+
+    /// First cycle from `ready` on in which `port` is free, if that is one of the next 64 and no
+    /// queue is before its scheduler.
+    #[inline(always)]
+    fn soon_free(&self, port: u8, ready: u64) -> Option<u64> {
+        let at = ready.max(self.cycle + 1);
+        let busy = self.busy[(at & MASK) as usize / 64][usize::from(port) & PORT_MASK];
+        let free = !busy & (u64::MAX << (at & 63));
+        let soon = free != 0 && at < self.cycle + HORIZON - 64 && !self.queues.has(port);
+        soon.then_some(at & !63 | u64::from(free.trailing_zeros()))
     }
 
     /// First cycle at or after `at` in which `port` is free, or one behind the calendar's end.
@@ -411,13 +451,12 @@ impl Ports {
                 return Some(at + 1);
             }
         }
-        if self.loads_per_bank > 0 && r.load && slot.banks[1] & self.banks_of(r.in_line) != 0 {
-            return Some(at + 1);
-        }
-        if self.slow_256 && r.load {
-            // A wide load takes the data of all ports.
-            let hindering = if r.wide { A_LOAD } else { A_WIDE_LOAD };
-            if slot.loads & hindering != 0 {
+        if r.load {
+            let taken = match self.loads_per_bank {
+                0 => 0,
+                _ => self.banks_of(r.in_line),
+            };
+            if self.load_waits(r.wide, taken, at) {
                 return Some(at + 1);
             }
         }

@@ -49,7 +49,7 @@ impl<O: Observer> Target<'_, O> {
         self.deliver_here(number, laminated, from);
     }
 
-    /// [`Target::deliver`] for the one place that delivers most.
+    /// [`Target::deliver`] for the two places that deliver most.
     #[inline(always)]
     pub fn deliver_here(&mut self, number: u64, laminated: u16, from: Delivery) {
         // Second halves of fused pairs.

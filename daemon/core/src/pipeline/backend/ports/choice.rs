@@ -69,6 +69,8 @@ pub struct Chooser {
     before: Usage,
     orders: Vec<Order>,
     turns: Vec<Turn>,
+    /// All ports that are taken in turn.
+    in_turn: u32,
     rotation: u32,
 }
 
@@ -92,6 +94,7 @@ impl Chooser {
                     next: 0,
                 })
                 .collect(),
+            in_turn: layout.in_turn.iter().fold(0, |all, ports| all | ports.0),
             rotation: 0,
         }
     }
@@ -145,7 +148,9 @@ impl Chooser {
         if matches!(self.choice, PortChoice::InTurn | PortChoice::Scattered) {
             return self.regardless(ports);
         }
-        if let Some(turn) = self.turns.iter_mut().find(|turn| turn.ports == ports) {
+        if ports.0 & !self.in_turn == 0
+            && let Some(turn) = self.turns.iter_mut().find(|turn| turn.ports == ports)
+        {
             let next = turn.next + 1;
             let port = nth_port(ports, u32::from(turn.next));
             turn.next = if next < turn.count { next } else { 0 };
@@ -312,6 +317,7 @@ impl Part for Chooser {
             before,
             orders,
             turns,
+            in_turn: _,
             rotation,
         } = self;
         for usage in [now, at_start, before] {
@@ -336,6 +342,7 @@ impl Part for Chooser {
             before,
             orders,
             turns,
+            in_turn: _,
             rotation,
         } = self;
         for usage in [now, at_start, before] {
