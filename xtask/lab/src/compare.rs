@@ -9,7 +9,7 @@
 
 mod blocks;
 mod json;
-mod programs;
+pub mod programs;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -157,7 +157,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
     let (cpus, missing) = cpus(&builds, &args.cpus)?;
-    let mut traces = programs::traces(&builds.base, &cache, args)?;
+    let mut traces = programs::traces(&builds.base, &cache, &args.programs, args.millions)?;
     for trace in &args.traces {
         traces.push(std::path::absolute(trace)?);
     }

@@ -10,6 +10,7 @@ pub mod instructions;
 pub mod profile;
 mod program;
 pub mod programs;
+mod speed;
 mod straight;
 pub mod views;
 mod wheel;
@@ -37,6 +38,9 @@ pub struct Args {
     /// How many times the instructions the long run has
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=100))]
     longer: u32,
+    /// Only how fast recorded programs are simulated, and the work that takes
+    #[arg(long, conflicts_with = "command")]
+    speed: bool,
     /// Another program to measure instead of ffmpeg, without a long run
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -134,6 +138,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let built = build::release()?;
     let work = build::target_dir().join("eval");
     fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
+    if args.speed {
+        return Ok(judge(&speed::measure(&built, &work)?));
+    }
     let mut figures = if args.command.is_empty() {
         let clip = match &args.clip {
             Some(clip) => std::path::absolute(clip)?,
@@ -144,7 +151,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             command: &|times| program::ffmpeg(&clip, times),
         };
         let short = program::ffmpeg(&clip, 1);
-        program::measure(&built, &work, &args.cpu, &short, Some(&longer))?
+        let mut figures = program::measure(&built, &work, &args.cpu, &short, Some(&longer))?;
+        figures.extend(speed::measure(&built, &work)?);
+        figures
     } else {
         program::measure(&built, &work, &args.cpu, &args.command, None)?
     };

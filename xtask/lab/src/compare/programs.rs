@@ -80,14 +80,13 @@ fn words(start: &[&str], rest: &[String]) -> Vec<String> {
     start.chain(rest.iter().cloned()).collect()
 }
 
-/// The traces of all programs, recorded with `base` where they are not kept already.
-pub fn traces(base: &Path, cache: &Path, args: &Args) -> Result<Vec<PathBuf>> {
-    let asked = |program: &&Program| {
-        args.programs.is_empty() || args.programs.iter().any(|name| name == program.name)
-    };
+/// The traces of these programs, or of all when none is named, so many million instructions of each,
+/// recorded with `base` where they are not kept already.
+pub fn traces(base: &Path, cache: &Path, names: &[String], millions: u64) -> Result<Vec<PathBuf>> {
+    let asked =
+        |program: &&Program| names.is_empty() || names.iter().any(|name| name == program.name);
     let mut traces = Vec::new();
     for program in PROGRAMS.iter().filter(asked) {
-        let millions = args.millions;
         let kept = cache.join(format!("{}-{millions}M.mcad", program.name));
         if !kept.is_file() {
             let input = cache.join(format!("text-{millions}M"));
@@ -184,7 +183,7 @@ fn cut(from: &Path, to: &Path, instructions: u64) -> Result<()> {
 }
 
 /// A comparison for each trace on each CPU.
-pub fn pieces<'a>(
+pub(super) fn pieces<'a>(
     builds: &'a Builds,
     cpus: &[String],
     traces: &[PathBuf],
