@@ -394,17 +394,25 @@ impl Registers {
         mut done: u64,
         at: impl Fn(u64) -> Stamp,
     ) -> u64 {
-        const MARKED: u32 = flag::FP_ADD | flag::LATE_FLAGS | flag::DEFERRED_WRITES;
-        let marked = instr.is(MARKED);
-        let flags = match instr.is(flag::POINTER_LOAD) {
-            true => writer::POINTER_LOAD,
-            false => 0,
+        let deferred = instr.is(flag::DEFERRED_WRITES);
+        let of_all = if instr.is(flag::POINTER_LOAD) {
+            writer::POINTER_LOAD
+        } else if instr.is(flag::FP_ADD) {
+            writer::FP_ADD
+        } else {
+            0
         };
+        let late = of_all == 0 && instr.is(flag::LATE_FLAGS);
         for output in program.outputs_of(uop) {
             let at = at(output.latency.into());
             done = done.max(at.cycle());
-            if marked {
-                self.set_marked(instr, output.reg, cycle, at);
+            let mut flags = of_all;
+            if late && matches!(output.reg, RegId::CARRY | RegId::SPAZO) {
+                self.late_flags = cycle;
+                flags = writer::LATE_FLAGS;
+            }
+            if deferred && output.reg.0 < RegId::PSEUDO {
+                self.deferred.push((output.reg, at, flags));
             } else {
                 self.set_now(output.reg, at, flags);
             }
@@ -423,24 +431,6 @@ impl Registers {
     ) {
         let at = Stamp::new(source.max(cycle), false);
         self.write_all(program, instr, uop, cycle, 0, |_| at);
-    }
-
-    fn set_marked(&mut self, instr: &Instr, reg: RegId, cycle: u64, at: Stamp) {
-        let flags = if instr.is(flag::POINTER_LOAD) {
-            writer::POINTER_LOAD
-        } else if instr.is(flag::FP_ADD) {
-            writer::FP_ADD
-        } else if instr.is(flag::LATE_FLAGS) && matches!(reg, RegId::CARRY | RegId::SPAZO) {
-            self.late_flags = cycle;
-            writer::LATE_FLAGS
-        } else {
-            0
-        };
-        if instr.is(flag::DEFERRED_WRITES) && reg.0 < RegId::PSEUDO {
-            self.deferred.push((reg, at, flags));
-        } else {
-            self.set_now(reg, at, flags);
-        }
     }
 
     /// A register gets a new value, there at `at`.

@@ -7,11 +7,25 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::last;
 use mcad_isa::machine::params::Retire;
 
+/// A fused µop.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    /// When it retires, and what decided that.
+    stamp: u64,
+    /// Whose it is: the instruction's place in the program.
+    instr: u32,
+}
+
+impl Entry {
+    #[inline]
+    fn cycle(&self) -> u64 {
+        self.stamp >> Cause::BITS
+    }
+}
+
 /// The re-order buffer as a ring of retirement cycles.
 pub struct Retirement {
-    ring: Box<[u64]>,
-    /// Whose they are: the instructions' places in the program.
-    instrs: Box<[u32]>,
+    ring: Box<[Entry]>,
     mask: u64,
     entries: u64,
     width: u32,
@@ -28,8 +42,7 @@ impl Retirement {
     pub fn new(p: &Retire, issue_width: u32) -> Self {
         let size = u64::from(p.reorder_buffer + issue_width).next_power_of_two();
         Self {
-            ring: vec![0; size as usize].into(),
-            instrs: vec![0; size as usize].into(),
+            ring: vec![Entry::default(); size as usize].into(),
             mask: size - 1,
             entries: u64::from(p.reorder_buffer),
             width: p.width,
@@ -41,7 +54,8 @@ impl Retirement {
     }
 
     /// Retires the next fused µop, of the program's instruction `instr`, which has executed at
-    /// `executed`; `cause` is what decided that. Returns the cycle and how many retired before it in that cycle.
+    /// `executed`; `cause` is what decided that. Returns the cycle and how many retired before it in
+    /// that cycle.
     #[inline(always)]
     pub fn retire(&mut self, executed: u64, cause: Cause, instr: u32) -> (u64, u32) {
         let mut cycle = executed + 1;
@@ -57,9 +71,10 @@ impl Retirement {
         let slot = self.in_cycle;
         self.in_cycle += 1;
         self.last = cycle;
-        let place = (self.count & self.mask) as usize;
-        self.ring[place] = cycle << Cause::BITS | cause.bits();
-        self.instrs[place] = instr;
+        self.ring[(self.count & self.mask) as usize] = Entry {
+            stamp: cycle << Cause::BITS | cause.bits(),
+            instr,
+        };
         self.count += 1;
         (cycle, slot)
     }
@@ -71,9 +86,7 @@ impl Retirement {
     pub fn room_for(&self, width: u64) -> u64 {
         match (self.count + width).checked_sub(self.entries) {
             None | Some(0) => 0,
-            Some(must_be_gone) => {
-                (self.ring[((must_be_gone - 1) & self.mask) as usize] >> Cause::BITS) + 1
-            }
+            Some(must_be_gone) => self.ring[((must_be_gone - 1) & self.mask) as usize].cycle() + 1,
         }
     }
 
@@ -83,11 +96,9 @@ impl Retirement {
         // What has left the ring has retired.
         self.oldest = self.oldest.max(self.count.saturating_sub(self.mask));
         while self.oldest < self.count {
-            let place = (self.oldest & self.mask) as usize;
-            let stamp = self.ring[place];
-            if stamp >> Cause::BITS > cycle {
-                let retires = stamp >> Cause::BITS;
-                return (Cause::from_bits(stamp), self.instrs[place], retires);
+            let entry = self.ring[(self.oldest & self.mask) as usize];
+            if entry.cycle() > cycle {
+                return (Cause::from_bits(entry.stamp), entry.instr, entry.cycle());
             }
             self.oldest += 1;
         }
@@ -109,7 +120,7 @@ impl Retirement {
     }
 
     /// The stamps that lie behind `now`.
-    fn waiting(&self, now: u64) -> (&[u64], &[u64]) {
+    fn waiting(&self, now: u64) -> (&[Entry], &[Entry]) {
         let known = self.count.min(self.entries) as usize;
         let (older, younger) = last(&self.ring, self.count, known);
         (waiting(older, now), waiting(younger, now))
@@ -127,7 +138,6 @@ impl Part for Retirement {
     fn reset(&mut self, _: &Moment) {
         let Self {
             ring: _,
-            instrs: _,
             mask: _,
             entries: _,
             width: _,
@@ -142,7 +152,6 @@ impl Part for Retirement {
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             ring: _,
-            instrs: _,
             mask: _,
             entries: _,
             width: _,
@@ -155,13 +164,13 @@ impl Part for Retirement {
         h.add_future(*last, now);
         h.add(if *last > now { u64::from(*in_cycle) } else { 0 });
         let (older, younger) = self.waiting(now);
-        let stamps = older.iter().chain(younger);
-        h.add_distances(stamps.map(|stamp| (stamp >> Cause::BITS) - now));
+        let entries = older.iter().chain(younger);
+        h.add_distances(entries.map(|entry| entry.cycle() - now));
     }
 }
 
-/// Those of the ring's stamps, which never fall, that lie behind `now`.
-fn waiting(stamps: &[u64], now: u64) -> &[u64] {
-    let gone = stamps.partition_point(|stamp| stamp >> Cause::BITS <= now);
-    part(stamps, gone..stamps.len())
+/// Those of the ring's entries, whose cycles never fall, that lie behind `now`.
+fn waiting(entries: &[Entry], now: u64) -> &[Entry] {
+    let gone = entries.partition_point(|entry| entry.cycle() <= now);
+    part(entries, gone..entries.len())
 }
