@@ -35,7 +35,7 @@ use backend::memory::lines::{Lines, SharedLines};
 use frontend::FrontEnd;
 use frontend::fetch;
 use frontend::plan::Run;
-use frontend::predict::stream::Counts;
+use frontend::predict::stream::{Counts, Steers};
 use functional::Warm;
 use inorder::stream::Stream;
 use inst::Inst;
@@ -96,6 +96,13 @@ impl<O: Observer> Pipeline<O> {
         self.front.queue = *warm.queue;
         if let Some(memory) = warm.memory {
             self.back.memory().lines().install(memory);
+        }
+    }
+
+    /// Says what becomes of the next branches, which its predictors need not find out again.
+    pub fn tell(&mut self, steers: Steers) {
+        if let Some(prediction) = &mut self.front.queue.prediction {
+            prediction.tell(steers);
         }
     }
 

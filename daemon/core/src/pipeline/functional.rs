@@ -20,6 +20,7 @@ use super::access::{Access, Address};
 use super::backend::memory::lines::SharedLines;
 use super::frontend::fetch::FetchQueue;
 use super::frontend::plan::{Plan, Run};
+use super::frontend::predict::Steer;
 use super::frontend::predict::stream::Way;
 use super::inst::{Inst, Source};
 use crate::memory::{Answer, Memory, Request};
@@ -85,6 +86,13 @@ impl Functional {
             memory: memory.map(|memory| memory.snapshot(now)),
             queue: Box::new(self.queue.snapshot(&self.model)),
         }
+    }
+
+    /// What became of the branches that were resolved since the last call; to be called once before
+    /// the first.
+    pub fn steers(&mut self) -> Vec<Steer> {
+        let prediction = self.queue.prediction.as_mut();
+        prediction.map_or_else(Vec::new, |starts| starts.recorded())
     }
 
     /// Takes all instructions of a block.

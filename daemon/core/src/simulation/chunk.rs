@@ -1,9 +1,12 @@
 //! Executed blocks packed for the way to another thread.
 
+use std::sync::OnceLock;
+
 use mcad_proto::word::{BlockId, StreamId};
 
 use super::execution::{Execution, Reach};
 use crate::pipeline::access::{Access, Span};
+use crate::pipeline::frontend::predict::stream::Steers;
 
 /// Executions in a chunk at most: some 40 000 instructions, and less than a mebibyte.
 const EXECUTIONS: usize = 1 << 13;
@@ -34,9 +37,34 @@ pub(super) struct Chunk {
     spans: Vec<Span>,
     accesses: Vec<Access>,
     reaches: Vec<Reach>,
+    /// By CPU model, what becomes of the branches in it, once somebody has found out.
+    steers: Vec<OnceLock<Steers>>,
 }
 
 impl Chunk {
+    /// Somebody will find out, on so many models, what becomes of its branches.
+    pub(super) fn promise(&mut self, models: usize) {
+        self.steers.resize_with(models, OnceLock::new);
+    }
+
+    /// What becomes of its branches on a model; what comes later than the first is left out.
+    pub(super) fn tell(&self, model: usize, steers: Steers) {
+        if let Some(slot) = self.steers.get(model) {
+            let _ = slot.set(steers);
+        }
+    }
+
+    /// Waits for what becomes of its branches on a model.
+    pub(super) fn steers(&self, model: usize) -> Steers {
+        let steers = self.steers.get(model).map(OnceLock::wait);
+        steers.cloned().unwrap_or_default()
+    }
+
+    /// The first thread that executes in it.
+    pub(super) fn stream(&self) -> Option<StreamId> {
+        self.threads.first().map(|(stream, _)| *stream)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.executions.is_empty()
     }

@@ -18,6 +18,7 @@ use mcad_report::IntervalReport;
 
 use super::core::{Core, Part, Thread, Totals};
 use super::region::Stays;
+use crate::pipeline::frontend::predict::stream::Steers;
 use crate::pipeline::functional::Warm;
 
 /// How threads are cut.
@@ -56,6 +57,13 @@ impl Core {
             thread.pipeline.resume(warm);
         }
         self.threads.insert(part, thread);
+    }
+
+    /// What becomes of the next branches of a part.
+    pub(super) fn tell(&mut self, part: Part, steers: Steers) {
+        if let Some(thread) = self.threads.get_mut(&part) {
+            thread.pipeline.tell(steers);
+        }
     }
 
     /// The instructions that a part has in common with a neighbour, and that are compared, begin.

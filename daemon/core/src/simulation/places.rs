@@ -15,6 +15,8 @@ use crate::pipeline::frontend::plan::Plan;
 pub(super) struct Place {
     pub(super) first: u32,
     pub(super) len: u32,
+    /// Fused µops of one execution of the whole block.
+    pub(super) fused: u32,
     /// For executions of the whole block.
     pub(super) plan: Option<Plan>,
     /// Instructions without figures of their own: place in the block, and in
@@ -45,6 +47,7 @@ impl Places {
             None => Plan::new(program, first, &addresses, id.0 + 1, predecode_block),
             Some(_) => None,
         };
+        let added = program.instrs.get(first as usize..).unwrap_or(&[]);
         let at = id.0 as usize;
         if self.0.len() <= at {
             self.0.resize(at + 1, Place::default());
@@ -52,6 +55,7 @@ impl Places {
         self.0[at] = Place {
             first,
             len: decoded.len() as u32,
+            fused: added.iter().map(|i| u32::from(i.fused)).sum(),
             plan,
             unlisted: Vec::new(),
         };

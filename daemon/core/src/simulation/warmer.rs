@@ -18,6 +18,7 @@ use super::execution::Execution;
 use super::homes::Change;
 use super::warming::Walker;
 use super::workers::{Definition, OnThread};
+use crate::pipeline::frontend::predict::stream::Steers;
 use crate::pipeline::functional::Warm;
 
 /// Orders that may wait.
@@ -25,24 +26,40 @@ const QUEUE: usize = 8;
 
 enum Order {
     Change(Change),
-    Execute(Arc<Chunk>),
+    Execute(Promise),
     Snapshot(StreamId, SyncSender<Warm>),
     EndThread(StreamId),
 }
 
+/// A chunk whose branches are predicted here. Whoever waits for that is told also when it comes to
+/// nothing, since a panic ended this thread; [`Warmer::finish`] passes that on.
+struct Promise {
+    chunk: Arc<Chunk>,
+    model: usize,
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.chunk.tell(self.model, Steers::default());
+    }
+}
+
 /// Its owner's side.
 pub(super) struct Warmer {
+    /// Number of its model.
+    model: usize,
     orders: SyncSender<Order>,
     definitions: Sender<Arc<Definition>>,
     thread: JoinHandle<()>,
 }
 
 impl Warmer {
-    /// Starts the thread; `memory`: accesses are looked at.
+    /// Starts the thread of the model with that number; `memory`: accesses are looked at.
     ///
     /// # Errors
     /// When the system gives none.
     pub(super) fn start(
+        number: usize,
         model: &Arc<CpuModel>,
         memory: bool,
         on_thread: &OnThread,
@@ -57,6 +74,7 @@ impl Warmer {
                 work(Walker::new(&model, memory), &to_do, &defined);
             })?;
         Ok(Self {
+            model: number,
             orders,
             definitions,
             thread,
@@ -78,7 +96,9 @@ impl Warmer {
     }
 
     pub(super) fn execute(&self, chunk: &Arc<Chunk>) {
-        self.order(Order::Execute(Arc::clone(chunk)));
+        let chunk = Arc::clone(chunk);
+        let model = self.model;
+        self.order(Order::Execute(Promise { chunk, model }));
     }
 
     /// Where what a thread's core remembers now will come.
@@ -107,7 +127,8 @@ fn work(mut walker: Walker, orders: &Receiver<Order>, defined: &Receiver<Arc<Def
     for order in orders {
         match order {
             Order::Change(change) => walker.change(&change),
-            Order::Execute(chunk) => {
+            Order::Execute(promise) => {
+                let chunk = &promise.chunk;
                 while dictionary.defined() < chunk.defined
                     && let Ok(definition) = defined.recv()
                 {
@@ -119,6 +140,9 @@ fn work(mut walker: Walker, orders: &Receiver<Order>, defined: &Receiver<Arc<Def
                         walker.execute(stream, block, execution);
                     }
                 });
+                if let Some(stream) = chunk.stream() {
+                    chunk.tell(promise.model, walker.steers(stream));
+                }
             }
             // Nobody waits for a part that was given up.
             Order::Snapshot(stream, answer) => drop(answer.send(walker.snapshot(stream))),

@@ -17,6 +17,7 @@ use super::execution::Execution;
 use super::homes::{Change, Homes};
 use super::places::{Place, Places};
 use crate::lists::part;
+use crate::pipeline::frontend::predict::stream::Steers;
 use crate::pipeline::functional::{Functional, Warm};
 use crate::pipeline::inst::Inst;
 
@@ -61,29 +62,37 @@ impl Walker {
         let thread = self
             .threads
             .entry(stream)
-            .or_insert_with(|| Functional::new(&self.model));
+            .or_insert_with(|| begin(&self.model));
         let process = self.homes.of(stream);
         thread.lend(self.homes.lines(&self.model, process));
         let end = execution.end.min(place.len as usize);
-        match &place.plan {
+        let uops = match &place.plan {
             Some(plan) if execution.first == 0 && end == place.len as usize => {
                 thread.run(&self.program, plan);
+                place.fused
             }
             _ => {
                 for n in execution.first..end {
                     let inst = Inst::new(place.first + n as u32, block.address_of(n));
                     thread.push(&self.program, inst);
                 }
+                let first = place.first as usize;
+                let executed = part(&self.program.instrs, first + execution.first..first + end);
+                executed.iter().map(|i| u32::from(i.fused)).sum()
             }
-        }
+        };
         if self.memory {
             accesses(thread, &self.program, place, block, execution);
         }
-        let first = place.first as usize;
-        let executed = part(&self.program.instrs, first + execution.first..first + end);
-        let uops = executed.iter().map(|i| u64::from(i.fused)).sum();
-        thread.pass(executed.len() as u64, uops);
+        let instructions = end.saturating_sub(execution.first);
+        thread.pass(instructions as u64, u64::from(uops));
         thread.lend(self.homes.lines(&self.model, process));
+    }
+
+    /// What became of a thread's branches that were resolved since the last call or its beginning.
+    pub(super) fn steers(&mut self, stream: StreamId) -> Steers {
+        let thread = self.threads.get_mut(&stream);
+        thread.map_or_else(Steers::default, |thread| thread.steers().into())
     }
 
     /// What a thread's core remembers now.
@@ -91,7 +100,7 @@ impl Walker {
         let thread = self
             .threads
             .entry(stream)
-            .or_insert_with(|| Functional::new(&self.model));
+            .or_insert_with(|| begin(&self.model));
         let process = self.homes.of(stream);
         thread.lend(self.homes.lines(&self.model, process));
         let warm = thread.snapshot();
@@ -104,6 +113,14 @@ impl Walker {
         self.threads.remove(&stream);
         self.homes.end(stream);
     }
+}
+
+/// A thread begins.
+fn begin(model: &Arc<CpuModel>) -> Functional {
+    let mut thread = Functional::new(model);
+    // What becomes of its branches is noted from here on.
+    thread.steers();
+    thread
 }
 
 /// Accesses of an executed block.

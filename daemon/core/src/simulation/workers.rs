@@ -58,7 +58,8 @@ pub(super) struct Definition {
 enum Order {
     Region(RegionDef),
     Change(Change),
-    /// Executes a chunk, of the given interval of its threads.
+    /// Executes a chunk, of the given interval of its threads; a chunk of one thread where that is
+    /// cut.
     Execute(Arc<Chunk>, u32),
     /// A part of a thread begins, with what the receiver gives.
     Open(Part, Option<Receiver<Warm>>),
@@ -84,6 +85,7 @@ impl Worker {
         queue: usize,
         memory: bool,
         cut: bool,
+        told: Option<usize>,
         on_thread: OnThread,
     ) -> io::Result<Self> {
         let (orders, to_do) = sync_channel(queue);
@@ -104,6 +106,7 @@ impl Worker {
                     regions: Vec::new(),
                     defined,
                     memory,
+                    told,
                 };
                 hands.work(&to_do, &done, &so_far)
             })?;
@@ -131,6 +134,8 @@ struct Hands {
     regions: Vec<RegionDef>,
     defined: Receiver<Arc<Definition>>,
     memory: bool,
+    /// Number of the model, where somebody else predicts its branches.
+    told: Option<usize>,
 }
 
 impl Hands {
@@ -141,6 +146,10 @@ impl Hands {
                 Order::Region(region) => self.regions.push(region),
                 Order::Change(change) => self.core.change(&change),
                 Order::Execute(chunk, interval) => {
+                    if let (Some(model), Some(stream)) = (self.told, chunk.stream()) {
+                        let steers = chunk.steers(model);
+                        self.core.tell(Part { stream, interval }, steers);
+                    }
                     while self.dictionary.defined() < chunk.defined
                         && let Ok(definition) = self.defined.recv()
                     {
@@ -229,17 +238,20 @@ impl Workers {
             Some(_) => (parallel.jobs / models.len().max(1), INTERVAL_QUEUE),
             None => (1, QUEUE),
         };
-        let start = |model| {
-            let worker = |_| Worker::start(model, queue, memory, cut, Arc::clone(on_thread));
+        let is_warmed = |model: &CpuModel| cut && Functional::is_modelled(model);
+        let start = |(number, model): (usize, &Arc<CpuModel>)| {
+            let told = is_warmed(model).then_some(number);
+            let worker = |_| Worker::start(model, queue, memory, cut, told, Arc::clone(on_thread));
             (0..lanes.max(1)).map(worker).collect()
         };
-        let warm = |model: &Arc<CpuModel>| match cut && Functional::is_modelled(model) {
-            true => Warmer::start(model, memory, on_thread).map(Some),
+        let warm = |(number, model): (usize, &Arc<CpuModel>)| match is_warmed(model) {
+            true => Warmer::start(number, model, memory, on_thread).map(Some),
             false => Ok(None),
         };
+        let models = || models.iter().enumerate();
         Ok(Self {
-            warmers: models.iter().map(warm).collect::<io::Result<_>>()?,
-            workers: models.iter().map(start).collect::<io::Result<_>>()?,
+            warmers: models().map(warm).collect::<io::Result<_>>()?,
+            workers: models().map(start).collect::<io::Result<_>>()?,
             intervals: parallel.intervals,
             definitions: 0,
             chunk: Chunk::default(),
@@ -435,6 +447,7 @@ impl Thread {
         }
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.defined = definitions;
+        chunk.promise(warmers.len());
         let chunk = Arc::new(chunk);
         for warmer in warmers.iter().flatten() {
             warmer.execute(&chunk);

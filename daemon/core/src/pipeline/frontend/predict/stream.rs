@@ -6,6 +6,7 @@
 //! after a wrong one is a start. Between two starts nothing holds up fetch.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -101,9 +102,16 @@ struct Pending {
     kind: Kind,
 }
 
+/// What became of a row of branches, in order.
+pub type Steers = Arc<[Steer]>;
+
 /// Predictors at work on a thread.
 pub struct Starts {
     predictor: Predictor,
+    /// What the same predictors elsewhere made of the next branches, and how many of those have come.
+    told: (Steers, usize),
+    /// What is made of branches, for somebody else.
+    record: Option<Vec<Steer>>,
     call_bubbles: u64,
     return_bubbles: u64,
     ideal: bool,
@@ -121,6 +129,8 @@ impl Starts {
     pub fn new(p: &branch::Branch) -> Self {
         Self {
             predictor: Predictor::new(p),
+            told: Default::default(),
+            record: None,
             call_bubbles: p.call_bubbles,
             return_bubbles: p.return_bubbles,
             ideal: p.ideal,
@@ -136,6 +146,8 @@ impl Starts {
     pub fn snapshot(&self) -> Self {
         Self {
             predictor: self.predictor.clone(),
+            told: Default::default(),
+            record: None,
             call_bubbles: self.call_bubbles,
             return_bubbles: self.return_bubbles,
             ideal: self.ideal,
@@ -144,6 +156,31 @@ impl Starts {
             queue: VecDeque::new(),
             counts: Counts::default(),
         }
+    }
+
+    /// The next branches need not be predicted: this is what becomes of them.
+    pub fn tell(&mut self, steers: Steers) {
+        self.told = (steers, 0);
+    }
+
+    /// What became of the branches since the last call; from the first one on that is noted.
+    pub fn recorded(&mut self) -> Vec<Steer> {
+        self.record.replace(Vec::new()).unwrap_or_default()
+    }
+
+    /// What the predictors make of a branch.
+    #[inline]
+    fn predict(&mut self, branch: &Executed) -> Steer {
+        let (told, at) = &mut self.told;
+        if let Some(steer) = told.get(*at) {
+            *at += 1;
+            return *steer;
+        }
+        let steer = self.predictor.branch(branch);
+        if let Some(record) = &mut self.record {
+            record.push(steer);
+        }
+        steer
     }
 
     /// The next executed instruction will have this number; `replayed`: it comes from the loop
@@ -198,7 +235,7 @@ impl Starts {
     fn resolve(&mut self, b: &Pending, went: u64) -> Steer {
         let conditional = b.kind == Kind::Conditional;
         let taken = !conditional || went != b.next;
-        let steer = self.predictor.branch(&Executed {
+        let steer = self.predict(&Executed {
             pc: b.pc,
             next: b.next,
             target: if conditional { b.target } else { went },
