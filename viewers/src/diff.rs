@@ -18,6 +18,7 @@ pub mod markdown;
 pub mod svg;
 pub mod text;
 
+mod causes;
 mod compare;
 mod functions;
 mod lines;
@@ -31,7 +32,9 @@ pub use compare::compare;
 pub use verdict::Regression;
 
 /// Layout of the JSON form; raised on incompatible change.
-pub const DIFF_SCHEMA_VERSION: u32 = 1;
+///
+/// 2: what changed ([`CpuDiff::causes`]).
+pub const DIFF_SCHEMA_VERSION: u32 = 2;
 
 /// A report with the name that the comparison uses for it.
 #[derive(Clone, Debug)]
@@ -154,6 +157,8 @@ pub struct CpuDiff {
     pub differential_throughput: Option<f64>,
     /// Issue slots by what became of them; empty where the analysis knows none.
     pub topdown: Vec<SlotDelta>,
+    /// Instructions, wrong predictions and misses by level; without those that neither version has.
+    pub causes: Vec<CauseDelta>,
     /// Functions that changed, the largest change of cycles first.
     pub functions: Vec<FunctionDelta>,
     /// Cycles of no function; with the functions it adds up to the total.
@@ -173,6 +178,7 @@ impl CpuDiff {
             && !self.instructions.changed()
             && !self.uops.changed()
             && self.topdown.iter().all(|slots| !slots.slots.changed())
+            && self.causes.iter().all(|cause| !cause.counts.changed())
             && self.functions.is_empty()
             && self.lines.is_empty()
             && self.regions.is_empty()
@@ -221,6 +227,16 @@ pub struct SlotDelta {
     pub slots: Delta,
     /// Share of all slots before and after, 0 to 1.
     pub share: [f64; 2],
+}
+
+/// A count of what holds a program up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CauseDelta {
+    /// `instructions`, `mispredictions`, `branches_found_late`, `l1d_misses`, `l2_misses`,
+    /// `l3_misses`, `store_misses`, `l1i_misses`, `page_walks` or `page_faults`.
+    pub kind: &'static str,
+    /// How many.
+    pub counts: Delta,
 }
 
 /// What became of a function.

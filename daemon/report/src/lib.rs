@@ -27,8 +27,12 @@ pub use run::{Measured, RunInfo, SourceFile};
 pub use stack::SlotStack;
 pub use unknown::{Unknown, UnknownForm};
 
-/// Version of the JSON layout; raised on incompatible change.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Version of the JSON layout, and of what is in it. Reports of an older one are read: what they
+/// lack is optional.
+///
+/// 2: issue slots by function and block, page faults apart from other memory slots, places of
+/// branches.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Most source lines that a report lists.
 pub const LINES: usize = 1000;

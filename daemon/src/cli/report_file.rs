@@ -1,4 +1,4 @@
-//! Reads JSON reports: of this schema version only, with messages that name file and way out.
+//! Reads JSON reports: of this schema version and older ones, with messages that name file and way out.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -19,10 +19,10 @@ struct Begin {
     schema_version: Option<u64>,
 }
 
-/// Reads a report of this schema version; `-` is stdin.
+/// Reads a report; `-` is stdin.
 ///
 /// # Errors
-/// When it cannot be read, is no report, or is one of another schema version.
+/// When it cannot be read, is no report, or is one of a later schema version.
 pub(super) fn read(path: &Path) -> anyhow::Result<Report> {
     let name = path.display().to_string();
     if path.as_os_str() == "-" {
@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Report> {
     read_from(BufReader::new(file), &name)
 }
 
-/// Reads a report of this schema version from what is called `name` in messages.
+/// Reads a report from what is called `name` in messages.
 ///
 /// # Errors
 /// As [`read`].
@@ -62,9 +62,9 @@ pub(super) fn read_from(input: impl Read, name: &str) -> anyhow::Result<Report> 
         }
     };
     match begin {
-        Some(version) if version == u64::from(SCHEMA_VERSION) => {}
+        Some(version) if (1..=u64::from(SCHEMA_VERSION)).contains(&version) => {}
         Some(version) => bail!(
-            "{name} has schema version {version}; this mcad reads {SCHEMA_VERSION}: make the \
+            "{name} has schema version {version}; this mcad reads 1 to {SCHEMA_VERSION}: make the \
              report again, or use the mcad that made it"
         ),
         None => bail!("{name} is JSON but no mcad report: schema_version is missing"),

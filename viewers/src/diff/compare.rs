@@ -4,7 +4,7 @@ use mcad_report::{CpuReport, RegionReport, Report, TopDown};
 
 use super::{
     Comparison, CpuDiff, DIFF_SCHEMA_VERSION, Delta, Diff, DiffError, Figures, RegionDelta, Series,
-    SlotDelta, Version, VersionInfo, functions, lines,
+    SlotDelta, Version, VersionInfo, causes, functions, lines,
 };
 
 /// Compares versions, the baseline first.
@@ -199,6 +199,7 @@ fn cpus(reports: [&Report; 2], before: &CpuReport, after: &CpuReport) -> CpuDiff
         ipc: [before.ipc, after.ipc],
         differential_throughput: throughput(&cycles),
         topdown: slots(&before.topdown, &after.topdown),
+        causes: causes::deltas(before, after),
         functions,
         unattributed,
         lines: lines::deltas(

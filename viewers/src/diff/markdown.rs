@@ -31,6 +31,7 @@ pub fn write(diff: &Diff, out: &mut dyn Write) -> io::Result<()> {
     }
     summary(c, out)?;
     for cpu in &c.cpus {
+        causes(cpu, out)?;
         functions(cpu, out)?;
         regions(cpu, out)?;
     }
@@ -64,6 +65,41 @@ fn summary(c: &Comparison, out: &mut dyn Write) -> io::Result<()> {
             relative(&cpu.instructions),
             cpu.differential_throughput
                 .map_or_else(String::new, |h| format!("{h:.4}")),
+        )?;
+    }
+    writeln!(out)
+}
+
+/// Which of instructions, wrong predictions and misses changed.
+fn causes(cpu: &CpuDiff, out: &mut dyn Write) -> io::Result<()> {
+    let changed = || cpu.causes.iter().filter(|c| c.counts.changed());
+    if changed().next().is_none() {
+        return Ok(());
+    }
+    let mostly = match cpu.mostly() {
+        Some((kind, cycles)) if cycles != 0 => {
+            format!(
+                ", mostly {} ({} cycles)",
+                kind.replace('_', " "),
+                signed(cycles)
+            )
+        }
+        _ => String::new(),
+    };
+    writeln!(
+        out,
+        "| changed on {}{mostly} | before | after | change | |\n|---|--:|--:|--:|--:|",
+        markdown(&cpu.cpu)
+    )?;
+    for cause in changed() {
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} |",
+            cause.kind.replace('_', " "),
+            grouped(cause.counts.before),
+            grouped(cause.counts.after),
+            signed(cause.counts.delta),
+            relative(&cause.counts),
         )?;
     }
     writeln!(out)

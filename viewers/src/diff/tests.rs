@@ -109,6 +109,47 @@ fn functions_are_found_again_and_deltas_add_up() {
 }
 
 #[test]
+fn what_changed_is_named() {
+    let mut before = before();
+    let cpu = &mut before.report.cpus[0];
+    cpu.cycles = cpu.topdown.slots / 4;
+    let mut after = before.clone();
+    after.label = "new.json".into();
+    let cpu = &mut after.report.cpus[0];
+    cpu.cycles += 5_000;
+    cpu.topdown.slots += 20_000;
+    cpu.topdown.bad_speculation += 16_000;
+    cpu.topdown.frontend += 4_000;
+    cpu.branches.as_mut().unwrap().wrong_directions += 250;
+    cpu.memory.as_mut().unwrap().loads.dram += 1;
+    let diff = compare(&[before, after]).unwrap();
+    let cpu = &diff.overall.cpus[0];
+    assert_eq!(cpu.mostly(), Some(("bad_speculation", 4_000)));
+    let of = |kind: &str| cpu.causes.iter().find(|c| c.kind == kind).unwrap();
+    assert_eq!(of("mispredictions").counts.delta, 250);
+    // A line from memory missed in each level before.
+    for kind in ["l1d_misses", "l2_misses", "l3_misses"] {
+        assert_eq!(of(kind).counts.delta, 1, "{kind}");
+    }
+    assert!(!of("instructions").counts.changed());
+    let text = text(&diff);
+    assert!(
+        text.contains("mostly bad speculation: +4,000 cycles"),
+        "{text}"
+    );
+    assert!(text.contains("mispredictions"), "{text}");
+    let mut page = Vec::new();
+    markdown::write(&diff, &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains("| mispredictions |") && page.contains("| l3 misses |"));
+    assert!(
+        serde_json::to_string(&diff)
+            .unwrap()
+            .contains("\"l3_misses\"")
+    );
+}
+
+#[test]
 fn neighbours_and_overloads_are_found_again() {
     let near = |name: &str, module: &str, cycles, fingerprint: &[&str], near: &str| {
         let mut function = function(name, module, cycles, fingerprint);

@@ -84,7 +84,9 @@ fn comparison(c: &Comparison, style: Style, out: &mut dyn Write) -> io::Result<(
             continue;
         }
         totals(cpu, style, out)?;
+        mostly(cpu, out)?;
         slots(cpu, style, out)?;
+        causes(cpu, style, out)?;
         functions(cpu, style, out)?;
         lines(cpu, style, out)?;
         regions(cpu, style, out)?;
@@ -128,6 +130,52 @@ fn totals(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// What most of the change of cycles is.
+fn mostly(cpu: &CpuDiff, out: &mut dyn Write) -> io::Result<()> {
+    match cpu.mostly() {
+        Some((kind, cycles)) if cycles != 0 => writeln!(
+            out,
+            "  the change is mostly {}: {} cycles of {}",
+            kind.replace('_', " "),
+            signed(cycles),
+            signed(cpu.cycles.delta)
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Which counts changed, the largest relative change first.
+fn causes(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut changed: Vec<_> = cpu.causes.iter().filter(|c| c.counts.changed()).collect();
+    if changed.is_empty() {
+        return Ok(());
+    }
+    changed.sort_by(|a, b| size(&b.counts).total_cmp(&size(&a.counts)));
+    writeln!(out, "{}", style.paint(Paint::Heading, "  What changed"))?;
+    let mut table = Table::new([
+        ("", Align::Left),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("change", Align::Right),
+        ("", Align::Right),
+    ]);
+    for cause in changed {
+        table.row(vec![
+            cause.kind.replace('_', " "),
+            grouped(cause.counts.before),
+            grouped(cause.counts.after),
+            signed(cause.counts.delta),
+            relative(&cause.counts),
+        ]);
+    }
+    table.write(style, out)
+}
+
+/// How much a count changed; what is new changed most.
+fn size(delta: &Delta) -> f64 {
+    delta.relative.map_or(f64::INFINITY, f64::abs)
 }
 
 fn slots(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
