@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::str::FromStr;
 
+use mcad_core::pipeline::backend::topdown::{Stall, Wait};
 use mcad_core::pipeline::inst::Source as InstSource;
 use mcad_core::pipeline::observer::{Delivery, UopStamps};
 use mcad_core::simulation::Symbolizer;
@@ -18,7 +19,7 @@ use mcad_core::simulation::timeline::{Timed, TimelineSink, Window};
 use mcad_isa::machine::CpuModel;
 use mcad_proto::word::{BlockId, GuestAddr};
 use mcad_viewers::timeline::write::Writer;
-use mcad_viewers::timeline::{Code, Header, Instruction, Kind, Source, Uop};
+use mcad_viewers::timeline::{Code, Header, Instruction, Kind, Late, Source, Uop};
 
 use crate::recorder::RecordingError;
 use crate::symbols::Symbols;
@@ -190,6 +191,7 @@ impl FileSink {
             issue_width: model.core.rename.issue_width,
             reorder_buffer: model.core.retire.reorder_buffer,
             ports: model.core.ports.count() as u32,
+            port_names: model.core.ports.names.clone(),
             window,
         };
         let writer = file.and_then(|file| Writer::new(BufWriter::new(file), &header));
@@ -256,6 +258,14 @@ fn uop(stamps: &UopStamps) -> Uop {
             Delivery::Of(InstSource::LoopStream) => Source::LoopStream,
             Delivery::Microcode => Source::Microcode,
             Delivery::Inserted => Source::Inserted,
+        },
+        late: match stamps.late {
+            Some(Stall::BadSpeculation) => Late::Redirect,
+            Some(Stall::Memory(Wait::L2)) => Late::L2,
+            Some(Stall::Memory(Wait::L3)) => Late::L3,
+            Some(Stall::Memory(Wait::Dram)) => Late::Dram,
+            Some(Stall::Memory(Wait::Translation)) => Late::Translation,
+            _ => Late::No,
         },
         port: stamps.port,
         delivered: stamps.delivered,

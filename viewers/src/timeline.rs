@@ -7,8 +7,8 @@
 //! - `2` code: number, address, text, function, module; before its first use.
 //! - `3` instruction: thread, number, code, flags (bit 0: macro-fused pair), retirement cycle of
 //!   its first and last fused µop, number of µops, and per µop: kind (bits 0 to 1: the
-//!   instruction's own, stack synchronisation, register merge; bits 2 to 4: [`Source`]), port,
-//!   and its six cycles. Cycles are written as zigzag differences to the cycle before.
+//!   instruction's own, stack synchronisation, register merge; bits 2 to 4: [`Source`]; bits 5 to 7:
+//!   [`Late`]), port, and its six cycles. Cycles are written as zigzag differences to the cycle before.
 //! - `4` end: JSON of [`End`]; once, last. A file without it is cut off.
 //!
 //! The stream has zstd's checksum, so that a flipped bit is an error at the end of reading at the
@@ -46,8 +46,22 @@ pub struct Header {
     pub reorder_buffer: u32,
     /// Ports.
     pub ports: u32,
+    /// Their names; none in files of older versions.
+    #[serde(default)]
+    pub port_names: Vec<String>,
     /// The window as asked for.
     pub window: String,
+}
+
+impl Header {
+    /// The name of a port: its number where the file has none.
+    #[must_use]
+    pub fn port_name(&self, port: u8) -> String {
+        match self.port_names.get(usize::from(port)) {
+            Some(name) => crate::escape::escape(name).into_owned(),
+            None => format!("{port:X}"),
+        }
+    }
 }
 
 /// How the recording ended.
@@ -102,6 +116,49 @@ pub enum Source {
     Inserted,
 }
 
+/// What made a µop late, where that is a miss or a redirect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Late {
+    /// Neither.
+    #[default]
+    No,
+    /// Its line came from the second level.
+    L2,
+    /// From the third.
+    L3,
+    /// From memory.
+    Dram,
+    /// The translation of its address.
+    Translation,
+    /// Fetch came to it from a wrong path.
+    Redirect,
+}
+
+impl Late {
+    /// All, in the order of their numbers in a file.
+    pub const ALL: [Self; 6] = [
+        Self::No,
+        Self::L2,
+        Self::L3,
+        Self::Dram,
+        Self::Translation,
+        Self::Redirect,
+    ];
+
+    /// For people; empty for [`Late::No`].
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::No => "",
+            Self::L2 => "miss: line from L2",
+            Self::L3 => "miss: line from L3",
+            Self::Dram => "miss: line from memory",
+            Self::Translation => "miss: translation of the address",
+            Self::Redirect => "redirect: fetched after a wrong path",
+        }
+    }
+}
+
 /// No port.
 pub const NO_PORT: u8 = 0xff;
 
@@ -112,6 +169,8 @@ pub struct Uop {
     pub kind: Kind,
     /// Where it came from.
     pub source: Source,
+    /// What made it late.
+    pub late: Late,
     /// Port, [`NO_PORT`] when it needed none.
     pub port: u8,
     /// Entered the instruction decode queue.

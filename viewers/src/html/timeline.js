@@ -13,7 +13,7 @@
   // What each µop does until when: [begin, end, state] in cycles of the excerpt.
   const FRONT = 0, QUEUE = 1, INPUT = 2, PORT = 3, EXECUTE = 4, LAST = 5, DONE = 6, RETIRE = 7;
   let before = null;
-  const rows = data.rows.map(([number, code, kind, port, steps]) => {
+  const rows = data.rows.map(([number, code, kind, port, steps, late]) => {
     let cycle = 0;
     const stamps = steps.map((step) => (cycle += step));
     const [delivered, issued, ready, dispatched, executed, retired] = stamps;
@@ -36,7 +36,7 @@
     }
     until(retired, DONE);
     parts.push([retired, retired + 1, RETIRE]);
-    return { number, code, kind, port, first, end: retired + 1, parts, stamps };
+    return { number, code, kind, port, late, first, end: retired + 1, parts, stamps };
   });
   const cycles = rows.reduce((most, row) => Math.max(most, row.end), 1);
   const count = rows.length;
@@ -263,7 +263,8 @@
     };
     const now = x < gutter ? null : row.parts.find(([first, end]) => first <= cycle && cycle < end);
     const parts = [line(label(row), "what"), line(`${name ? name + ", " : ""}${address}`, "dim")];
-    parts.push(line(`instruction ${row.number.toLocaleString("en")}, ${row.port < 0 ? "no port" : "port " + row.port.toString(16).toUpperCase()}`));
+    parts.push(line(`instruction ${row.number.toLocaleString("en")}, ${row.port < 0 ? "no port" : "port " + (data.ports[row.port] ?? row.port)}`));
+    if (row.late) parts.push(line(data.late[row.late], "late"));
     if (now) parts.push(line(`cycle ${(cycle + data.base).toLocaleString("en")}: ${data.states[now[2]][1]} (${now[1] - now[0]} cycle${now[1] - now[0] === 1 ? "" : "s"})`, "now"));
     const stamps = document.createElement("table");
     row.stamps.forEach((stamp, n) => {

@@ -8,14 +8,14 @@ use serde::Serialize;
 use crate::escape::{escape, html as esc};
 use crate::layout::{grouped, percent};
 use crate::timeline::read::Reader;
-use crate::timeline::{Code, Instruction, Kind, NO_PORT, TimelineError, Uop, terminal};
+use crate::timeline::{Code, Instruction, Kind, Late, NO_PORT, TimelineError, Uop, terminal};
 
 /// Most µops: some 40 bytes each in the page.
 const MAX_UOPS: usize = 20_000;
 
-/// A µop in the page: number of its instruction, place in the codes, kind, port, and cycles, the
+/// A µop in the page: number of its instruction, place in the codes, kind, port, cycles, the
 /// first one from the excerpt's first and each other from the one before.
-type Row = (u64, u32, u8, i8, [u64; 6]);
+type Row = (u64, u32, u8, i8, [u64; 6], u8);
 
 /// The part of a recorded timeline that a page shows: the first µops of one thread.
 #[derive(Debug)]
@@ -42,6 +42,10 @@ struct Data {
     /// Address, text, function, whether it is of the hottest block.
     codes: Vec<(String, String, String, bool)>,
     rows: Vec<Row>,
+    /// Names of ports.
+    ports: Vec<String>,
+    /// What may make a µop late, by number.
+    late: Vec<&'static str>,
 }
 
 impl Excerpt {
@@ -61,6 +65,10 @@ impl Excerpt {
         let mut excerpt = Self {
             data: Data {
                 states: terminal::STATES.to_vec(),
+                ports: (0..header.ports.min(NO_PORT.into()))
+                    .map(|port| header.port_name(port as u8))
+                    .collect(),
+                late: Late::ALL.iter().map(|late| late.text()).collect(),
                 ..Data::default()
             },
             cpu: header.cpu.clone(),
@@ -215,5 +223,6 @@ fn row(i: &Instruction, n: usize, uop: &Uop, code: u32, base: u64) -> Row {
         before = stamp.max(before);
         step
     });
-    (i.number, code, kind, port, steps)
+    let late = Late::ALL.iter().position(|late| *late == uop.late);
+    (i.number, code, kind, port, steps, late.unwrap_or(0) as u8)
 }

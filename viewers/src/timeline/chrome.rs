@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::labels::{Append, Labels};
 use super::read::Reader;
-use super::{Code, Instruction, NO_PORT, TimelineError};
+use super::{Code, Instruction, Late, NO_PORT, TimelineError};
 use crate::escape::json;
 
 /// Cycles between two values of a counter.
@@ -131,6 +131,9 @@ impl Events<'_> {
         line.text(",\"tid\":").number(lane);
         line.text(",\"args\":{\"number\":").number(i.number);
         line.extend_from_slice(texts.next().unwrap_or(&[]));
+        for uop in i.uops.iter().filter(|uop| uop.late != Late::No).take(1) {
+            line.text(",\"late\":\"").text(uop.late.text()).text("\"");
+        }
         line.text(",\"uops\":[");
         for (n, uop) in i.uops.iter().enumerate() {
             line.text(if n == 0 { "[" } else { ",[" });

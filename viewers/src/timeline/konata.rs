@@ -16,7 +16,7 @@ use std::io::{Read, Write};
 use self::pending::Pending;
 use super::labels::{Append, Labels};
 use super::read::Reader;
-use super::{Code, Instruction, Kind, NO_PORT, TimelineError, Uop};
+use super::{Code, Header, Instruction, Kind, Late, NO_PORT, TimelineError, Uop};
 use crate::escape::escape;
 
 /// A log being written, thread by thread.
@@ -69,6 +69,7 @@ impl<'o> Log<'o> {
         thread: Option<u32>,
     ) -> Result<Exported, TimelineError> {
         let mut labels = Labels::default();
+        let header = timeline.header().clone();
         let mut exported = Exported {
             thread,
             ..Exported::default()
@@ -88,7 +89,7 @@ impl<'o> Log<'o> {
                 .flush(begin.saturating_add(self.shift), self.out)?;
             let label = labels.get(i.code, timeline.code(i.code), label);
             for (n, uop) in i.uops.iter().enumerate() {
-                self.add(&i, n, uop, label);
+                self.add(&header, &i, n, uop, label);
             }
         }
         self.end = self.pending.finish(self.out)?;
@@ -96,7 +97,7 @@ impl<'o> Log<'o> {
         Ok(exported)
     }
 
-    fn add(&mut self, i: &Instruction, n: usize, uop: &Uop, label: &[u8]) {
+    fn add(&mut self, header: &Header, i: &Instruction, n: usize, uop: &Uop, label: &[u8]) {
         let Self {
             pending,
             row,
@@ -122,7 +123,12 @@ impl<'o> Log<'o> {
             start.text(", no port\n");
         } else {
             start.text(", port ");
-            start.text(PORTS.get(usize::from(uop.port)).unwrap_or(&"?"));
+            start.text(&header.port_name(uop.port));
+            start.text(match uop.late {
+                Late::No => "",
+                _ => ", ",
+            });
+            start.text(uop.late.text());
             start.text("\n");
         }
         for (stage, from, to) in stages(uop) {
@@ -137,11 +143,6 @@ impl<'o> Log<'o> {
         *row += 1;
     }
 }
-
-/// Names of ports.
-const PORTS: [&str; 16] = [
-    "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "A", "B", "C", "D", "E", "F",
-];
 
 /// Address and text, and after a zero byte the function.
 fn label(code: &Code, label: &mut Vec<u8>) {

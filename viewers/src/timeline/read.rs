@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader, Read};
 
 use rustc_hash::FxHashMap;
 
-use super::{Code, End, Header, Instruction, Kind, MAGIC, Source, TimelineError, Uop, VERSION};
+use super::{
+    Code, End, Header, Instruction, Kind, Late, MAGIC, Source, TimelineError, Uop, VERSION,
+};
 
 /// Longest text.
 const MAX_TEXT: u64 = 1 << 16;
@@ -163,7 +165,7 @@ impl<R: Read> Reader<R> {
                 2 => Kind::Merge,
                 _ => return Err(self.damaged("a µop of an unknown kind")),
             };
-            let source = match bits >> 2 {
+            let source = match bits >> 2 & 7 {
                 0 => Source::Decoders,
                 1 => Source::UopCache,
                 2 => Source::LoopStream,
@@ -171,9 +173,13 @@ impl<R: Read> Reader<R> {
                 4 => Source::Inserted,
                 _ => return Err(self.damaged("a µop from an unknown source")),
             };
+            let Some(&late) = Late::ALL.get(usize::from(bits >> 5)) else {
+                return Err(self.damaged("a µop that is late for an unknown reason"));
+            };
             i.uops.push(Uop {
                 kind,
                 source,
+                late,
                 port: self.byte()?,
                 delivered: self.cycle()?,
                 issued: self.cycle()?,

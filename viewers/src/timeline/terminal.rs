@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 
 use super::labels::{Append, Labels};
 use super::read::Reader;
-use super::{Instruction, Kind, NO_PORT, TimelineError, Uop};
+use super::{Header, Instruction, Kind, NO_PORT, TimelineError, Uop};
 use crate::escape::escape;
 use crate::layout::cut;
 use crate::style::{Paint, Style};
@@ -61,7 +61,7 @@ pub fn write<R: Read>(
     max_cycles: u64,
     out: &mut dyn Write,
 ) -> Result<Drawn, TimelineError> {
-    let header = timeline.header();
+    let header = timeline.header().clone();
     let title = format!("{} ({}), {}", header.cpu, header.name, header.window);
     writeln!(out, "{}", style.paint(Paint::Heading, escape(&title)))?;
     for (glyph, meaning) in STATES {
@@ -102,7 +102,7 @@ pub fn write<R: Read>(
             }
             rows += 1;
             line.clear();
-            label(&i, n, uop, text, &mut line);
+            label(&header, &i, n, uop, text, &mut line);
             row(uop, before, base, columns, &mut line);
             line.push(b'\n');
             out.write_all(&line)?;
@@ -132,7 +132,7 @@ fn section(base: u64, columns: u64, style: Style, out: &mut dyn Write) -> io::Re
 }
 
 /// Number, port and text of a row.
-fn label(i: &Instruction, n: usize, uop: &Uop, text: &str, line: &mut Vec<u8>) {
+fn label(header: &Header, i: &Instruction, n: usize, uop: &Uop, text: &str, line: &mut Vec<u8>) {
     let text: Cow<'_, str> = match (uop.kind, n) {
         (Kind::StackSync, _) => "(rsp synchronisation)".into(),
         (Kind::Merge, _) => "(register merge)".into(),
@@ -144,7 +144,7 @@ fn label(i: &Instruction, n: usize, uop: &Uop, text: &str, line: &mut Vec<u8>) {
     right(digits.format(i.number), NUMBER, line);
     let port = match uop.port {
         NO_PORT => String::new(),
-        port => format!("{port:X}"),
+        port => header.port_name(port),
     };
     right(&port, 3, line);
     let text = cut(&text, TEXT);

@@ -34,6 +34,7 @@ fn program(seeds: &[(u8, u8, u8, u8)], threads: u32) -> Vec<Instruction> {
                         Kind::Own
                     },
                     source: Source::UopCache,
+                    late: Late::ALL[usize::from(run % 6)],
                     port: if flags & 4 != 0 { NO_PORT } else { run % 10 },
                     delivered: *delivered,
                     issued,
@@ -66,6 +67,9 @@ fn header() -> Header {
         issue_width: 4,
         reorder_buffer: 224,
         ports: 8,
+        port_names: ["alu", "1", "2", "3", "4", "5", "6", "7"]
+            .map(str::to_owned)
+            .into(),
         window: "all".into(),
     }
 }
@@ -336,4 +340,37 @@ fn other_files_are_told_apart() {
     assert!(reader.is_ok());
     reader = Reader::new(&MAGIC[..]).map(drop);
     assert!(matches!(reader, Err(TimelineError::Foreign)));
+}
+
+#[test]
+fn misses_redirects_and_ports_have_their_names() {
+    let mut instruction = program(&[(1, 1, 1, 0)], 1).remove(0);
+    instruction.uops[0].port = 0;
+    let export = |late: Late| {
+        let mut i = instruction.clone();
+        i.uops[0].late = late;
+        let mut writer = Writer::new(Vec::new(), &header()).unwrap();
+        writer.code(i.code, &code(i.code)).unwrap();
+        writer.instruction(&i).unwrap();
+        let file = writer.finish(1000, 0).unwrap();
+        let mut chrome = Vec::new();
+        chrome::write(&mut Reader::new(&file[..]).unwrap(), &mut chrome).unwrap();
+        let mut konata = Vec::new();
+        konata::Log::new(&mut konata)
+            .unwrap()
+            .thread(&mut Reader::new(&file[..]).unwrap(), None)
+            .unwrap();
+        [chrome, konata].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [chrome, konata] = export(Late::Dram);
+    assert!(
+        chrome.contains("\"late\":\"miss: line from memory\""),
+        "{chrome}"
+    );
+    assert!(
+        konata.contains(", port alu, miss: line from memory"),
+        "{konata}"
+    );
+    assert!(export(Late::Redirect)[0].contains("redirect"));
+    assert!(!export(Late::No)[0].contains("\"late\""));
 }

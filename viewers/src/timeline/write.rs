@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Code, End, Header, Instruction, Kind, MAGIC, Source, VERSION};
+use super::{Code, End, Header, Instruction, Kind, Late, MAGIC, Source, VERSION};
 
 /// zstd's level: fast, and far below the raw size already.
 const LEVEL: i32 = 1;
@@ -85,7 +85,10 @@ impl<W: Write> Writer<W> {
                 Source::Microcode => 3,
                 Source::Inserted => 4,
             };
-            self.buffer.extend([kind | source << 2, uop.port]);
+            let late = Late::ALL.iter().position(|late| *late == uop.late);
+            let late = late.unwrap_or(0) as u8;
+            self.buffer
+                .extend([kind | source << 2 | late << 5, uop.port]);
             for cycle in [
                 uop.delivered,
                 uop.issued,

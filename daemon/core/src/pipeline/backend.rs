@@ -265,6 +265,7 @@ impl Backend {
             retired,
             port,
             source: Delivery::Inserted,
+            late: None,
         };
         (stamps, dispatched)
     }
@@ -425,8 +426,16 @@ impl Backend {
                 let issued = self.issue.cycle();
                 let retired = self.retire_fused(i, done, cause, first_group);
                 if O::UOPS {
+                    // The first of an instruction that fetch came to from a wrong path.
+                    let lost = self.issue.losses().iter();
+                    let mut redirected =
+                        first && lost.clone().any(|loss| loss.why == Stall::BadSpeculation);
                     for (uop, e) in held.drain(..) {
-                        observer.uop(i.inst, e.stamps(uop, delivered, issued, retired));
+                        let mut stamps = e.stamps(uop, delivered, issued, retired);
+                        if std::mem::take(&mut redirected) {
+                            stamps.late = Some(Stall::BadSpeculation);
+                        }
+                        observer.uop(i.inst, stamps);
                     }
                 }
                 last_done = done;

@@ -1,6 +1,6 @@
 //! What the outside learns of the simulation as it goes.
 
-use super::backend::topdown::Loss;
+use super::backend::topdown::{Loss, Stall};
 use super::inst::{Inst, Source};
 use super::state::State;
 
@@ -48,6 +48,8 @@ pub struct UopStamps {
     pub port: u8,
     /// Where it was delivered from.
     pub source: Delivery,
+    /// What made it late, if that is a miss or a redirect.
+    pub late: Option<Stall>,
 }
 
 /// Where a µop came from.

@@ -21,6 +21,17 @@ pub enum Stall {
     Other,
 }
 
+impl Stall {
+    /// Whether a line or its translation came from behind the first level.
+    #[must_use]
+    pub fn is_miss(&self) -> bool {
+        matches!(
+            self,
+            Self::Memory(Wait::L2 | Wait::L3 | Wait::Dram | Wait::Translation)
+        )
+    }
+}
+
 /// What a load or store waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {

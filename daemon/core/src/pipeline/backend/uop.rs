@@ -53,6 +53,7 @@ impl Executed {
             retired,
             port: self.port,
             source: delivered.from,
+            late: Some(self.cause.stall()).filter(Stall::is_miss),
         }
     }
 }

@@ -117,6 +117,7 @@ impl Stream {
                     retired,
                     port: 0xff,
                     source: Delivery::Of(Source::Decoders),
+                    late: None,
                 },
             );
         }
