@@ -244,3 +244,50 @@ fn a_branch_inside_a_block_is_named() {
     let text = stdout(mcad().args(["block", "--hex", "9048ffc975fa"]));
     assert!(!text.contains("counts as not taken"), "{text}");
 }
+
+#[test]
+fn blocks_of_other_instruction_sets_are_explained() {
+    // add x0, x1, x0, lsl #1; eor x2, x0, x2, ror #7; sub w3, w3, w2, lsl #16
+    let hex = "2004008b021cc2ca6340024b";
+    let text = stdout(mcad().args(["block", "--arch", "aarch64", "--hex", hex]));
+    for part in ["Arm Neoverse N1", "add x0, x1, x0, lsl #1", "dependencies"] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let in_order = stdout(mcad().args(["block", "--cpu", "cortex-a55", "--hex", hex]));
+    assert!(
+        in_order.contains("Arm Cortex-A55: 3.00 cycles"),
+        "{in_order}"
+    );
+    // What llvm-mca 22 prints.
+    let rules = ["block", "--rules", "llvm-mca", "--hex", hex];
+    let rules = stdout(
+        mcad()
+            .args(rules)
+            .args(["--cpu", "cortex-a55", "--cpu", "a64fx"]),
+    );
+    assert!(rules.contains("cortex-a55: 304 cycles"), "{rules}");
+    assert!(rules.contains("a64fx: 405 cycles"), "{rules}");
+}
+
+#[test]
+fn assembly_of_other_instruction_sets_is_assembled() {
+    let source = "again: ld a5, 0(s0)\n add a5, a5, a3\n sd a5, 8(s0)\n addi s0, s0, 16\n \
+                  bne s0, a4, again\n";
+    let source = file(source, ".s");
+    let path = source.path().to_str().unwrap();
+    // `cargo xtask setup --tests` installs the cross assemblers.
+    let text = stdout(mcad().args(["block", "--arch", "riscv64", path]));
+    for part in [
+        "SiFive Performance P670",
+        "c.sd a5, 8(s0)",
+        "bne s0, a4, -8",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let wrong = mcad()
+        .args(["block", "--arch", "riscv64", "--cpu", "skl", path])
+        .assert()
+        .failure();
+    let message = String::from_utf8_lossy(&wrong.get_output().stderr).into_owned();
+    assert!(message.contains("skl executes x86_64 code"), "{message}");
+}

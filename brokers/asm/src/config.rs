@@ -93,6 +93,7 @@ impl Settings {
             base: config.number("base")?,
             input,
             options: Options {
+                machine: mcad_assemble::Machine::X86_64,
                 format,
                 syntax,
                 symbol: config.get("symbol").map(str::to_owned),

@@ -22,6 +22,9 @@ use std::sync::Arc;
 
 use crate::pipeline::inst::{Inst, Source};
 pub use alias::Init;
+use mcad_isa::build::{Doubt, append};
+use mcad_isa::code::Code;
+use mcad_isa::llvm;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::program::{Program, Uop, flag};
 use mcad_isa::x86::build::{Builder, Decoded, Described, decode};
@@ -79,8 +82,10 @@ pub enum BlockError {
     #[error("the block is empty")]
     Empty,
     /// Bytes that are no instruction.
-    #[error("no 64-bit instruction at byte {offset} ({bytes})")]
+    #[error("no {kind} instruction at byte {offset} ({bytes})")]
     Undecodable {
+        /// What it should be: 64-bit, for x86-64, or the instruction set.
+        kind: String,
         /// Offset in the block.
         offset: usize,
         /// The bytes there.
@@ -94,17 +99,20 @@ pub enum BlockError {
         /// The instruction.
         instruction: String,
     },
-    /// A CPU of another instruction set.
-    #[error("{cpu} executes {arch} code; single blocks are predicted of x86-64 only")]
-    WrongArch {
-        /// CPU model.
-        cpu: String,
-        /// Its instruction set.
-        arch: Arch,
-    },
     /// Too long to simulate.
     #[error("the block has {0} instructions; at most {MAX_INSTRUCTIONS} are simulated")]
     TooLong(usize),
+}
+
+/// Bytes that are no instruction.
+fn undecodable(kind: String, bytes: &[u8], offset: usize) -> BlockError {
+    let rest = bytes.get(offset..).unwrap_or(&[]);
+    let shown: String = rest.iter().take(15).map(|b| format!("{b:02x}")).collect();
+    BlockError::Undecodable {
+        kind,
+        offset,
+        bytes: shown,
+    }
 }
 
 /// Longest block.
@@ -129,8 +137,12 @@ pub struct Block {
     length: u64,
     /// What is known of each instruction.
     pub described: Vec<Described>,
-    /// The instructions.
+    /// The instructions; of x86-64.
     pub decoded: Vec<Decoded>,
+    /// The instructions, of others.
+    pub others: Vec<llvm::Instruction>,
+    /// Of these, the ones with figures of something else, and whose.
+    borrowed: Vec<Doubt>,
 }
 
 impl Block {
@@ -140,19 +152,11 @@ impl Block {
     /// [`BlockError`] for bytes that are no block that this CPU can execute.
     pub fn new(model: &Arc<CpuModel>, bytes: &[u8]) -> Result<Self, BlockError> {
         if model.arch() != Arch::X86_64 {
-            return Err(BlockError::WrongArch {
-                cpu: model.name.clone(),
-                arch: model.arch(),
-            });
+            return Self::of_others(model, bytes);
         }
         let (decoded, bad) = decode(bytes, 0);
         if let Some(offset) = bad {
-            let rest = bytes.get(offset..).unwrap_or(&[]);
-            let shown: String = rest.iter().take(15).map(|b| format!("{b:02x}")).collect();
-            return Err(BlockError::Undecodable {
-                offset,
-                bytes: shown,
-            });
+            return Err(undecodable("64-bit".into(), bytes, offset));
         }
         if decoded.is_empty() {
             return Err(BlockError::Empty);
@@ -180,7 +184,47 @@ impl Block {
             length: bytes.len() as u64,
             described,
             decoded,
+            others: Vec::new(),
+            borrowed: Vec::new(),
         })
+    }
+
+    /// A block of AArch64 or RISC-V code.
+    fn of_others(model: &Arc<CpuModel>, bytes: &[u8]) -> Result<Self, BlockError> {
+        let arch = model.arch();
+        let (others, bad) = llvm::decode(arch, bytes, 0);
+        if let Some(offset) = bad {
+            return Err(undecodable(arch.to_string(), bytes, offset));
+        }
+        if others.is_empty() {
+            return Err(BlockError::Empty);
+        }
+        if others.len() > MAX_INSTRUCTIONS {
+            return Err(BlockError::TooLong(others.len()));
+        }
+        let code: Vec<Code> = others.iter().copied().map(Code::Llvm).collect();
+        let mut program = Program::default();
+        let borrowed = append(model, &mut program, &code);
+        if let Some(doubt) = borrowed.iter().find(|doubt| doubt.borrowed_from.is_none()) {
+            return Err(BlockError::Unsupported {
+                cpu: model.name.clone(),
+                instruction: doubt.name.clone(),
+            });
+        }
+        Ok(Self {
+            model: Arc::clone(model),
+            program,
+            length: bytes.len() as u64,
+            described: Vec::new(),
+            decoded: Vec::new(),
+            others,
+            borrowed,
+        })
+    }
+
+    /// Its instructions.
+    fn count(&self) -> usize {
+        self.program.instrs.len()
     }
 
     /// Fused µops of one iteration.
@@ -217,7 +261,7 @@ impl Block {
     #[must_use]
     pub fn approximated(&self) -> usize {
         let approximated = |d: &&Described| d.form.is_some_and(|f| f.approximated_from.is_some());
-        self.described.iter().filter(approximated).count()
+        self.described.iter().filter(approximated).count() + self.borrowed.len()
     }
 
     fn decoded_only(&self) -> impl Iterator<Item = u32> + '_ {
@@ -286,12 +330,12 @@ impl Block {
         let mut queue = crate::pipeline::frontend::fetch::FetchQueue::new(&self.model, true);
         for _ in 0..2 {
             let mut address = 0;
-            for (n, decoded) in self.decoded.iter().enumerate() {
+            for (n, instr) in self.program.instrs.iter().enumerate() {
                 queue.push(&self.program, Inst::new(n as u32, address), &[]);
-                address += decoded.bytes.len() as u64;
+                address += u64::from(instr.len);
             }
         }
-        let cacheable = (0..self.decoded.len() as u64)
+        let cacheable = (0..self.count() as u64)
             .all(|n| queue.get(n).is_some_and(|i| i.source == Source::UopCache));
         cacheable.then(|| p.loop_stream_copies(uops))
     }

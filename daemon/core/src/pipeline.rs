@@ -56,6 +56,12 @@ pub struct Pipeline<O> {
     pub observer: O,
 }
 
+/// The in-order core that a model has in the place of all other stages.
+fn in_order(model: &CpuModel) -> Option<Box<Stream>> {
+    let core = model.core.in_order.as_ref()?;
+    Some(Box::new(Stream::new(core, model.scheduled())))
+}
+
 impl<O: Observer> Pipeline<O> {
     /// A core at rest. `warm` means that all code is in the µop cache from the start, as in the
     /// steady state of a loop.
@@ -64,7 +70,7 @@ impl<O: Observer> Pipeline<O> {
         Self {
             front: FrontEnd::new(model, warm),
             back: Backend::new(model),
-            in_order: (model.core.in_order.as_ref()).map(|p| Box::new(Stream::new(p))),
+            in_order: in_order(model),
             observer,
         }
     }
@@ -76,7 +82,7 @@ impl<O: Observer> Pipeline<O> {
         let mut pipeline = Self {
             front: FrontEnd::new(model, false),
             back: Backend::of_program(model),
-            in_order: (model.core.in_order.as_ref()).map(|p| Box::new(Stream::new(p))),
+            in_order: in_order(model),
             observer,
         };
         if let Some(branch) = &model.core.branch

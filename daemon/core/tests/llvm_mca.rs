@@ -4,9 +4,11 @@
 
 #![allow(clippy::unwrap_used)] // Tests fail by panicking.
 
+use mcad_core::block::{Block, Options};
 use mcad_core::llvm_mca::{Refused, cycles};
 use mcad_isa::llvm;
 use mcad_isa::llvm::table::CpuTable;
+use mcad_isa::machine;
 
 const A64_CPUS: [&str; 11] = [
     "cortex-a53",
@@ -177,4 +179,40 @@ fn what_a_model_lacks_is_refused() {
     let refused = cycles(&cpu, &block(&cpu, "00002104"), 100).unwrap_err();
     assert!(matches!(refused, Refused::Unsupported { .. }), "{refused}");
     assert!(refused.to_string().contains("cortex-a57"), "{refused}");
+}
+
+#[test]
+fn in_order_cores_predict_blocks_by_the_same_rules() {
+    // What llvm-mca does differently from a program: calls, and what it keeps of an opcode.
+    let alike = |what: &str| !what.contains("call") && !what.contains("zero register");
+    let mut compared = 0;
+    let a64 = A64
+        .iter()
+        .map(|(what, hex, _)| (*what, *hex, &A64_CPUS[..]));
+    let riscv = RISCV
+        .iter()
+        .map(|(what, hex, _)| (*what, *hex, &RISCV_CPUS[..]));
+    for (what, hex, cpus) in a64.chain(riscv).filter(|(what, ..)| alike(what)) {
+        for name in cpus {
+            let table = llvm::table::cpu(name).unwrap().unwrap();
+            let code = block(&table, hex);
+            let (Ok(half), Ok(whole)) = (cycles(&table, &code, 100), cycles(&table, &code, 200))
+            else {
+                continue;
+            };
+            let model = machine::cpu(name).unwrap();
+            if model.core.in_order.is_none() {
+                continue;
+            }
+            let found = Block::new(&model, &hex::decode(hex).unwrap()).unwrap();
+            let found = found.predict(Options::default()).cycles;
+            let expected = (whole - half) as f64 / 100.0;
+            assert!(
+                (found - expected).abs() < 0.02,
+                "{what} on {name}: {found}, {expected}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 30);
 }

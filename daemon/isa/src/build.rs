@@ -1,7 +1,9 @@
 //! Static instructions of a block on a CPU, whatever its instruction set.
 
-use crate::code::Code;
+use crate::code::{Code, Flow};
+use crate::inorder::{Control, Static};
 use crate::llvm::build::{self as llvm, Known};
+use crate::llvm::sched::Notion;
 use crate::machine::{CpuModel, Instructions};
 use crate::program::Program;
 use crate::x86::build::{Builder, Decoded};
@@ -28,13 +30,27 @@ pub fn append(model: &CpuModel, program: &mut Program, block: &[Code]) -> Vec<Do
             });
             x86(model, program, &decoded.collect::<Vec<_>>(), block)
         }
-        Instructions::Llvm { cpu, units } => {
+        Instructions::Llvm {
+            cpu,
+            units,
+            machine,
+        } => {
             let instructions = block.iter().filter_map(|code| match code {
                 Code::Llvm(instruction) => Some(*instruction),
                 Code::X86(_) => None,
             });
             let instructions: Vec<_> = instructions.collect();
             let known = llvm::append(program, &instructions, cpu, units, &model.core.ports);
+            if model.core.in_order.is_some() {
+                let code = &mut program.in_order;
+                for instruction in &instructions {
+                    let class = llvm::class_of(instruction, cpu);
+                    let notion = Notion::Program;
+                    (code.scheduled).push(machine, cpu, instruction, class, notion);
+                    let control = control(instruction.flow());
+                    code.push(Static::new(0, instruction.len() as u8, control), &[], &[]);
+                }
+            }
             let doubts = known
                 .iter()
                 .enumerate()
@@ -50,6 +66,17 @@ pub fn append(model: &CpuModel, program: &mut Program, block: &[Code]) -> Vec<Do
                 })
                 .collect()
         }
+    }
+}
+
+/// How control leaves an instruction of an in-order core.
+fn control(flow: Flow) -> Control {
+    match flow {
+        Flow::Next | Flow::System | Flow::Exception => Control::None,
+        Flow::Conditional(_) => Control::Conditional,
+        Flow::Call(Some(_)) => Control::Call,
+        Flow::Return => Control::Return,
+        Flow::Jump(_) | Flow::Call(None) => Control::Jump,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Static instructions of an in-order core, in flat arrays.
 
+use crate::llvm::sched;
 use crate::machine::inorder::{USES, Use};
 use rustc_hash::FxHashMap;
 
@@ -63,6 +64,8 @@ pub struct Static {
 pub struct Code {
     /// The instructions.
     pub instrs: Vec<Static>,
+    /// The same by the scheduling model of the CPU's table, where issue follows that.
+    pub scheduled: sched::Code,
     sources: Vec<Source>,
     targets: Vec<Target>,
     /// Where instructions lie; for what is fetched and not executed.

@@ -16,6 +16,7 @@ pub mod table;
 use std::sync::{Arc, OnceLock};
 
 use crate::llvm::cost::Units;
+use crate::llvm::sched::Machine;
 use crate::llvm::table::CpuTable;
 use mcad_proto::event::Arch;
 use params::Core;
@@ -49,6 +50,8 @@ pub enum Instructions {
         cpu: CpuTable,
         /// Its units as ports.
         units: Units,
+        /// Its units as LLVM's schedulers take them.
+        machine: Machine,
     },
 }
 
@@ -59,6 +62,18 @@ impl CpuModel {
         match &self.instructions {
             Instructions::X86(_) => Arch::X86_64,
             Instructions::Llvm { cpu, .. } => cpu.arch,
+        }
+    }
+
+    /// The units of an in-order core that issues by its table's scheduling model.
+    #[must_use]
+    pub fn scheduled(&self) -> Option<&Machine> {
+        match &self.instructions {
+            Instructions::Llvm { machine, .. } => {
+                let core = self.core.in_order.as_ref();
+                core.is_some_and(|core| core.scheduled).then_some(machine)
+            }
+            Instructions::X86(_) => None,
         }
     }
 
@@ -131,9 +146,14 @@ macro_rules! built_in {
 const BUILT_IN: &[BuiltIn] = built_in![
     X86_64: "snb" "ivb" "hsw" "bdw" "skl" "skx" "clx" "icl" "tgl" "rkl" "glc"
         "zen2" "zen3" "zen4" "zen5" "atom";
-    AArch64: "cortex-a57" "cortex-a72" "cortex-a76" "cortex-a78" "neoverse-n1" "neoverse-n2"
-        "neoverse-v1" "neoverse-v2" "a64fx" "apple-m1";
-    RiscV64: "sifive-p450" "sifive-p670" "xiangshan-nanhu";
+    AArch64: "cortex-a35" "cortex-a53" "cortex-a55" "cortex-a57" "cortex-a72" "cortex-a76"
+        "cortex-a78" "cortex-a320" "cortex-a510" "cortex-x4" "neoverse-n1" "neoverse-n2"
+        "neoverse-n3" "neoverse-v1" "neoverse-v2" "neoverse-v3" "a64fx" "apple-m1" "ampere1"
+        "ampere1b" "thunderx" "thunderx2t99" "thunderx3t110" "tsv110" "kryo" "falkor" "exynos-m3";
+    RiscV64: "rocket" "sifive-u74" "sifive-x280" "sifive-x390" "sifive-p450" "sifive-p550"
+        "sifive-p670" "sifive-p870" "spacemit-x60" "syntacore-scr3" "syntacore-scr4"
+        "syntacore-scr5" "syntacore-scr7" "xiangshan-nanhu" "andes-ax45" "mips-p8700"
+        "tt-ascalon-d8";
 ];
 
 /// The model that is meant when none is named, of each instruction set.

@@ -158,6 +158,7 @@ impl Machine {
             }
         };
         InOrder {
+            scheduled: false,
             name: String::new(),
             full_name: String::new(),
             aliases: Vec::new(),

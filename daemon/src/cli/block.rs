@@ -15,7 +15,10 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use mcad_assemble::Region;
 use mcad_core::block::{self, Block, EarlyEnd, Options};
-use mcad_isa::machine::CpuModel;
+use mcad_core::llvm_mca;
+use mcad_isa::llvm;
+use mcad_isa::machine::{self, CpuModel, Instructions};
+use mcad_proto::event::Arch;
 use mcad_report::block::Detail;
 use mcad_viewers::{Style, block as view};
 use serde::Serialize;
@@ -24,16 +27,20 @@ pub(super) use self::input::InputArgs;
 use super::exit::{NEGATIVE, exit_code};
 use super::output::style_of;
 
-/// The model used when none is asked for.
-const DEFAULT_CPU: &str = "skl";
-
 /// Options of `mcad block`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// CPU model (repeatable: side by side); `mcad cpus` lists them, native is this machine's,
-    /// FILE.toml is one of your own
-    #[arg(long = "cpu", value_name = "NAME", default_value = DEFAULT_CPU)]
+    /// FILE.toml is one of your own [default: skl, neoverse-n1 or sifive-p670]
+    #[arg(long = "cpu", value_name = "NAME")]
     cpus: Vec<String>,
+    /// Instruction set [default: the first CPU's]
+    #[arg(long, value_enum)]
+    arch: Option<Machine>,
+    /// Whose rules; llvm-mca: cycles of 100 iterations as LLVM's tool counts them, of AArch64 and
+    /// RISC-V
+    #[arg(long, value_enum, conflicts_with_all = ["batch", "timeline", "json"])]
+    rules: Option<Rules>,
     #[command(flatten)]
     notion: NotionArgs,
     #[command(flatten)]
@@ -79,6 +86,37 @@ pub struct NotionArgs {
     /// Simulate all 500 cycles, also where iterations have settled before
     #[arg(long)]
     full: bool,
+}
+
+/// Instruction sets of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Machine {
+    /// x86-64
+    #[value(name = "x86-64", alias = "x86_64")]
+    X86,
+    /// AArch64
+    #[value(name = "aarch64", alias = "arm64")]
+    AArch64,
+    /// 64-bit RISC-V
+    #[value(name = "riscv64")]
+    RiscV64,
+}
+
+impl Machine {
+    const fn arch(self) -> Arch {
+        match self {
+            Self::X86 => Arch::X86_64,
+            Self::AArch64 => Arch::AArch64,
+            Self::RiscV64 => Arch::RiscV64,
+        }
+    }
+}
+
+/// Whose rules a block is simulated by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Rules {
+    /// llvm-mca's
+    LlvmMca,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -168,11 +206,26 @@ impl NotionArgs {
 
 /// Predicts one block or many.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let models = args
-        .cpus
+    let usual = machine::default_cpu(args.arch.map_or(Arch::X86_64, Machine::arch)).to_owned();
+    let names = match args.cpus.as_slice() {
+        [] => std::slice::from_ref(&usual),
+        names => names,
+    };
+    let models = names
         .iter()
         .map(|name| super::model::model(name))
         .collect::<anyhow::Result<Vec<_>>>()?;
+    let arch = match (args.arch, models.first()) {
+        (Some(arch), _) => arch.arch(),
+        (None, model) => model.map_or(Arch::X86_64, |model| model.arch()),
+    };
+    if let Some(other) = models.iter().find(|model| model.arch() != arch) {
+        bail!(
+            "{} executes {} code, not {arch}; `mcad cpus` lists the CPUs of each",
+            other.name,
+            other.arch()
+        );
+    }
     let options = args.notion.options();
     if let Some(path) = &args.batch {
         let [model] = models.as_slice() else {
@@ -180,7 +233,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         return run_batch(args, model, options, path);
     }
-    let (regions, cut) = args.input.blocks(args.syntax)?;
+    let (regions, cut) = args.input.blocks(args.syntax, arch)?;
     if let Some(function) = cut {
         crate::say!(
             "{} has branches: each of its {} blocks is predicted as if it were repeated by itself; \
@@ -189,7 +242,46 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             regions.len()
         );
     }
+    if args.rules == Some(Rules::LlvmMca) {
+        return by_llvm_mca(&models, &regions);
+    }
     show(args, &models, options, &regions)
+}
+
+/// Iterations by llvm-mca's rules: its own default.
+const ITERATIONS: u32 = 100;
+
+/// Prints cycles of regions by llvm-mca's rules.
+fn by_llvm_mca(models: &[Arc<CpuModel>], regions: &[Region]) -> anyhow::Result<ExitCode> {
+    let mut stdout = BufWriter::new(io::stdout().lock());
+    let mut failures = 0;
+    for region in regions {
+        if !region.name.is_empty() {
+            writeln!(stdout, "{}", mcad_viewers::escape::escape(&region.name))?;
+        }
+        for model in models {
+            let Instructions::Llvm { cpu, .. } = &model.instructions else {
+                bail!("--rules llvm-mca: for CPUs of AArch64 and RISC-V");
+            };
+            let (block, bad) = llvm::decode(cpu.arch, &region.bytes, region.address);
+            if let Some(offset) = bad {
+                bail!("no {} instruction at byte {offset}", cpu.arch);
+            }
+            match llvm_mca::cycles(cpu, &block, ITERATIONS) {
+                Ok(cycles) => writeln!(
+                    stdout,
+                    "{}: {cycles} cycles for {ITERATIONS} iterations",
+                    model.name
+                )?,
+                Err(refused) => {
+                    failures += 1;
+                    writeln!(stdout, "{}: {refused}", model.name)?;
+                }
+            }
+        }
+    }
+    stdout.flush().context("cannot write to stdout")?;
+    Ok(exit_code(if failures > 0 { NEGATIVE } else { 0 }))
 }
 
 /// A block's result on one CPU.

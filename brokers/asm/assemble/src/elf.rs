@@ -7,13 +7,13 @@ use object::{
 };
 
 use crate::markers;
-use crate::{AssembleError, Options, Region};
+use crate::{AssembleError, Machine, Options, Region};
 
 /// Suggestions in the message about a symbol that is not there.
 const MAX_SUGGESTIONS: usize = 8;
 
 pub fn regions(input: &[u8], name: &str, options: &Options) -> Result<Vec<Region>, AssembleError> {
-    let object = Object::parse(input, name)?;
+    let object = Object::parse(input, name, options.machine)?;
     match (&options.symbol, &options.section) {
         (Some(symbol), _) => Ok(vec![object.function(symbol)?]),
         (None, Some(section)) => Ok(vec![object.section(section)?]),
@@ -21,24 +21,29 @@ pub fn regions(input: &[u8], name: &str, options: &Options) -> Result<Vec<Region
     }
 }
 
-/// A parsed x86-64 ELF file.
+/// A parsed ELF file.
 pub struct Object<'a> {
     file: ElfFile64<'a, Endianness>,
     name: &'a str,
 }
 
 impl<'a> Object<'a> {
-    pub fn parse(input: &'a [u8], name: &'a str) -> Result<Self, AssembleError> {
+    pub fn parse(input: &'a [u8], name: &'a str, machine: Machine) -> Result<Self, AssembleError> {
         let error = |what: String| AssembleError::Elf {
             name: name.to_owned(),
             what,
         };
         let file = ElfFile64::<Endianness>::parse(input)
             .map_err(|e| error(format!("not a usable 64-bit ELF file: {e}")))?;
-        if file.architecture() != Architecture::X86_64 {
+        let wanted = match machine {
+            Machine::X86_64 => Architecture::X86_64,
+            Machine::AArch64 => Architecture::Aarch64,
+            Machine::RiscV64 => Architecture::Riscv64,
+        };
+        let found = file.architecture();
+        if found != wanted {
             return Err(error(format!(
-                "it is for {:?}; only x86-64 is supported",
-                file.architecture()
+                "it is for {found:?}; asked for is {wanted:?}"
             )));
         }
         Ok(Self { file, name })

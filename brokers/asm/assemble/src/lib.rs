@@ -3,7 +3,7 @@
 //! [`assemble`] finds the regions to look at: those between markers when there are any
 //! (`# LLVM-MCA-BEGIN [name]` and `# LLVM-MCA-END [name]` in text, IACA's byte sequences in ELF
 //! files and text), a function or section that was asked for, or everything. [`basic_blocks`] cuts
-//! a region at its branches. x86-64 only. Input is untrusted: lengths are limited and nothing
+//! a region at its branches, of x86-64 only. Input is untrusted: lengths are limited and nothing
 //! panics.
 
 mod blocks;
@@ -48,13 +48,27 @@ pub enum Format {
     Elf,
 }
 
+/// The instruction set of the code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Machine {
+    /// x86-64.
+    #[default]
+    X86_64,
+    /// AArch64.
+    AArch64,
+    /// 64-bit RISC-V.
+    RiscV64,
+}
+
 /// What to read, and which part of it.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// What the input is.
     pub format: Format,
-    /// Syntax of assembly text.
+    /// Syntax of assembly text, of x86-64.
     pub syntax: Syntax,
+    /// The instruction set.
+    pub machine: Machine,
     /// Only this function (ELF and assembly text).
     pub symbol: Option<String>,
     /// Only this section (ELF and assembly text).
@@ -90,8 +104,13 @@ pub enum AssembleError {
         source: std::io::Error,
     },
     /// There is no assembler.
-    #[error("the assembler `as` was not found; install it: apt-get install binutils")]
-    NoAssembler,
+    #[error("the assembler `{program}` was not found; install it: apt-get install {package}")]
+    NoAssembler {
+        /// What was looked for.
+        program: &'static str,
+        /// Debian's package that has it.
+        package: &'static str,
+    },
     /// The assembler could not be run, or its result could not be read.
     #[error("cannot run the assembler: {0}")]
     Run(std::io::Error),

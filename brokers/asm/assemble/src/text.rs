@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::elf::{self, Object};
 use crate::markers::{self, Marked};
-use crate::{AssembleError, Options, Region, Syntax};
+use crate::{AssembleError, Machine, Options, Region, Syntax};
 
 /// Most of the assembler's messages that are passed on, in bytes.
 const MAX_MESSAGES: usize = 4096;
@@ -22,7 +22,7 @@ pub fn regions(input: &[u8], name: &str, options: &Options) -> Result<Vec<Region
     if marked.is_empty() {
         return elf::regions(&code, name, options);
     }
-    let object = Object::parse(&code, name)?;
+    let object = Object::parse(&code, name, options.machine)?;
     marked
         .iter()
         .map(|region| between(&object, region, name))
@@ -55,9 +55,23 @@ fn run(text: &str, name: &str, options: &Options) -> Result<Vec<u8>, AssembleErr
     let source = dir.path().join("input.s");
     let object = dir.path().join("output.o");
     std::fs::write(&source, text).map_err(AssembleError::Run)?;
-    let mut command = Command::new("as");
-    command.arg("--64").arg("-o").arg(&object);
-    if options.syntax == Syntax::Intel {
+    // Branches within the text are resolved by the assembler, not by a linker.
+    let (program, package, arguments) = match options.machine {
+        Machine::X86_64 => ("as", "binutils", ["--64"].as_slice()),
+        Machine::AArch64 => (
+            "aarch64-linux-gnu-as",
+            "binutils-aarch64-linux-gnu",
+            ["-march=armv8.6-a+sve2+crypto"].as_slice(),
+        ),
+        Machine::RiscV64 => (
+            "riscv64-linux-gnu-as",
+            "binutils-riscv64-linux-gnu",
+            ["-mno-relax", "-march=rv64gcv_zba_zbb_zbc_zbs"].as_slice(),
+        ),
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).arg("-o").arg(&object);
+    if options.machine == Machine::X86_64 && options.syntax == Syntax::Intel {
         command.args(["-msyntax=intel", "-mnaked-reg"]);
     }
     if let Some(include) = &options.include {
@@ -65,7 +79,7 @@ fn run(text: &str, name: &str, options: &Options) -> Result<Vec<u8>, AssembleErr
     }
     let output = command.arg(&source).output();
     let output = output.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => AssembleError::NoAssembler,
+        ErrorKind::NotFound => AssembleError::NoAssembler { program, package },
         _ => AssembleError::Run(error),
     })?;
     if !output.status.success() {

@@ -38,14 +38,13 @@ pub(super) fn limits(
     if let Some(core) = &block.model.core.in_order {
         return vec![in_order_issue(block, core.width)];
     }
-    let mut limits = vec![
-        predecoder(block, mode, delivery),
-        decoders(block, mode, delivery),
-        issue(block),
-        ports(block),
-        retirement(block),
-    ];
-    if mode == Mode::Loop {
+    let mut limits = vec![issue(block), ports(block), retirement(block)];
+    let ideal = block.model.core.frontend.ideal;
+    if !ideal {
+        limits.push(predecoder(block, mode, delivery));
+        limits.push(decoders(block, mode, delivery));
+    }
+    if mode == Mode::Loop && !ideal {
         limits.extend(uop_cache(block, delivery));
         limits.extend(loop_stream(block, delivery));
     }
@@ -109,7 +108,7 @@ fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
         bytes / gcd(bytes, block.length)
     };
     let mut queue = FetchQueue::new(&block.model, false);
-    let count = block.decoded.len() as u64;
+    let count = block.count() as u64;
     // The first period only fills the queues; short blocks get more periods to even out what lies
     // at the ends. Two more iterations follow, so that there is always something to look at.
     let periods = 1 + (2000 / (rounds * count)).clamp(1, 32);
@@ -300,7 +299,7 @@ fn issue(block: &Block) -> Limit {
 
 /// An in-order core issues whole instructions.
 fn in_order_issue(block: &Block, width: u32) -> Limit {
-    let instructions = block.decoded.len() as f64;
+    let instructions = block.count() as f64;
     Limit {
         part: Part::Issue,
         cycles: instructions / f64::from(width),

@@ -11,6 +11,8 @@ use super::trace::{Event, Trace};
 use super::{Block, Mode, Options};
 use crate::pipeline::inst::Source;
 use crate::pipeline::observer::{Delivery, UopStamps};
+use mcad_isa::llvm::{self, build::class_of};
+use mcad_isa::machine::Instructions;
 use mcad_isa::machine::table::LatencyKind;
 use mcad_isa::program::{Instr, flag};
 use mcad_isa::x86::build::Described;
@@ -90,7 +92,7 @@ impl Block {
             let own = !described.fused_previous;
             all.push(InstructionDetail {
                 offset,
-                bytes: decoded.bytes.iter().map(|b| format!("{b:02x}")).collect(),
+                bytes: hex(&decoded.bytes),
                 text: print(&decoded.instruction),
                 form: described.form.filter(|_| own).map(|f| f.name.to_string()),
                 delivered: counts.delivered,
@@ -111,7 +113,42 @@ impl Block {
             });
             offset += decoded.bytes.len();
         }
+        self.other_instructions(steady, &mut all);
         all
+    }
+
+    /// The same of AArch64 and RISC-V code.
+    fn other_instructions(&self, steady: &Steady, all: &mut Vec<InstructionDetail>) {
+        let mut printer = llvm::Printer::default();
+        for (n, instruction) in self.others.iter().enumerate() {
+            let counts = steady.instructions.get(n).cloned().unwrap_or_default();
+            let bytes = instruction.word.to_le_bytes();
+            let class = match &self.model.instructions {
+                Instructions::Llvm { cpu, .. } => class_of(instruction, cpu),
+                Instructions::X86(_) => None,
+            };
+            let latencies = class.map_or(&[][..], |class| &class.latencies);
+            let cycles = || latencies.iter().filter_map(|(c, _)| u16::try_from(*c).ok());
+            let doubt = self.borrowed.iter().find(|doubt| doubt.place == n);
+            let like = doubt.and_then(|doubt| doubt.borrowed_from.as_ref());
+            all.push(InstructionDetail {
+                offset: instruction.address as usize,
+                bytes: hex(bytes.get(..instruction.len()).unwrap_or(&bytes)),
+                text: printer.text(instruction),
+                form: Some(instruction.opcode().name.clone()),
+                delivered: counts.delivered,
+                issued: counts.issued,
+                executed: counts.executed,
+                port_uops: counts.ports,
+                eliminated: 0.0,
+                latency: cycles().min().zip(cycles().max()),
+                divider: 0,
+                notes: like
+                    .map(|like| format!("figures of {like}"))
+                    .into_iter()
+                    .collect(),
+            });
+        }
     }
 
     fn notes(
@@ -187,6 +224,10 @@ impl Block {
     }
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
 fn latency(described: &Described) -> Option<(u16, u16)> {
     let all = || {
         let of_values = |l: &&mcad_isa::machine::table::Latency| l.kind != LatencyKind::Index;
@@ -226,7 +267,7 @@ impl Steady {
             ports: vec![0.0; ports],
             ..Counts::default()
         };
-        let mut instructions = vec![empty; block.decoded.len()];
+        let mut instructions = vec![empty; block.count()];
         let in_window = |e: &&Event| (from..=to).contains(&e.round);
         for event in trace.events.iter().filter(in_window) {
             let Some(counts) = instructions.get_mut(event.instruction as usize) else {
@@ -234,7 +275,9 @@ impl Steady {
             };
             let instr = block.program.instrs.get(event.instruction as usize);
             let uop = block.program.uops.get(event.stamps.uop as usize);
-            let fused = uop.is_none_or(|u| u.ends_fused);
+            // An in-order core tells of the first µop only.
+            let whole = block.model.core.in_order.is_some();
+            let fused = whole || uop.is_none_or(|u| u.ends_fused);
             if fused {
                 let d = &mut counts.delivered;
                 let place = match event.stamps.source {

@@ -19,6 +19,7 @@ pub mod slots;
 pub mod store_buffer;
 pub mod stream;
 
+use mcad_isa::llvm::sched::Machine;
 use mcad_isa::machine::inorder::InOrder;
 
 use code::{Code, Control, Static};
@@ -110,10 +111,16 @@ impl<O: Observer> Core<O> {
     /// A core at rest.
     #[must_use]
     pub fn new(core: &InOrder, observer: O) -> Self {
+        Self::with_units(core, None, observer)
+    }
+
+    /// The same, which issues by a scheduling model with these units if there are any.
+    #[must_use]
+    pub fn with_units(core: &InOrder, machine: Option<&Machine>, observer: O) -> Self {
         Self {
             p: core.clone(),
             front: FrontEnd::new(core),
-            issue: Issue::new(core),
+            issue: Issue::new(core, machine),
             redirect: u64::from(core.branch.redirect),
             redirect_late: u64::from(core.branch.redirect_late),
             update: u64::from(core.branch.update),
@@ -345,6 +352,6 @@ impl<O: Observer> Core<O> {
     /// What became of the issue slots, from the first to the last issue.
     #[must_use]
     pub fn slots(&self) -> Slots {
-        self.issue.slots
+        self.issue.slots()
     }
 }

@@ -12,6 +12,11 @@ pub(super) fn of_programs(core: &Core) -> Vec<String> {
         }
     };
     match &core.in_order {
+        Some(in_order) if in_order.scheduled => {
+            unless(false, "every load hits the first-level cache");
+            unless(false, "every branch is predicted");
+            unless(!in_order.fetch.ideal, "the front end always delivers");
+        }
         Some(_) => unless(core.cache.is_some(), "the model's own caches at most"),
         None => {
             unless(

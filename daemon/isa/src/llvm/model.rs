@@ -7,24 +7,60 @@
 
 use super::cost::Units;
 use super::table::CpuTable;
+use super::wire::Cpu;
 use crate::machine::params::PortSet;
 
 /// Bounds that the parameters have.
 const SCHEDULER: (i32, i32) = (16, 1024);
 const REORDER_BUFFER: (i32, i32) = (16, 4096);
 
-/// The text of the file below all others of an out-of-order CPU.
+/// The text of the file below all others of a CPU.
 ///
 /// # Errors
 /// A text when the CPU cannot be modelled this way.
 pub fn parameters(table: &CpuTable) -> Result<String, String> {
     let cpu = table.cpu;
-    if cpu.buffer < 2 {
-        return Err(format!(
-            "LLVM's model of {} is of an in-order core",
-            cpu.name
-        ));
-    }
+    let core = out_of_order(table)?;
+    // No buffer: it issues in order.
+    Ok(match cpu.buffer {
+        0 | 1 => format!("{core}{}", in_order(cpu)),
+        _ => core,
+    })
+}
+
+/// An in-order core that issues by the scheduling model, behind an ideal front end. The penalty of a
+/// misprediction is LLVM's hint for compilers; nothing is mispredicted unless the CPU's file has a
+/// predictor.
+fn in_order(cpu: &Cpu) -> String {
+    format!(
+        "[in_order]
+scheduled = true
+width = {width}
+retire = 0
+[in_order.fetch]
+ideal = true
+bytes = 16
+groups = 1
+visible_groups = 1
+to_align = 0
+align_width = {width}
+align_to_issue = 0
+queue = {width}
+taken_bubble = 0
+[in_order.branch]
+redirect = {redirect}
+redirect_late = {redirect}
+update = 0
+distance_bits = 64
+",
+        width = cpu.issue_width.clamp(1, 8),
+        redirect = cpu.mispredict.min(64),
+    )
+}
+
+/// The core that is there if nothing takes its place.
+fn out_of_order(table: &CpuTable) -> Result<String, String> {
+    let cpu = table.cpu;
     let units = Units::new(cpu)?;
     let names = |set: PortSet| {
         let names = set

@@ -141,8 +141,9 @@ pub struct Code {
     reads: Vec<Read>,
     writes: Vec<Write>,
     advances: Vec<(u16, i32)>,
-    /// By instruction, for llvm-mca: operands that the first of it in the block read and wrote.
-    firsts: FxHashMap<*const Opcode, (Vec<u8>, Vec<u8>)>,
+    /// For llvm-mca, by where the opcode is in memory: operands that the first of it in the block
+    /// read and wrote.
+    firsts: FxHashMap<usize, (Vec<u8>, Vec<u8>)>,
 }
 
 /// The units of a CPU, units before groups.
@@ -426,7 +427,9 @@ impl Code {
             let all = named(instruction, writes, Sources::AsListed);
             all.iter().map(|one| one.index).collect::<Vec<u8>>()
         };
-        let first = self.firsts.entry(std::ptr::from_ref(instruction.opcode()));
+        let first = self
+            .firsts
+            .entry(std::ptr::from_ref(instruction.opcode()) as usize);
         first
             .or_insert_with(|| (operands(false), operands(true)))
             .clone()

@@ -34,6 +34,7 @@ use super::table::FormTable;
 use super::{CpuModel, Instructions, MachineError, built_in};
 use crate::llvm;
 use crate::llvm::cost::Units;
+use crate::llvm::sched::Machine;
 
 /// What a file says beside the parameters.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -274,6 +275,7 @@ fn instructions(name: &str) -> Result<Instructions, String> {
         Some(cpu) => Ok(Instructions::Llvm {
             cpu,
             units: Units::new(cpu.cpu)?,
+            machine: Machine::new(cpu.cpu)?,
         }),
         None => FormTable::for_cpu(name)
             .map(Instructions::X86)

@@ -37,9 +37,15 @@ pub struct InOrder {
     pub store_buffer: Option<StoreBuffer>,
     /// The divider; absent: its class says how long it takes.
     pub divider: Option<Divider>,
+    /// Issue follows the scheduling model of the CPU's table, which has units and classes of its
+    /// own; branches are all predicted then.
+    #[serde(default)]
+    pub scheduled: bool,
     /// Units that execute; at most 16.
+    #[serde(default)]
     pub units: Vec<Unit>,
     /// Classes of instructions; at most 64.
+    #[serde(default)]
     pub classes: Vec<Class>,
     /// Late execution; absent: there is none.
     pub late: Option<Late>,
@@ -383,7 +389,11 @@ impl InOrder {
             in_range("divider.small_bits", divider.small_bits, 0, 31)?;
         }
         in_range("number of units", self.units.len() as u32, 0, 16)?;
-        in_range("number of classes", self.classes.len() as u32, 1, 64)?;
+        let least = if self.scheduled { 0 } else { 1 };
+        in_range("number of classes", self.classes.len() as u32, least, 64)?;
+        if self.scheduled && (self.predictor.is_some() || self.late.is_some()) {
+            return Err("scheduled: goes with neither [predictor] nor [late]".into());
+        }
         for unit in &self.units {
             in_range(&format!("count of unit {}", unit.name), unit.count, 1, 8)?;
         }

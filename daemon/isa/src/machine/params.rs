@@ -101,7 +101,9 @@ impl Core {
         }
         if let Some(core) = &self.in_order {
             core.check()?;
-            Translator::new(core)?;
+            if !core.scheduled {
+                Translator::new(core)?;
+            }
         }
         self.prefetch.check()
     }

@@ -4,7 +4,8 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use mcad_assemble::{Format, Region, assemble, assemble_file, by_control_flow};
+use mcad_assemble::{Format, Machine, Region, assemble, assemble_file, by_control_flow};
+use mcad_proto::event::Arch;
 
 use super::Syntax;
 
@@ -24,7 +25,7 @@ pub(in crate::cli) struct InputArgs {
 }
 
 impl InputArgs {
-    /// The same, with a function that has branches cut into its blocks; the name of the function if
+    /// The same, with a function of x86-64 that has branches cut into its blocks; the name of the function if
     /// it was.
     ///
     /// # Errors
@@ -32,9 +33,10 @@ impl InputArgs {
     pub(in crate::cli) fn blocks(
         &self,
         syntax: Option<Syntax>,
+        arch: Arch,
     ) -> anyhow::Result<(Vec<Region>, Option<&str>)> {
-        let regions = self.regions(syntax)?;
-        let Some(symbol) = &self.symbol else {
+        let regions = self.regions(syntax, arch)?;
+        let Some(symbol) = self.symbol.as_ref().filter(|_| arch == Arch::X86_64) else {
             return Ok((regions, None));
         };
         let mut blocks = Vec::new();
@@ -50,8 +52,19 @@ impl InputArgs {
     ///
     /// # Errors
     /// When there are none, or they cannot be read or assembled.
-    pub(in crate::cli) fn regions(&self, syntax: Option<Syntax>) -> anyhow::Result<Vec<Region>> {
+    pub(in crate::cli) fn regions(
+        &self,
+        syntax: Option<Syntax>,
+        arch: Arch,
+    ) -> anyhow::Result<Vec<Region>> {
+        let machine = match arch {
+            Arch::X86_64 => Machine::X86_64,
+            Arch::AArch64 => Machine::AArch64,
+            Arch::RiscV64 => Machine::RiscV64,
+            other => bail!("blocks of {other} code are not read here"),
+        };
         let mut options = mcad_assemble::Options {
+            machine,
             symbol: self.symbol.clone(),
             syntax: match syntax {
                 Some(Syntax::Intel) => mcad_assemble::Syntax::Intel,

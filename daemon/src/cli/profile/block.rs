@@ -101,7 +101,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 .unwrap_or(Notion::Unrolled)
         });
     }
-    let regions = args.input.regions(args.syntax)?;
+    let regions = args
+        .input
+        .regions(args.syntax, mcad_proto::event::Arch::X86_64)?;
     let mut profiler = args.machine.profiler()?;
     let mut blocks = Vec::new();
     for region in regions {

@@ -1,10 +1,12 @@
 //! Issue: in order, when operands are there, units are free and the rules of pairing allow.
 
+use mcad_isa::llvm::sched::Machine;
 use mcad_isa::machine::inorder::{AccessKind, InOrder, Late, USES, Use};
 
 use super::Executed;
 use super::code::{Code, Control, REGISTERS, Source, Static};
 use super::fetch::Placed;
+use super::scheduled::Scheduled;
 use super::slots::{Cause, Slots};
 use super::store_buffer::StoreBuffer;
 
@@ -86,14 +88,15 @@ pub struct Issue {
     started: bool,
     /// Cycle of the last retirement.
     retired: u64,
-    /// Slots so far.
-    pub slots: Slots,
+    slots: Slots,
+    /// Issue by a scheduling model, in the place of all of this.
+    scheduled: Option<Box<Scheduled>>,
 }
 
 impl Issue {
-    /// Nothing has issued.
+    /// Nothing has issued. `machine` has the units of a core that issues by a scheduling model.
     #[must_use]
-    pub fn new(core: &InOrder) -> Self {
+    pub fn new(core: &InOrder, machine: Option<&Machine>) -> Self {
         let number = |name: &String| core.units.iter().position(|u| u.name == *name);
         Self {
             width: u64::from(core.width),
@@ -131,11 +134,22 @@ impl Issue {
             started: false,
             retired: 0,
             slots: Slots::default(),
+            scheduled: machine.map(|machine| Box::new(Scheduled::new(machine, core.width))),
         }
+    }
+
+    /// What became of the issue slots so far.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        let scheduled = self.scheduled.as_ref();
+        scheduled.map_or(self.slots, |scheduled| scheduled.slots)
     }
 
     /// Nothing has issued any more.
     pub fn reset(&mut self) {
+        if let Some(scheduled) = &mut self.scheduled {
+            scheduled.reset();
+        }
         self.free.iter_mut().for_each(|copies| copies.fill(0));
         if let Some(stores) = &mut self.stores {
             stores.reset();
@@ -195,6 +209,10 @@ impl Issue {
         placed: &Placed,
         next: Option<(u32, u64)>,
     ) -> Issued {
+        if let Some(scheduled) = &mut self.scheduled {
+            let code = &code.scheduled;
+            return scheduled.issue(code, executed.instr, placed.ready, placed.cause);
+        }
         let none = Static::default();
         let instr = code.instrs.get(executed.instr as usize).unwrap_or(&none);
         let Some(&rules) = self.rules.get(usize::from(instr.class)) else {

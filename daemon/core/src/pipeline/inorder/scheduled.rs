@@ -143,7 +143,7 @@ impl Scheduled {
             wait.until(free, Cause::Unit, &mut self.slots);
             if !cost.out_of_order {
                 let in_order = self.written.saturating_sub(u64::from(instr.first_result));
-                wait.until(in_order, Cause::Serialization, &mut self.slots);
+                wait.until(in_order, Cause::WriteBack, &mut self.slots);
             }
             if wait.cycle == now {
                 break;

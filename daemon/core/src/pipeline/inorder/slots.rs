@@ -27,11 +27,13 @@ pub enum Cause {
     Division,
     /// The store buffer was full.
     StoreBuffer,
+    /// Its result would have been written before an older one's.
+    WriteBack,
 }
 
 impl Cause {
     /// All causes, in the order of [`Slots::lost`].
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Fetch,
         Self::InstructionCache,
         Self::Misprediction,
@@ -42,6 +44,7 @@ impl Cause {
         Self::Serialization,
         Self::Division,
         Self::StoreBuffer,
+        Self::WriteBack,
     ];
 
     /// For people.
@@ -58,6 +61,7 @@ impl Cause {
             Self::Serialization => "serialization",
             Self::Division => "division",
             Self::StoreBuffer => "store buffer",
+            Self::WriteBack => "write-back in order",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! An in-order core in the place of the out-of-order one: takes its instructions, tells its
 //! observers.
 
+use mcad_isa::llvm::sched::Machine;
 use mcad_isa::machine::inorder::InOrder;
 use mcad_isa::program::Program;
 use mcad_report::{MemorySlots, TopDown};
@@ -35,10 +36,10 @@ pub struct Stream {
 impl Stream {
     /// A core at rest.
     #[must_use]
-    pub fn new(p: &InOrder) -> Self {
+    pub fn new(p: &InOrder, machine: Option<&Machine>) -> Self {
         Self {
             p: p.clone(),
-            core: Core::new(p, Last::default()),
+            core: Core::with_units(p, machine, Last::default()),
             instructions: 0,
             cycle: 0,
             in_cycle: 0,
@@ -47,7 +48,11 @@ impl Stream {
 
     /// Brings the core to rest again.
     pub fn reset(&mut self) {
-        *self = Self::new(&self.p);
+        self.core.reset();
+        self.core.observer = Last::default();
+        self.instructions = 0;
+        self.cycle = 0;
+        self.in_cycle = 0;
     }
 
     /// Takes the next instruction. Accesses matter to the store buffer alone.
@@ -165,6 +170,7 @@ impl Stream {
                 Cause::Unit,
                 Cause::Pairing,
                 Cause::Division,
+                Cause::WriteBack,
             ]),
             other: slots.of(Cause::Serialization) + all - slots.total(),
         }
