@@ -286,24 +286,28 @@ impl Block {
                 .length
                 .trailing_zeros()
                 .min(block_bytes.trailing_zeros());
-        let (mut address, mut lines, mut left) = (0, 0, 0);
+        let (mut address, mut lines, mut left, mut room) = (0, 0, 0, 0);
         let mut code_block = u64::MAX;
         for _ in 0..copies {
             for instr in &self.program.instrs {
                 if address / block_bytes != code_block {
                     code_block = address / block_bytes;
-                    left = 0;
+                    (left, room) = (0, 0);
                 }
-                let entries = if instr.is(flag::FUSED_PREVIOUS) {
-                    0
-                } else {
-                    u64::from(instr.uops_mite.max(1))
-                        + u64::from(p.uop_cache_two_constants && instr.is(flag::EXTRA_SLOT))
+                let entries = match instr.is(flag::FUSED_PREVIOUS) {
+                    true => 0,
+                    false => u64::from(instr.uops_mite.max(1)),
                 };
-                if entries > left {
+                let constants = match p.uop_cache_constants {
+                    0 => 0,
+                    _ => u32::from(instr.constants),
+                };
+                if entries > left || constants > room {
                     lines += 1;
                     left = u64::from(p.uop_cache_line_entries);
+                    room = p.uop_cache_constants;
                 }
+                room = room.saturating_sub(constants);
                 left = left.saturating_sub(entries);
                 address += u64::from(instr.len);
             }

@@ -501,6 +501,29 @@ fn lines_of_six_are_delivered_two_at_a_time_on_zen_5() {
     }
 }
 
+/// As measured (docs/ZEN5.md): what takes the integer core's slots, and the constants of a line.
+#[test]
+fn constants_take_room_in_lines_and_slots_of_the_integer_core_on_zen_5() {
+    let model = cpu("zen5").unwrap();
+    // cmp qword [rdi+0x48], 0 three times, and others
+    let compares = "48837f4800".repeat(3);
+    for (others, count, want) in [
+        ("90", 4, 1.0),       // nop
+        ("89d1", 4, 1.0),     // mov ecx, edx
+        ("c5e858cb", 2, 1.0), // vaddps xmm1, xmm2, xmm3
+        ("488d4808", 2, 1.2), // lea rcx, [rax+8]
+        ("488d4808", 4, 1.5),
+    ] {
+        let body = compares.clone() + &others.repeat(count);
+        let back = 256 - body.len() / 2 - 5;
+        let got = cycles(&model, Mode::Loop, &format!("{body}49ffcf75{back:02x}"));
+        near(got, want, 0.03, &format!("{count} of {others}"));
+    }
+    // test byte [rax+0x10], 0xa; mov dword [rsp+0x24], 2, three times, and the branch: three lines
+    let hex = "f640100ac744242402000000".repeat(3) + "49ffcf75d7";
+    near(cycles(&model, Mode::Loop, &hex), 3.0, 0.0, &hex);
+}
+
 #[test]
 fn the_divider_is_kept_for_its_cycles() {
     for model in models() {

@@ -189,6 +189,10 @@ pub struct Instr {
     pub zeroed: Range<u32>,
     /// Fused µops over all.
     pub fused: u16,
+    /// Displacement, immediate, which is two where it has more than 32 bits, and target of a jump.
+    pub constants: u8,
+    /// Slots of the integer core that its first fused µop takes, as many as there are of the others.
+    pub integer_slots: u8,
     /// What [`flag::ADD_IMMEDIATE`] adds.
     pub step: i64,
     /// What kind of branch it is, if it is one.
@@ -218,6 +222,8 @@ pub struct Laminated {
     pub uops_len: u16,
     /// Fused µops.
     pub fused: u16,
+    /// Slots of the integer core.
+    pub integer: u16,
 }
 
 /// Static instructions of one session on one CPU.
@@ -311,7 +317,13 @@ impl Program {
                     });
                 }
             }
+            let first = self.laminated.len() == instr.laminated as usize;
+            let more = u16::from(first && instr.integer_slots > 1);
             self.laminated.push(Laminated {
+                integer: match instr.integer_slots {
+                    0 => 0,
+                    _ => group.len() as u16 + more,
+                },
                 uops,
                 uops_len: (self.uops.len() as u32 - uops) as u16,
                 fused: group.len() as u16,

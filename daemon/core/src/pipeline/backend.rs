@@ -92,7 +92,7 @@ impl Backend {
             execute: core.execute.clone(),
             alu_ports: core.ports.alu,
             merge_ports: core.ports.merge,
-            issue: Issue::new(core.rename.issue_width),
+            issue: Issue::new(core.rename.issue_width, core.rename.integer_slots),
             ports: Ports::new(core),
             retirement: Retirement::new(&core.retire, core.rename.issue_width),
             registers: Registers::new(&core.rename, &core.execute),
@@ -194,10 +194,16 @@ impl Backend {
     /// Finds an issue cycle for `fused` µops that were delivered in cycle `delivered` and may not
     /// issue before a cycle, for a reason: the current one or a new one.
     #[inline(always)]
-    fn place(&mut self, fused: u32, delivered: u64, (at_least, held_by): (u64, Stall)) {
-        if !self.issue.takes(fused, delivered, at_least) {
+    fn place(
+        &mut self,
+        (fused, integer): (u32, u32),
+        delivered: u64,
+        (at_least, held_by): (u64, Stall),
+    ) {
+        if !self.issue.takes(fused, integer, delivered, at_least) {
             self.open(delivered, at_least, held_by);
         }
+        self.issue.take_integer(integer);
     }
 
     #[inline(never)]
@@ -224,7 +230,7 @@ impl Backend {
             return;
         }
         self.issue.begin(inst.instr);
-        self.place(1, delivered, FREE);
+        self.place((1, 1), delivered, FREE);
         self.queue.push(self.issue.cycle());
         let input = self.registers.ready(RegId::RSP).cycle();
         let (stamps, dispatched) =
@@ -282,7 +288,7 @@ impl Backend {
         if self.issue.slots() > 0 {
             self.issue.close();
         }
-        self.place(mask.count_ones(), delivered, FREE);
+        self.place((mask.count_ones(), 0), delivered, FREE);
         for reg in (0..4u8).map(RegId) {
             if mask & (1 << reg.0) != 0 {
                 let input = self.registers.ready(reg).cycle();
@@ -342,7 +348,8 @@ impl Backend {
             false => 0,
         };
         let at_least = (room, Stall::Memory(Wait::Stores));
-        self.place(u32::from(laminated.fused), delivered.cycle, at_least);
+        let slots = (u32::from(laminated.fused), u32::from(laminated.integer));
+        self.place(slots, delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
         let from = laminated.uops as usize;
         let to = from + usize::from(laminated.uops_len);
@@ -400,7 +407,8 @@ impl Backend {
         } else {
             FREE
         };
-        self.place(u32::from(laminated.fused), delivered.cycle, at_least);
+        let slots = (u32::from(laminated.fused), u32::from(laminated.integer));
+        self.place(slots, delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
 
         let (mut done, mut cause, mut last_done) = (0, Cause::CORE, 0);

@@ -168,6 +168,8 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
         form: 0,
         zeroed: 0..0,
         fused: 0,
+        constants: 0,
+        integer_slots: 0,
         step: 0,
         plain: false,
         branch,

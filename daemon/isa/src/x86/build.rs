@@ -3,7 +3,6 @@
 //! What depends on the block's addresses and neighbours, not on its execution, is decided here:
 //! fusion, the JCC erratum and length-changing prefixes.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
@@ -154,6 +153,8 @@ fn finish(
     } else {
         (laminated.len() as u16).saturating_sub(perf.uops_ms)
     };
+    let constants = constants(instruction, encoding.immediate);
+    let jumps = facts.is(Fact::BRANCH) || fused & flag::FUSED_NEXT != 0;
     let instr = Instr {
         address_kept: prepared.address_kept,
         flags,
@@ -179,6 +180,8 @@ fn finish(
         }),
         zeroed: zeroed..program.zeroed.len() as u32,
         fused: 0,
+        constants: constants + u8::from(jumps),
+        integer_slots: integer_slots(core, &prepared, o, perf, constants),
         step: step.unwrap_or(0),
         branch: branch_kind(instruction),
         displacement: displacement(instruction),
@@ -286,13 +289,33 @@ fn flags_of_operands(
 
 /// Whether an instruction's constants take a second entry of a line of the µop cache.
 fn takes_two_slots(core: &Core, prepared: &Prepared, o: &Operands) -> bool {
-    let mut displaced = o.in_mems.iter().filter_map(|v| o.memory.get(v.memory));
-    let two_constants =
-        core.frontend.uop_cache_two_constants && displaced.any(|m| m.displacement != 0);
-    prepared.encoding.immediate.is_some_and(|i| {
-        let beside_address = i16::try_from(i).is_err() || two_constants;
-        i32::try_from(i).is_err() || (beside_address && !o.addresses.is_empty())
-    })
+    core.frontend.uop_cache_wide_immediates
+        && prepared.encoding.immediate.is_some_and(|i| {
+            let beside_address = i16::try_from(i).is_err() && !o.addresses.is_empty();
+            i32::try_from(i).is_err() || beside_address
+        })
+}
+
+/// An instruction's constants: its displacement and its immediate, which is two where it has more than
+/// 32 bits; a jump's target comes to that.
+fn constants(instruction: &Instruction, immediate: Option<i64>) -> u8 {
+    let displaced = instruction.memory_displ_size() > 0 && instruction.memory_displacement64() != 0;
+    let immediate = match immediate {
+        None => 0,
+        Some(i) if i32::try_from(i).is_ok() => 1,
+        Some(_) => 2,
+    };
+    u8::from(displaced) + immediate
+}
+
+/// Slots of the integer core that an instruction's first µop takes ([`Rename::integer_slots`]).
+fn integer_slots(core: &Core, prepared: &Prepared, o: &Operands, perf: &Perf, constants: u8) -> u8 {
+    let executed = perf.uops > 0 && !prepared.eliminable;
+    if core.rename.integer_slots == 0 || o.vector || !executed {
+        return 0;
+    }
+    let loads = !o.in_mems.is_empty();
+    1 + u8::from(loads && constants > 1)
 }
 
 /// The µops in the groups in which they are delivered.
@@ -300,15 +323,9 @@ fn laminated(core: &Core, perf: &Perf, o: &Operands, flags: u32) -> Vec<Laminate
     if flags & flag::FUSED_PREVIOUS != 0 {
         return Vec::new();
     }
-    let mut perf = Cow::Borrowed(perf);
-    if core.frontend.uop_cache_two_constants && flags & flag::EXTRA_SLOT != 0 {
-        // Two entries are two slots.
-        let perf = perf.to_mut();
-        perf.retire_slots = perf.retire_slots.saturating_add(1);
-    }
-    let uops = split(o, &perf, core);
+    let uops = split(o, perf, core);
     if core.rename.micro_fusion {
-        group(uops, &perf, &core.ports)
+        group(uops, perf, &core.ports)
     } else {
         uops.into_iter().map(|uop| vec![vec![uop]]).collect()
     }

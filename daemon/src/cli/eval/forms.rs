@@ -57,7 +57,11 @@ pub(super) fn run(cpu: Option<&str>, files: &[impl AsRef<Path>]) -> anyhow::Resu
     let table = model
         .forms()
         .with_context(|| format!("{cpu} has no table of instruction forms"))?;
-    let published = read(file.as_ref())?;
+    let (published, kind) = read(file.as_ref())?;
+    let model = match kind {
+        Kind::Rows => through_memory_of_their_own(&model),
+        Kind::Figures => model,
+    };
     let mut compared = Vec::new();
     for subject in Subjects::of(table).iter() {
         let name = &*subject.form().name;
@@ -97,7 +101,30 @@ fn simulate(model: &Arc<CpuModel>, subject: Subject<'_, '_>) -> Option<f64> {
     .min_by(f64::total_cmp)
 }
 
-fn read(path: &Path) -> anyhow::Result<Published> {
+/// The model with instances that store to places of their own: so are published rows measured, while
+/// the profiler's instances share one.
+fn through_memory_of_their_own(model: &CpuModel) -> Arc<CpuModel> {
+    let mut core = model.core.clone();
+    core.execute.dependencies_through_memory = false;
+    Arc::new(CpuModel {
+        core,
+        name: model.name.clone(),
+        full_name: model.full_name.clone(),
+        instructions: model.instructions.clone(),
+        qemu_cpu: model.qemu_cpu.clone(),
+    })
+}
+
+/// What a file has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// uops.info's rows.
+    Rows,
+    /// The profiler's figures.
+    Figures,
+}
+
+fn read(path: &Path) -> anyhow::Result<(Published, Kind)> {
     let place = || path.display().to_string();
     let mut text = String::new();
     input::open(path)?
@@ -117,7 +144,7 @@ fn read(path: &Path) -> anyhow::Result<Published> {
                 add(row.string, cycles);
             }
         }
-        return Ok(published);
+        return Ok((published, Kind::Rows));
     }
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     for record in reader.records() {
@@ -134,7 +161,7 @@ fn read(path: &Path) -> anyhow::Result<Published> {
         let least = figures.iter().copied().min_by(f64::total_cmp);
         *figures = least.into_iter().collect();
     }
-    Ok(published)
+    Ok((published, Kind::Figures))
 }
 
 fn write(compared: &[Compared], out: &mut dyn Write) -> io::Result<()> {
@@ -189,14 +216,22 @@ mod tests {
             ".jsonl",
             "{\"string\":\"A\",\"tp\":7.0}\n{\"string\":\"B\"}\n{\"string\":\"A\",\"tp\":5.0}\n",
         );
-        assert_eq!(read(&rows).unwrap()["A"], [7.0, 5.0]);
-        assert_eq!(read(&rows).unwrap().len(), 1);
+        let (published, kind) = read(&rows).unwrap();
+        assert_eq!(
+            (published["A"].as_slice(), kind),
+            ([7.0, 5.0].as_slice(), Kind::Rows)
+        );
+        assert_eq!(published.len(), 1);
         let figures = file(
             ".csv",
             "form,example,figure,from,to,kind,cycles,spread,exact,reason\n\
              A,,throughput,,,,7.02,,,\nA,,latency,REG0,REG0,reg,1,,,\nA,,throughput,,,,6.98,,,\n",
         );
-        assert_eq!(read(&figures).unwrap()["A"], [6.98]);
+        let (published, kind) = read(&figures).unwrap();
+        assert_eq!(
+            (published["A"].as_slice(), kind),
+            ([6.98].as_slice(), Kind::Figures)
+        );
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 /// The current issue cycle.
 pub struct Issue {
     width: u32,
+    /// Slots of the integer core a cycle, and those taken.
+    integer_width: u32,
+    integer: u32,
     cycle: u64,
     slots: u32,
     /// No more µops may issue in the current cycle.
@@ -43,9 +46,14 @@ pub struct Resources<'a> {
 impl Issue {
     /// Before the first cycle of a core that issues `width` fused µops a cycle.
     #[must_use]
-    pub fn new(width: u32) -> Self {
+    pub fn new(width: u32, integer_slots: u32) -> Self {
         Self {
             width,
+            integer_width: match integer_slots {
+                0 => u32::MAX,
+                slots => slots,
+            },
+            integer: 0,
             cycle: 0,
             slots: 0,
             closed: true,
@@ -88,6 +96,12 @@ impl Issue {
         &mut self.losses
     }
 
+    /// It has taken so many slots of the integer core more.
+    #[inline(always)]
+    pub fn take_integer(&mut self, slots: u32) {
+        self.integer += slots;
+    }
+
     /// It has taken so many slots more.
     #[inline(always)]
     pub fn take(&mut self, slots: u32) {
@@ -122,9 +136,10 @@ impl Issue {
     /// issue before `at_least`; else one must be opened for them.
     #[inline(always)]
     #[must_use]
-    pub fn takes(&self, fused: u32, delivered: u64, at_least: u64) -> bool {
+    pub fn takes(&self, fused: u32, integer: u32, delivered: u64, at_least: u64) -> bool {
         !self.closed
             && self.slots + fused <= self.width
+            && self.integer.saturating_add(integer) <= self.integer_width
             && delivered < self.cycle
             && at_least.max(self.blocked_until) <= self.cycle
     }
@@ -178,6 +193,7 @@ impl Issue {
         }
         // What a cycle could not hold of the slots that an overflow takes is the next one's.
         self.slots = self.slots.saturating_sub(width);
+        self.integer = 0;
         self.closed = false;
     }
 
@@ -206,12 +222,19 @@ impl Issue {
 
 impl Part for Issue {
     fn reset(&mut self, _: &Moment) {
-        *self = Self::new(self.width);
+        let slots = if self.integer_width == u32::MAX {
+            0
+        } else {
+            self.integer_width
+        };
+        *self = Self::new(self.width, slots);
     }
 
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             width: _,
+            integer_width: _,
+            integer,
             cycle: _,
             slots,
             closed,
@@ -224,7 +247,7 @@ impl Part for Issue {
             before: _,
             losses: _,
         } = self;
-        h.add(u64::from(*slots) << 1 | u64::from(*closed));
+        h.add(u64::from(*integer) << 32 | u64::from(*slots) << 1 | u64::from(*closed));
         h.add_future(*blocked_until, at.issue);
     }
 }

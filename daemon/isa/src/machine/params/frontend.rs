@@ -104,10 +104,10 @@ pub struct Frontend {
     /// needed for the first time after a page fault; 0: it stays there.
     #[serde(default)]
     pub uop_cache_refill: u32,
-    /// An instruction with an immediate and a load with a displacement takes two entries, as one with
-    /// an immediate of 64 bits does.
+    /// Constants that a line has room for: displacements, targets of jumps and immediates, of which one
+    /// of 64 bits is two; 0: they are no limit.
     #[serde(default)]
-    pub uop_cache_two_constants: bool,
+    pub uop_cache_constants: u32,
     /// Unlamination comes before the µop cache's width counts.
     #[serde(default)]
     pub uop_cache_delivers_unlaminated: bool,
@@ -154,6 +154,11 @@ impl Frontend {
         b.within("uop_cache_taken_bubble", self.uop_cache_taken_bubble, 0, 64)?;
         let straight = self.uop_cache_straight_bytes;
         b.within("uop_cache_straight_bytes", straight, 0, 1 << 20)?;
+        b.within("uop_cache_constants", self.uop_cache_constants, 0, 64)?;
+        let most = self.uop_cache_constants == 0 || self.uop_cache_constants >= 3;
+        b.holds("uop_cache_constants", most, || {
+            "an instruction may have three".into()
+        })?;
         b.within("microcode_width", self.microcode_width, 1, 16)?;
         b.within("idq", self.idq, 8.max(self.uop_cache_width), 4096)?;
         let pairs = &self.loop_stream_unroll;

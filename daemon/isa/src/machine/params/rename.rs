@@ -32,6 +32,11 @@ pub struct Rename {
     /// µops of one instruction share slots as the tables have it.
     #[serde(default = "yes")]
     pub micro_fusion: bool,
+    /// Slots a cycle for the µops of the integer core, of which a load with a displacement and an
+    /// immediate takes two and what rename does and vector instructions none; 0: only
+    /// [`Self::issue_width`] counts.
+    #[serde(default)]
+    pub integer_slots: u32,
     /// High-8 registers are renamed apart and need a merge µop.
     pub high8_renamed: bool,
     /// `movzx` from a register whose encoding could be a high-8 one can be eliminated.
@@ -74,6 +79,7 @@ impl Rename {
     pub(super) fn check(&self) -> Checked {
         let b = Bounds("rename");
         b.within("issue_width", self.issue_width, 1, 16)?;
+        b.within("integer_slots", self.integer_slots, 0, 64)?;
         b.within(
             "add_overflow_slots",
             self.add_overflow_slots,

@@ -88,6 +88,8 @@ pub fn pack(
 ) -> Packed {
     let mut lines = 0;
     let mut left: i32 = 0;
+    // Constants that the line has room for.
+    let mut room = 0;
     let mut slot = 0u8;
     let mut erratum = false;
     let mut lcp = LcpRule::default();
@@ -123,15 +125,19 @@ pub fn pack(
             continue;
         }
         let needed = i32::from(instr.uops_mite.max(1));
-        let wide = p.uop_cache_wide_immediates || p.uop_cache_two_constants;
-        let extra = wide && instr.is(flag::EXTRA_SLOT);
+        let extra = p.uop_cache_wide_immediates && instr.is(flag::EXTRA_SLOT);
+        let constants = match p.uop_cache_constants {
+            0 => 0,
+            _ => u32::from(instr.constants),
+        };
         // A macro-fused pair is left when its jump is.
         let taken = inst.taken
             || (instr.is(flag::FUSED_NEXT) && insts.get(number + 1).is_some_and(|j| j.taken));
         let mut starts_line = false;
-        if instr.microcoded || needed + i32::from(extra) > left {
+        if instr.microcoded || needed + i32::from(extra) > left || constants > room {
             lines += 1;
             left = p.uop_cache_line_entries as i32;
+            room = p.uop_cache_constants;
             slot = 0;
             starts_line = true;
         }
@@ -171,6 +177,7 @@ pub fn pack(
         if extra {
             left -= 1;
         }
+        room = room.saturating_sub(constants);
         if instr.microcoded {
             left = 0;
         }
