@@ -200,7 +200,7 @@ fn a_program_on_a_terminal_has_it_for_itself() {
     assert!(
         std::fs::read_to_string(out)
             .unwrap()
-            .contains("1 child process")
+            .contains("2 processes")
     );
 }
 
