@@ -15,7 +15,13 @@ pub(crate) struct Gain<'r> {
     pub(crate) ideal: &'r CpuReport,
 }
 
-impl Gain<'_> {
+impl<'r> Gain<'r> {
+    /// What is perfect, for people: what the CPU's name says more than the name of the one as it is.
+    pub(crate) fn what(&self) -> &'r str {
+        let more = self.ideal.name.strip_prefix(self.cpu.name.as_str());
+        more.map_or(self.part, |more| more.trim_start_matches([',', ' ']))
+    }
+
     /// Cycles that it would take fewer, of a hundred.
     pub(crate) fn percent(&self) -> f64 {
         let (with, without) = (self.cpu.cycles as f64, self.ideal.cycles as f64);
@@ -57,6 +63,7 @@ mod tests {
         let mut report = sample::report();
         let mut ideal = report.cpus[0].clone();
         ideal.cpu = "skl+l1d".into();
+        ideal.name = "Model skl, all data in the first level".into();
         ideal.cycles = 750_000;
         let mut other = ideal.clone();
         other.cpu = "elsewhere+l1d".into();
@@ -64,6 +71,7 @@ mod tests {
         let gains = of(&report);
         assert_eq!(gains.len(), 1);
         assert_eq!((gains[0].cpu.cpu.as_str(), gains[0].part), ("skl", "l1d"));
+        assert_eq!(gains[0].what(), "all data in the first level");
         assert!((gains[0].percent() - 25.0).abs() < 1e-9);
         let names = |report: &Report| -> Vec<String> {
             report.cpus.iter().map(|cpu| cpu.cpu.clone()).collect()

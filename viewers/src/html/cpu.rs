@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use mcad_report::{CpuReport, Report, TopDown};
+use mcad_report::{CpuReport, Report};
 
 use super::table::{Table, figure, left_out, name};
 use super::{blocks, lines, misses, slots};
 use crate::escape::html as esc;
 use crate::layout::{grouped, percent};
-use crate::text::verdict;
+use crate::text::{hot, verdict};
 
 /// Rows of the function table: keeps the file of a large program to a few MiB.
 const FUNCTIONS: usize = 1000;
@@ -96,7 +96,7 @@ pub(super) fn section(
         )?;
     }
     writeln!(out, "<div class=\"columns\">")?;
-    topdown(&cpu.topdown, out)?;
+    topdown(cpu, out)?;
     ports(cpu, out)?;
     writeln!(out, "</div>")?;
     functions(number, cpu, out)?;
@@ -107,7 +107,8 @@ pub(super) fn section(
     writeln!(out, "</section>")
 }
 
-fn topdown(t: &TopDown, out: &mut dyn Write) -> io::Result<()> {
+fn topdown(cpu: &CpuReport, out: &mut dyn Write) -> io::Result<()> {
+    let t = &cpu.topdown;
     if t.slots == 0 {
         return Ok(());
     }
@@ -122,7 +123,12 @@ fn topdown(t: &TopDown, out: &mut dyn Write) -> io::Result<()> {
             "<li><i class=\"{class}\"></i><span>{name}</span> <b>{share}</b></li>"
         )?;
     }
-    writeln!(out, "</ul></div>")
+    writeln!(out, "</ul>")?;
+    if let Some(slots) = &cpu.slots {
+        let detail = esc(&hot::shares(slots));
+        writeln!(out, "<p class=\"dim\">In detail: {detail}</p>")?;
+    }
+    writeln!(out, "</div>")
 }
 
 fn ports(cpu: &CpuReport, out: &mut dyn Write) -> io::Result<()> {

@@ -194,7 +194,7 @@ pub(super) fn gains(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for gain in gains {
         let saved = gain.cpu.cycles.saturating_sub(gain.ideal.cycles);
         table.text(&gain.cpu.cpu);
-        table.text(&gain.ideal.name);
+        table.text(gain.what());
         table.count(gain.ideal.cycles);
         table.count(saved);
         table.share(saved, gain.cpu.cycles, most);
