@@ -276,7 +276,7 @@ fn assembly_of_other_instruction_sets_is_assembled() {
     let source = file(source, ".s");
     let path = source.path().to_str().unwrap();
     // `cargo xtask setup --tests` installs the cross assemblers.
-    let text = stdout(mcad().args(["block", "--arch", "riscv64", path]));
+    let text = stdout(mcad().args(["block", "--json", "--arch", "riscv64", path]));
     for part in [
         "SiFive Performance P670",
         "c.sd a5, 8(s0)",
