@@ -124,7 +124,8 @@ struct mcad_ring_header {
     uint32_t children; /* first ring, atomic: processes that were made and are not traced */
     uint32_t released; /* first ring, reader: the session is over, whoever is left runs on untraced */
     uint32_t deaf; /* reader: it takes nothing from this ring any more */
-    uint8_t pad2[36];
+    uint32_t exec_sets_id; /* 1: what the last execve named is set-user-id or set-group-id */
+    uint8_t pad2[32];
 
     /* Ready queue. */
     uint32_t ready_tail; /* writers */

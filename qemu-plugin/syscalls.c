@@ -5,6 +5,8 @@
  */
 #include "syscalls.h"
 
+#include <sys/stat.h>
+
 #include "follow.h"
 #include "guest.h"
 #include "modules.h"
@@ -33,7 +35,10 @@ static bool makes_process(int64_t number)
 static void on_exec(uint64_t path, const uint64_t *argv, uint64_t envp)
 {
     struct mcad_ring_header *ring = mcad_ring();
+    struct stat status;
     mcad_guest_string(path, (char *)ring->exec_path, sizeof(ring->exec_path));
+    ring->exec_sets_id = stat((const char *)ring->exec_path, &status) == 0 &&
+                         (status.st_mode & (S_ISUID | S_ISGID)) != 0;
     __atomic_store_n(&ring->exec_state, MCAD_EXEC_TRIED, __ATOMIC_RELEASE);
     if (argv != NULL && (ring->options & MCAD_RING_FOLLOW) != 0) {
         mcad_follow(path, *argv, envp);

@@ -1,8 +1,7 @@
 //! A profile for the Firefox profiler (processed format, version 48), weighted with predicted
-//! cycles: one thread per CPU model, one sample per function with its cycles as the weight.
-//!
-//! As in [`crate::collapsed`] the stacks are flat, module and function. The samples have no order
-//! in time: the call tree and the flame graph tell something, the tracks above them do not.
+//! cycles: one thread per CPU model, one sample for each path of calls with the cycles at its end as
+//! the weight. In reports without calls the stacks are flat, module and function. The samples have no
+//! order in time: the call tree and the flame graph tell something, the tracks above them do not.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -26,7 +25,7 @@ impl View for Firefox {
     }
 
     fn description(&self) -> &'static str {
-        "a profile weighted with cycles for the Firefox profiler (functions without callers)"
+        "a profile weighted with cycles for the Firefox profiler"
     }
 
     fn write(&self, report: &Report, _: Style, out: &mut dyn Write) -> Result<(), ViewError> {
@@ -86,12 +85,16 @@ impl Strings {
     }
 }
 
-/// The tables of a thread. Every function and every module has one func, one frame and one stack,
-/// all with the same number; a function's stack hangs under its module's.
+/// The tables of a thread. Every path of calls, or function and module, has one frame and one stack
+/// of the same number, which hangs under its caller's, or its module's; what has the same name is
+/// one func.
 #[derive(Default)]
 struct Tables {
     strings: Strings,
+    /// Names by func, and the func of each frame.
     names: Vec<usize>,
+    funcs: Vec<usize>,
+    by_name: HashMap<usize, usize>,
     prefixes: Vec<Option<usize>>,
     modules: HashMap<String, usize>,
 }
@@ -99,9 +102,14 @@ struct Tables {
 impl Tables {
     fn stack(&mut self, name: &str, prefix: Option<usize>) -> usize {
         let name = self.strings.number(&escape(name));
-        self.names.push(name);
+        let next = self.names.len();
+        let func = *self.by_name.entry(name).or_insert(next);
+        if func == next {
+            self.names.push(name);
+        }
+        self.funcs.push(func);
         self.prefixes.push(prefix);
-        self.names.len() - 1
+        self.prefixes.len() - 1
     }
 
     fn module(&mut self, name: &str) -> usize {
@@ -119,14 +127,25 @@ fn thread(n: usize, cpu: &CpuReport) -> Value {
     let mut tables = Tables::default();
     let mut stacks = Vec::new();
     let mut weights = Vec::new();
-    for f in cpu.functions.iter().filter(|f| f.cycles > 0) {
+    for (n, call) in cpu.calls.iter().enumerate() {
+        // A caller comes before what it calls; a foreign report's that does not is left out.
+        let caller = call.caller.map(|c| c as usize).filter(|caller| *caller < n);
+        let stack = tables.stack(&call.function, caller);
+        if call.cycles > 0 {
+            stacks.push(stack);
+            weights.push(call.cycles);
+        }
+    }
+    let flat = cpu.functions.iter().filter(|f| f.cycles > 0);
+    for f in flat.filter(|_| cpu.calls.is_empty()) {
         let module = tables.module(&f.module);
         stacks.push(tables.stack(&f.name, Some(module)));
         weights.push(f.cycles);
     }
     let samples = stacks.len();
-    let length = tables.names.len();
+    let (length, funcs) = (tables.prefixes.len(), tables.names.len());
     let same = |value: Value| vec![value; length];
+    let of_all = |value: Value| vec![value; funcs];
     let numbers: Vec<usize> = (0..length).collect();
     json!({
         "name": format!("{}/{} cycles", cpu.cpu, cpu.analysis),
@@ -142,17 +161,17 @@ fn thread(n: usize, cpu: &CpuReport) -> Value {
             "category": same(json!(0)), "subcategory": same(json!(0)),
         },
         "frameTable": {
-            "length": length, "func": numbers, "address": same(json!(-1)),
+            "length": length, "func": tables.funcs, "address": same(json!(-1)),
             "inlineDepth": same(json!(0)), "category": same(json!(0)),
             "subcategory": same(json!(0)), "nativeSymbol": same(Value::Null),
             "innerWindowID": same(json!(0)), "implementation": same(Value::Null),
             "line": same(Value::Null), "column": same(Value::Null),
         },
         "funcTable": {
-            "length": length, "name": tables.names, "isJS": same(json!(false)),
-            "relevantForJS": same(json!(false)), "resource": same(json!(-1)),
-            "fileName": same(Value::Null), "lineNumber": same(Value::Null),
-            "columnNumber": same(Value::Null),
+            "length": funcs, "name": tables.names, "isJS": of_all(json!(false)),
+            "relevantForJS": of_all(json!(false)), "resource": of_all(json!(-1)),
+            "fileName": of_all(Value::Null), "lineNumber": of_all(Value::Null),
+            "columnNumber": of_all(Value::Null),
         },
         "resourceTable": {"length": 0, "lib": [], "name": [], "host": [], "type": []},
         "nativeSymbols": {

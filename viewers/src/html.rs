@@ -10,6 +10,7 @@
 
 mod blocks;
 mod cpu;
+mod flame;
 mod lines;
 mod misses;
 mod slots;
@@ -181,6 +182,7 @@ fn contents(report: &Report, timeline: Option<&Excerpt>, out: &mut dyn Write) ->
         if report.cpus.len() == 1 {
             for (part, text, there) in [
                 ("-functions", "functions", !cpu.functions.is_empty()),
+                ("-calls", "calls", !cpu.calls.is_empty()),
                 ("-misses", "misses", cpu.memory.is_some()),
                 ("-branches", "branches", cpu.branches.is_some()),
                 ("-lines", "source lines", !cpu.lines.is_empty()),

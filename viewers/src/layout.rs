@@ -163,6 +163,7 @@ mod tests {
         let style = Style {
             width: 60,
             colour: false,
+            functions: 12,
         };
         table.write(style, &mut out)?;
         let text = String::from_utf8_lossy(&out);

@@ -128,6 +128,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
                 fingerprint: Vec::new(),
             },
         ],
+        calls: Vec::new(),
         blocks: vec![BlockReport {
             address: "0x4000001000".into(),
             symbol: "compress+0x10".into(),

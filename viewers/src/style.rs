@@ -15,7 +15,12 @@ pub struct Style {
     pub width: usize,
     /// Whether to use ANSI colours.
     pub colour: bool,
+    /// Functions that a summary lists.
+    pub functions: usize,
 }
+
+/// Functions that a summary lists if nobody asks for more.
+pub const FUNCTIONS: usize = 12;
 
 impl Style {
     /// For files and pipes: no colour, a fixed width.
@@ -24,7 +29,15 @@ impl Style {
         Self {
             width: DEFAULT_WIDTH,
             colour: false,
+            functions: FUNCTIONS,
         }
+    }
+
+    /// With so many functions in a summary.
+    #[must_use]
+    pub const fn with_functions(mut self, functions: usize) -> Self {
+        self.functions = functions;
+        self
     }
 
     /// For a terminal of this width. Colour honours `NO_COLOR` (any value that is not empty) and
@@ -35,6 +48,7 @@ impl Style {
         Self {
             width: width.max(MIN_WIDTH),
             colour: !refused,
+            functions: FUNCTIONS,
         }
     }
 

@@ -291,5 +291,9 @@ pub(crate) fn exec_path(header: &Header) -> String {
         .map(|byte| byte.load(Ordering::Relaxed))
         .take_while(|&byte| byte != 0)
         .collect();
-    String::from_utf8_lossy(&path).into_owned()
+    let path = String::from_utf8_lossy(&path).into_owned();
+    match header.exec_sets_id.load(Ordering::Relaxed) {
+        0 => path,
+        _ => format!("{path} (set-user-id or set-group-id)"),
+    }
 }

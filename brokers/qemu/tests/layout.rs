@@ -24,7 +24,8 @@ fn layout_matches_the_header() {
         magic version header_bytes total_bytes chunk_count chunk_bytes descs_offset ready_offset
         free_offset chunks_offset reader_pid options slot slot_count slots_offset slot_bytes attached producer_pid api_min api_current
         api_used first_control arch program claim ended exec_state silenced exit_status children
-        released deaf ready_tail ready_head reader_waiting doorbell
+        released deaf exec_sets_id
+        ready_tail ready_head reader_waiting doorbell
         free_tail free_head writers_waiting stalls control_chunk control_used
         control_seq next_stream next_block exec_path ring_path);
     expected.extend(fields!(Desc, "mcad_chunk_desc",

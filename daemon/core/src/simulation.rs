@@ -8,6 +8,8 @@ mod assumptions;
 mod bound;
 mod branches;
 mod build;
+mod call_report;
+pub mod calls;
 mod chunk;
 pub mod core;
 pub mod dictionary;
@@ -38,6 +40,7 @@ use mcad_proto::word::{BlockId, GuestAddr, ProcessId, StreamId};
 use rustc_hash::FxHashMap;
 
 use self::core::Core;
+use calls::Calls;
 use dictionary::{Block, Dictionary};
 use execution::{Assembler, BadRecord, Execution};
 use mcad_isa::machine::{self, CpuModel};
@@ -168,6 +171,8 @@ pub struct Simulation {
     run: Run,
     /// Threads that simulate from the session's start on.
     threads_wanted: Option<(Parallel, OnThread)>,
+    /// Cycles are told apart by who called.
+    calls: bool,
     /// A recording that begins with the session.
     wanted: Option<(Window, u64, MakeSink)>,
     dictionary: Dictionary,
@@ -199,6 +204,7 @@ impl Simulation {
             run: Run::new(options.memory),
             options,
             threads_wanted,
+            calls: false,
             wanted: None,
             dictionary: Dictionary::default(),
             threads: FxHashMap::default(),
@@ -228,6 +234,12 @@ impl Simulation {
         self.wanted = Some((window, limit, Box::new(sink)));
     }
 
+    /// Tells cycles apart by the path of calls that led to them. To be called before the first
+    /// event. Of threads that are cut into intervals nothing is known then.
+    pub fn tell_calls(&mut self) {
+        self.calls = true;
+    }
+
     /// The session begins: now the instruction set is known.
     fn begin(&mut self, info: &SessionInfo) -> Result<(), SimulationError> {
         self.session = Some(info.clone());
@@ -246,10 +258,18 @@ impl Simulation {
         }
         let models = self.options.pipelines();
         self.run.cores = match self.threads_wanted.take() {
-            None => Cores::Here(models.iter().cloned().map(Core::new).collect()),
+            None => {
+                let calls = self.calls;
+                let core = |model: &Arc<CpuModel>| {
+                    let mut core = Core::new(Arc::clone(model));
+                    core.calls = calls.then(Calls::default);
+                    core
+                };
+                Cores::Here(models.iter().map(core).collect())
+            }
             Some((parallel, on_thread)) => {
                 let memory = self.options.memory;
-                let workers = Workers::start(models, memory, parallel, &on_thread)?;
+                let workers = Workers::start(models, memory, parallel, self.calls, &on_thread)?;
                 Cores::Workers(Box::new(workers))
             }
         };

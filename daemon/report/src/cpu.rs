@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::branches::BranchReport;
+use crate::calls::CallReport;
 use crate::code::{BlockReport, FunctionReport, LineReport};
 use crate::memory::MemoryReport;
 use crate::stack::SlotStack;
@@ -42,6 +43,9 @@ pub struct CpuReport {
     pub processes: Vec<ProcessCycles>,
     /// Functions by cycles, most first; all that executed.
     pub functions: Vec<FunctionReport>,
+    /// The same by who called them, largest first; none where it was not asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallReport>,
     /// Hottest blocks by cycles, most first.
     pub blocks: Vec<BlockReport>,
     /// Hottest source lines by cycles, most first, over all blocks; empty without debug

@@ -6,6 +6,7 @@
 
 pub mod block;
 pub mod branches;
+mod calls;
 mod code;
 mod cpu;
 pub mod memory;
@@ -17,6 +18,7 @@ mod unknown;
 
 use serde::{Deserialize, Serialize};
 
+pub use calls::{CallReport, with_callees};
 pub use code::{BlockBound, BlockReport, FunctionReport, InstructionReport, LineReport, is_place};
 pub use cpu::{
     CpuReport, IntervalReport, MemorySlots, PortUse, ProcessCycles, RegionReport, ThreadReport,

@@ -25,6 +25,9 @@ pub(super) struct OutputArgs {
     /// Write the summary to FILE instead of stderr
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Functions that the summary lists
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    functions: usize,
     /// Show neither progress nor, unless -o is given, the summary
     #[arg(short, long)]
     pub(super) quiet: bool,
@@ -56,6 +59,7 @@ impl OutputArgs {
             html: open(&self.html)?,
             quiet: self.quiet,
             strict: self.strict,
+            functions: self.functions,
         })
     }
 }
@@ -68,6 +72,7 @@ pub(super) struct Outputs {
     html: Option<Destination>,
     quiet: bool,
     strict: bool,
+    functions: usize,
 }
 
 impl Outputs {
@@ -97,15 +102,16 @@ impl Outputs {
             }
             Some(place) => {
                 let style = match place.is_stdout() {
-                    true => style_of(&io::stdout()),
-                    false => Style::plain(),
+                    true => style_of(&io::stdout()).with_functions(self.functions),
+                    false => Style::plain().with_functions(self.functions),
                 };
                 done(place.write(|out| Text.write(report, style, out)));
             }
             None if !self.quiet => {
                 let mut stderr = BufWriter::new(io::stderr().lock());
                 // Nobody asked for it to be kept, so one that nobody can read is no failure.
-                let _ = Text.write(report, style_of(&io::stderr()), &mut stderr);
+                let style = style_of(&io::stderr()).with_functions(self.functions);
+                let _ = Text.write(report, style, &mut stderr);
                 let _ = stderr.flush();
             }
             None if !report.program.complete && !self.strict => {

@@ -54,6 +54,9 @@ pub(super) struct Args {
     /// Most cycles that the text of a timeline shows
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max_cycles: u64,
+    /// Functions that a report's text lists
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    functions: usize,
     /// Write to FILE instead of stdout
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -311,5 +314,5 @@ fn to_output(
         true => style_of(&io::stdout()),
         false => Style::plain(),
     };
-    output.write(|out| write(style, out))
+    output.write(|out| write(style.with_functions(args.functions), out))
 }

@@ -27,6 +27,9 @@ use crate::source::Source;
 /// A batch that was silent for so long goes out empty, so that the daemon sees that we live.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
+/// Version of the protocol that has processes.
+const PROCESSES: u16 = 2;
+
 /// What to send where.
 pub struct Forward {
     /// The daemon.
@@ -185,6 +188,16 @@ impl Downstream for Link {
                 Ok(open) => self.stage = Stage::Open(Box::new(open)),
                 Err(error) => self.fail(error),
             }
+            return;
+        }
+        if let (Stage::Open(open), Event::Process { .. }) = (&self.stage, &event)
+            && open.terms.version < PROCESSES
+        {
+            let address = open.writer.address.clone();
+            let message = "it is too old for programs that make processes or replace themselves; \
+                           trace the first process alone with --no-follow";
+            let message = message.to_owned();
+            self.fail(RemoteError::Failed { address, message });
             return;
         }
         if let Stage::Open(open) = &mut self.stage

@@ -54,6 +54,7 @@ pub(super) fn simulate(
             Simulation::parallel(plan.options, parallel, charge)
         }
     };
+    simulation.tell_calls();
     let symbols = Rc::new(RefCell::new(Symbols::new()));
     let recorded = Rc::new(RefCell::new(Recorded::default()));
     if let Some(timeline) = &plan.timeline {

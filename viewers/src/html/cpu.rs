@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use mcad_report::{CpuReport, Report};
 
 use super::table::{Table, figure, left_out, name};
-use super::{blocks, lines, misses, slots};
+use super::{blocks, flame, lines, misses, slots};
 use crate::escape::html as esc;
 use crate::layout::{grouped, percent};
 use crate::text::{hot, verdict};
@@ -100,6 +100,7 @@ pub(super) fn section(
     ports(cpu, out)?;
     writeln!(out, "</div>")?;
     functions(number, cpu, out)?;
+    flame::section(number, cpu, out)?;
     misses::section(report, number, cpu, out)?;
     lines::section(report, number, cpu, out)?;
     blocks::section(report, number, cpu, out)?;

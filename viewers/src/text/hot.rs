@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::io::{self, Write};
 
-use mcad_report::{BlockBound, BlockReport, CpuReport, Report, SlotStack};
+use mcad_report::{BlockBound, BlockReport, CpuReport, FunctionReport, Report, SlotStack};
 
 use super::{heading, label, verdict};
 use crate::Style;
 use crate::escape::escape;
 use crate::layout::{Align, Table, grouped, percent};
-use crate::style::Paint;
+use crate::style::{FUNCTIONS, Paint};
 
-/// Functions and blocks shown; the JSON has what the report has.
-const FUNCTIONS: usize = 12;
+/// Blocks shown; the JSON has what the report has.
 const BLOCKS: usize = 5;
 /// Causes shown of one block, and the least share of its slots that one must have.
 const CAUSES: usize = 4;
@@ -66,6 +65,11 @@ fn figures<K: Eq + Hash>(
     cells
 }
 
+/// Whether a share of all cycles is printed as more than 0.0 %; in a report without cycles all are.
+fn is_shown(cycles: u64, all: u64) -> bool {
+    all == 0 || u128::from(cycles) * 2000 >= u128::from(all)
+}
+
 /// Hottest functions.
 pub(super) fn functions(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let Some(first) = report.cpus.first().filter(|cpu| !cpu.functions.is_empty()) else {
@@ -87,7 +91,12 @@ pub(super) fn functions(report: &Report, style: Style, out: &mut dyn Write) -> i
             ("module", Align::Left),
         ],
     ));
-    for function in first.functions.iter().take(FUNCTIONS) {
+    // Rows of 0.0 % say nothing, unless somebody asks for them.
+    let asked = style.functions > FUNCTIONS;
+    let telling = |f: &&FunctionReport| asked || is_shown(f.cycles, first.cycles);
+    let shown = first.functions.iter().take_while(telling);
+    let shown: Vec<&FunctionReport> = shown.take(style.functions).collect();
+    for function in &shown {
         let key = (function.module.as_str(), function.name.as_str());
         let mut row = figures(report, function.cycles, &others, &key);
         row.push(if function.cycles == 0 {
@@ -105,9 +114,12 @@ pub(super) fn functions(report: &Report, style: Style, out: &mut dyn Write) -> i
         table.row(row);
     }
     table.write(style, out)?;
-    let hidden = first.functions.len().saturating_sub(FUNCTIONS);
+    let hidden = first.functions.len().saturating_sub(shown.len());
     if hidden > 0 {
-        let line = format!("  … and {} more in the JSON report", grouped(hidden as u64));
+        let line = format!(
+            "  … and {} more with --functions N or in the JSON report",
+            grouped(hidden as u64)
+        );
         writeln!(out, "{}", style.paint(Paint::Dim, line))?;
     }
     Ok(())
@@ -129,7 +141,8 @@ pub(super) fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::
         report,
         &[("executions", Align::Right), ("block", Align::Left)],
     ));
-    for block in first.blocks.iter().take(BLOCKS) {
+    let telling = |b: &&BlockReport| is_shown(b.cycles, first.cycles);
+    for block in first.blocks.iter().take_while(telling).take(BLOCKS) {
         let mut row = figures(report, block.cycles, &others, &block.address.as_str());
         row.push(grouped(block.executions));
         row.push(place(block));

@@ -61,6 +61,7 @@ fn lines_keep_to_the_width_and_hostile_names_are_harmless() {
         let style = Style {
             width,
             colour: false,
+            functions: 12,
         };
         let text = render(&report(), "text", style);
         for table_line in text.lines().filter(|line| line.contains("libstdc++")) {

@@ -104,7 +104,8 @@ pub struct Header {
     pub children: AtomicU32,
     pub released: AtomicU32,
     pub deaf: AtomicU32,
-    pad2: [AtomicU8; 36],
+    pub exec_sets_id: AtomicU32,
+    pad2: [AtomicU8; 32],
 
     pub ready_tail: AtomicU32,
     pad3: [AtomicU8; 60],

@@ -9,6 +9,7 @@ use mcad_proto::word::{BlockId, StreamId};
 use super::assumptions;
 use super::bound;
 use super::branches;
+use super::call_report;
 use super::core::Core;
 use super::dictionary::Block;
 use super::fingerprint::Fingerprints;
@@ -296,6 +297,14 @@ fn pipeline_report(
         threads,
         processes,
         functions: functions(s, names, &cycles_of, &uops_of, &slots_of),
+        calls: core.calls.as_ref().map_or_else(Vec::new, |calls| {
+            let name = |id| {
+                names
+                    .get(&id)
+                    .map(|n| (n.function.as_str(), n.module.as_str()))
+            };
+            call_report::report(calls, name)
+        }),
         blocks: blocks(s, names, symbols, &core.model, Some(core), &cycles_of),
         lines: listing::lines(
             core,
@@ -402,6 +411,7 @@ fn block_report(
             &|id| of(&uops, id),
             &|_| None,
         ),
+        calls: Vec::new(),
         blocks: blocks(s, names, symbols, model, None, &|id| of(&cycles, id)),
         lines: Vec::new(),
         memory: None,

@@ -7,6 +7,7 @@ use mcad_proto::event::RegionDef;
 use mcad_proto::word::{BlockId, ProcessId, StreamId};
 use rustc_hash::FxHashMap;
 
+use super::calls::{Calls, Stack};
 use super::dictionary::{Block, Dictionary};
 use super::execution::Execution;
 use super::homes::{Change, Homes};
@@ -97,6 +98,7 @@ impl<W: Watch> Observer for Attribution<W> {
 pub(super) struct Thread<W> {
     pub(super) pipeline: Pipeline<Attribution<W>>,
     tracker: Tracker,
+    stack: Stack,
     process: ProcessId,
     instructions: u64,
     /// What executes only brings the core into the state that a later interval begins with.
@@ -217,6 +219,8 @@ pub struct Core<W = ()> {
     pub(super) stacks: Stacks,
     /// Whose threads are whose; what those of a process share is lent to the one that is simulated.
     pub(super) homes: Homes,
+    /// Cycles by path of calls; none where threads are cut, whose pieces do not know who called.
+    pub calls: Option<Calls>,
     /// Stays by region over the threads that ended.
     pub stays: Vec<Stays>,
     /// Counts over the threads that ended.
@@ -237,6 +241,7 @@ impl<W: Watch> Core<W> {
     pub fn new(model: Arc<CpuModel>) -> Self {
         Self {
             homes: Homes::default(),
+            calls: None,
             model,
             program: Program::default(),
             places: Places::default(),
@@ -313,7 +318,7 @@ impl<W: Watch> Core<W> {
             self.cycles.resize(instructions.next_power_of_two(), 0);
         }
         let observer = &mut thread.pipeline.observer;
-        if !regions.is_empty() && observer.log.is_none() {
+        if (!regions.is_empty() || self.calls.is_some()) && observer.log.is_none() {
             observer.log = Some(Vec::new());
         }
         let (first, end) = (execution.first, execution.end.min(place.len as usize));
@@ -375,7 +380,7 @@ impl<W: Watch> Core<W> {
             let shared = self.homes.lines(model, thread.process);
             thread.pipeline.lend(shared);
         }
-        thread.track(regions, dictionary);
+        thread.track(regions, self.calls.as_mut(), dictionary);
     }
 
     /// Cycles so far of a thread that still runs, and of all that ended.
@@ -445,7 +450,7 @@ impl<W: Watch> Core<W> {
             thread.pipeline.lend(shared);
         }
         thread.lend(&mut self.cycles, &mut self.stacks);
-        thread.track(regions, dictionary);
+        thread.track(regions, self.calls.as_mut(), dictionary);
         thread.tracker.end();
         self.sum(part, &mut thread);
         if self.stays.len() < thread.tracker.stays.len() {
@@ -510,6 +515,7 @@ impl<W: Watch> Thread<W> {
         Self {
             pipeline: Pipeline::of_program(model, observer),
             tracker: Tracker::default(),
+            stack: Stack::default(),
             process,
             instructions: 0,
             warming: part.interval > 0,
@@ -525,12 +531,22 @@ impl<W: Watch> Thread<W> {
         std::mem::swap(stacks, &mut observer.stacks);
     }
 
-    fn track(&mut self, regions: &[RegionDef], dictionary: &Dictionary) {
+    fn track(
+        &mut self,
+        regions: &[RegionDef],
+        mut calls: Option<&mut Calls>,
+        dictionary: &Dictionary,
+    ) {
         let Some(log) = &mut self.pipeline.observer.log else {
             return;
         };
         for (id, cycles) in log.drain(..) {
-            if let Some(block) = dictionary.get(id) {
+            if let Some(calls) = &mut calls {
+                self.stack.retired(calls, dictionary, id, cycles);
+            }
+            if !regions.is_empty()
+                && let Some(block) = dictionary.get(id)
+            {
                 self.tracker
                     .block(regions, block, cycles, block.len() as u64);
             }

@@ -21,6 +21,7 @@ use mcad_proto::word::{BlockId, StreamId};
 use mcad_report::IntervalReport;
 use rustc_hash::FxHashMap;
 
+use super::calls::Calls;
 use super::chunk::Chunk;
 use super::core::{Core, Part};
 use super::dictionary::{Block, Dictionary};
@@ -86,6 +87,7 @@ impl Worker {
         memory: bool,
         cut: bool,
         told: Option<usize>,
+        calls: bool,
         on_thread: OnThread,
     ) -> io::Result<Self> {
         let (orders, to_do) = sync_channel(queue);
@@ -100,6 +102,7 @@ impl Worker {
                 let _held = on_thread();
                 let mut core = Core::new(model);
                 core.cut = cut;
+                core.calls = (calls && !cut).then(Calls::default);
                 let hands = Hands {
                     core,
                     dictionary: Dictionary::default(),
@@ -231,6 +234,7 @@ impl Workers {
         models: &[Arc<CpuModel>],
         memory: bool,
         parallel: Parallel,
+        calls: bool,
         on_thread: &OnThread,
     ) -> io::Result<Self> {
         let cut = parallel.intervals.is_some();
@@ -241,7 +245,17 @@ impl Workers {
         let is_warmed = |model: &CpuModel| cut && Functional::is_modelled(model);
         let start = |(number, model): (usize, &Arc<CpuModel>)| {
             let told = is_warmed(model).then_some(number);
-            let worker = |_| Worker::start(model, queue, memory, cut, told, Arc::clone(on_thread));
+            let worker = |_| {
+                Worker::start(
+                    model,
+                    queue,
+                    memory,
+                    cut,
+                    told,
+                    calls,
+                    Arc::clone(on_thread),
+                )
+            };
             (0..lanes.max(1)).map(worker).collect()
         };
         let warm = |(number, model): (usize, &Arc<CpuModel>)| match is_warmed(model) {
