@@ -159,7 +159,10 @@ pub struct CpuDiff {
     pub topdown: Vec<SlotDelta>,
     /// Instructions, wrong predictions and misses by level; without those that neither version has.
     pub causes: Vec<CauseDelta>,
-    /// Functions that changed, the largest change of cycles first.
+    /// Share of the cycles, before and after, that is in functions found in both versions; 0 to 1.
+    pub matched: [f64; 2],
+    /// Functions that changed, the largest change of cycles first. Those without a name that were
+    /// not found in the other version are one entry for each module.
     pub functions: Vec<FunctionDelta>,
     /// Cycles of no function; with the functions it adds up to the total.
     pub unattributed: Delta,
@@ -267,6 +270,8 @@ pub enum MatchedBy {
     Code,
     /// No name, but the only one left after the same named function.
     Neighbour,
+    /// No name, but called by, and calling, the same functions as no other.
+    Calls,
     /// Not found again.
     Nothing,
 }

@@ -188,7 +188,7 @@ fn throughput(cycles: &Delta) -> Option<f64> {
 fn cpus(reports: [&Report; 2], before: &CpuReport, after: &CpuReport) -> CpuDiff {
     let [from, to] = reports;
     let cycles = Delta::new(before.cycles, after.cycles);
-    let (functions, unattributed) = functions::deltas(before, after, &cycles);
+    let functions = functions::deltas(before, after, &cycles);
     CpuDiff {
         cpu: after.cpu.clone(),
         name: after.name.clone(),
@@ -200,8 +200,9 @@ fn cpus(reports: [&Report; 2], before: &CpuReport, after: &CpuReport) -> CpuDiff
         differential_throughput: throughput(&cycles),
         topdown: slots(&before.topdown, &after.topdown),
         causes: causes::deltas(before, after),
-        functions,
-        unattributed,
+        matched: functions.matched,
+        functions: functions.deltas,
+        unattributed: functions.rest,
         lines: lines::deltas(
             lines::Version {
                 cpu: before,

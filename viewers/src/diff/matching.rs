@@ -7,16 +7,19 @@
 //! something as long as the module is the same build: it is, when nearly all functions at the same
 //! place share code. Otherwise similar code decides: the pair that shares the largest part of its
 //! hottest blocks' hashes, any part being enough for functions that follow the same named one. Of
-//! those that then follow the same named one, the only one left in both versions is the same. What
-//! is left was added or removed.
+//! those that then follow the same named one, the only one left in both versions is the same. Last
+//! are those that nothing else calls, or is called by, in the same way ([`calls`]). What is left was
+//! added or removed, or was not found.
 
+mod calls;
 mod names;
 
 use std::collections::{BTreeMap, HashMap};
 
-use mcad_report::FunctionReport;
+use mcad_report::{CpuReport, FunctionReport};
 
-use self::names::{family, without_clone_suffix, without_parameters};
+pub(super) use self::names::family;
+use self::names::{without_clone_suffix, without_parameters};
 use super::MatchedBy;
 
 /// A function in one version or both.
@@ -39,10 +42,8 @@ const NEAR: f64 = 0.5;
 const TOO_COMMON: usize = 64;
 
 /// Pairs all functions of two versions.
-pub(super) fn pairs<'r>(
-    before: &'r [FunctionReport],
-    after: &'r [FunctionReport],
-) -> Vec<Pair<'r>> {
+pub(super) fn pairs<'r>(from: &'r CpuReport, to: &'r CpuReport) -> Vec<Pair<'r>> {
+    let (before, after) = (&from.functions, &to.functions);
     let mut m = Matching {
         before,
         after,
@@ -61,6 +62,7 @@ pub(super) fn pairs<'r>(
     m.by_place();
     m.by_code();
     m.by_neighbour();
+    m.by_calls(from, to);
     m.finish()
 }
 
@@ -226,6 +228,37 @@ impl<'r> Matching<'r> {
                 self.partner[*from] = Some((*to, MatchedBy::Neighbour));
                 self.taken[*to] = true;
             }
+        }
+    }
+
+    fn by_calls(&mut self, from: &CpuReport, to: &CpuReport) {
+        let edges = [calls::edges(from), calls::edges(to)];
+        let (before, after, taken) = (self.before, self.after, &self.taken);
+        let unnamed = |list: &[FunctionReport], place: usize| {
+            list.get(place).is_some_and(FunctionReport::is_unnamed)
+        };
+        let mut partner: Vec<Option<usize>> = self
+            .partner
+            .iter()
+            .map(|partner| partner.map(|(place, _)| place))
+            .collect();
+        let alike = |from: usize, to: usize| {
+            let (from, to) = (&before[from].fingerprint, &after[to].fingerprint);
+            let shared = from.iter().filter(|hash| to.contains(hash)).count();
+            shared as f64 / (from.len() + to.len() - shared).max(1) as f64
+        };
+        let found = calls::pairs(
+            [&edges[0], &edges[1]],
+            &mut partner,
+            [&|place| unnamed(before, place), &|place| {
+                unnamed(after, place) && taken.get(place) == Some(&false)
+            }],
+            alike,
+            SIMILAR,
+        );
+        for (from, to) in found {
+            self.partner[from] = Some((to, MatchedBy::Calls));
+            self.taken[to] = true;
         }
     }
 

@@ -210,6 +210,14 @@ fn functions(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()>
         "{}",
         style.paint(Paint::Heading, "  Functions by change of cycles")
     )?;
+    let [before, after] = cpu.matched.map(|share| share * 100.0);
+    if before.min(after) < 99.95 {
+        writeln!(
+            out,
+            "  {before:.1} % of the cycles before and {after:.1} % after are in functions found in \
+             both versions"
+        )?;
+    }
     let mut table = Table::new([
         ("change", Align::Right),
         ("share", Align::Right),
@@ -310,6 +318,7 @@ pub(super) fn status(f: &FunctionDelta) -> &'static str {
     match (f.status, f.matched_by) {
         (Status::Added, _) => "added",
         (Status::Removed, _) => "removed",
+        (Status::Changed, MatchedBy::Calls) => "by calls",
         (Status::Changed, MatchedBy::Code) => "by code",
         (Status::Changed, MatchedBy::Clone) => "by clone",
         (Status::Changed, MatchedBy::Overload) => "by overload",

@@ -1,7 +1,7 @@
 //! What stays of a name from version to version.
 
 /// A module's file name without its version: `libLLVM` of `libLLVM-14.so.1`.
-pub(super) fn family(module: &str) -> String {
+pub(in crate::diff) fn family(module: &str) -> String {
     let name = module.split(".so").next().unwrap_or(module);
     let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || ".-_".contains(c));
     if name.is_empty() { module } else { name }.to_owned()
