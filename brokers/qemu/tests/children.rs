@@ -282,6 +282,7 @@ fn rings_are_used_again() {
                 int pid = fork();
                 if (pid == 0) { work(); _exit(i); }
                 if (status_of(pid) != i) return 1;
+                usleep(10000); /* so that the end of some is known before the next */
             }
             return 0;
         }"#,

@@ -192,13 +192,24 @@ fn slots(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
     for slot in &cpu.topdown {
         let [before, after] = slot.share;
         table.row(vec![
-            slot.kind.replace('_', " "),
+            kind(slot.kind).to_owned(),
             format!("{:.1} %", before * 100.0),
             format!("{:.1} %", after * 100.0),
             signed(slot.slots.delta),
         ]);
     }
     table.write(style, out)
+}
+
+/// What the summaries of single versions call it.
+fn kind(name: &str) -> &str {
+    match name {
+        "bad_speculation" => "bad speculation",
+        "frontend" => "front end",
+        "backend_memory" => "memory",
+        "backend_core" => "core",
+        other => other,
+    }
 }
 
 fn functions(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
