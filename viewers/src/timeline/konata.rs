@@ -119,17 +119,14 @@ impl<'o> Log<'o> {
         start.extend_from_slice(texts.next().unwrap_or(&[]));
         start.text("\nL\t").number(*row).text("\t1\t");
         start.extend_from_slice(texts.next().unwrap_or(&[]));
+        if uop.late != Late::No {
+            start.text(", ").text(uop.late.text());
+        }
         if uop.port == NO_PORT {
             start.text(", no port\n");
         } else {
             start.text(", port ");
-            start.text(&header.port_name(uop.port));
-            start.text(match uop.late {
-                Late::No => "",
-                _ => ", ",
-            });
-            start.text(uop.late.text());
-            start.text("\n");
+            start.text(&header.port_name(uop.port)).text("\n");
         }
         for (stage, from, to) in stages(uop) {
             for (event, cycle) in [("S\t", from), ("E\t", to)] {

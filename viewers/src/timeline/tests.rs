@@ -368,7 +368,7 @@ fn misses_redirects_and_ports_have_their_names() {
         "{chrome}"
     );
     assert!(
-        konata.contains(", port alu, miss: line from memory"),
+        konata.contains(", miss: line from memory, port alu"),
         "{konata}"
     );
     assert!(export(Late::Redirect)[0].contains("redirect"));
