@@ -17,6 +17,7 @@ mod printer;
 pub mod regs;
 pub mod sched;
 pub mod table;
+pub mod vector;
 pub mod wire;
 
 use mcad_proto::event::Arch;
@@ -24,6 +25,7 @@ use mcad_proto::event::Arch;
 use crate::code::Flow;
 pub use printer::Printer;
 use table::Table;
+use vector::VectorType;
 use wire::{Opcode, flag};
 
 /// A decoded instruction.
@@ -35,6 +37,8 @@ pub struct Instruction {
     pub address: u64,
     /// Its word; of two bytes, the lower half.
     pub word: u32,
+    /// What RISC-V's vector instructions work on, where it is known.
+    pub vector: Option<VectorType>,
     table: &'static Table,
     opcode: u16,
 }
@@ -110,10 +114,14 @@ pub fn decode(arch: Arch, bytes: &[u8], address: u64) -> (Vec<Instruction>, Opti
             arch,
             address: address.wrapping_add(at as u64),
             word: if size == 2 { word & 0xffff } else { word },
+            vector: None,
             table,
             opcode,
         });
         at += size;
+    }
+    if arch != Arch::AArch64 {
+        vector::assign(&mut decoded, None);
     }
     (decoded, None)
 }

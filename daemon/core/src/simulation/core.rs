@@ -13,7 +13,7 @@ use super::execution::Execution;
 use super::homes::{Change, Homes};
 use super::interval::Seam;
 use super::one_by_one::OneByOne;
-use super::places::Places;
+use super::places::{Place, Places};
 use super::region::{Stays, Tracker};
 use super::stack::Stacks;
 use crate::lists::part;
@@ -25,7 +25,9 @@ use crate::pipeline::frontend::plan::Run;
 use crate::pipeline::frontend::predict::stream::Counts as BranchCounts;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
+use mcad_isa::build::Doubt;
 use mcad_isa::code::Code;
+use mcad_isa::llvm::vector::{self, VectorType};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
 use mcad_isa::program::{Instr, Program};
@@ -200,6 +202,27 @@ pub struct Unlisted {
     pub count: u64,
 }
 
+/// Lists forms without figures of their own, and where in a block they are.
+fn list(
+    unlisted: &mut Vec<(String, Unlisted)>,
+    names: &mut FxHashMap<String, usize>,
+    place: &mut Place,
+    doubts: Vec<Doubt>,
+) {
+    for doubt in doubts {
+        let next = unlisted.len();
+        let form = *names.entry(doubt.name.clone()).or_insert(next);
+        if form == next {
+            let new = Unlisted {
+                borrowed_from: doubt.borrowed_from,
+                count: 0,
+            };
+            unlisted.push((doubt.name, new));
+        }
+        place.unlisted.push((doubt.place, form));
+    }
+}
+
 /// A CPU model at work.
 pub struct Core<W = ()> {
     /// The model.
@@ -207,6 +230,8 @@ pub struct Core<W = ()> {
     pub(super) program: Program,
     places: Places,
     unlisted_names: FxHashMap<String, usize>,
+    /// The vector type of threads, where it is known.
+    vector_types: FxHashMap<Part, VectorType>,
     /// Forms without figures of their own, in order of appearance.
     pub unlisted: Vec<(String, Unlisted)>,
     pub(super) threads: FxHashMap<Part, Thread<W>>,
@@ -246,6 +271,7 @@ impl<W: Watch> Core<W> {
             program: Program::default(),
             places: Places::default(),
             unlisted_names: FxHashMap::default(),
+            vector_types: FxHashMap::default(),
             unlisted: Vec::new(),
             threads: FxHashMap::default(),
             finished: Vec::new(),
@@ -279,22 +305,45 @@ impl<W: Watch> Core<W> {
     /// Makes the static instructions of a block, and its plan.
     pub fn define(&mut self, id: BlockId, decoded: &[Code]) {
         let (place, doubts) = (self.places).define(&self.model, &mut self.program, id, decoded);
-        for doubt in doubts {
-            let next = self.unlisted.len();
-            let form = *self
-                .unlisted_names
-                .entry(doubt.name.clone())
-                .or_insert(next);
-            if form == next {
-                let new = Unlisted {
-                    borrowed_from: doubt.borrowed_from,
-                    count: 0,
-                };
-                self.unlisted.push((doubt.name, new));
-            }
-            place.unlisted.push((doubt.place, form));
-        }
+        list(&mut self.unlisted, &mut self.unlisted_names, place, doubts);
         self.stacks.define(id, decoded.len());
+    }
+
+    /// The vector type with which a thread enters a block, where that says what the block costs.
+    fn enter(&mut self, part: Part, block: &Block, execution: &Execution) -> Option<VectorType> {
+        let id = execution.block;
+        let used = self.places.get(id)?.vector?;
+        let before = self.vector_types.get(&part).copied();
+        if execution.end >= block.len() {
+            match used.leaves.after(before) {
+                Some(after) => self.vector_types.insert(part, after),
+                None => self.vector_types.remove(&part),
+            };
+        }
+        let before = before.filter(|_| used.needs)?;
+        if self.places.get_by_type(id, before).is_none() {
+            let mut decoded = block.decode();
+            vector::assign_to(&mut decoded, before);
+            let (model, program) = (&self.model, &mut self.program);
+            let key = (id, before);
+            let (place, doubts) = self.places.define_by_type(model, program, key, &decoded);
+            list(&mut self.unlisted, &mut self.unlisted_names, place, doubts);
+            self.stacks.define(id, decoded.len());
+        }
+        Some(before)
+    }
+
+    /// Counts the cycles of blocks by vector type as the blocks'.
+    fn join_types(&mut self) {
+        for (block, by_type) in self.places.types() {
+            for n in 0..by_type.len {
+                let from = self.cycles.get_mut((by_type.first + n) as usize);
+                let cycles = from.map_or(0, std::mem::take);
+                if let Some(sum) = self.cycles.get_mut((block.first + n) as usize) {
+                    *sum += cycles;
+                }
+            }
+        }
     }
 
     /// Simulates one executed block of a thread.
@@ -307,7 +356,12 @@ impl<W: Watch> Core<W> {
         regions: &[RegionDef],
         dictionary: &Dictionary,
     ) {
-        let Some(place) = self.places.get(execution.block) else {
+        let by_type = self.enter(part, block, execution);
+        let place = match by_type {
+            Some(vector) => self.places.get_by_type(execution.block, vector),
+            None => self.places.get(execution.block),
+        };
+        let Some(place) = place else {
             return;
         };
         let model = &self.model;
@@ -411,6 +465,8 @@ impl<W: Watch> Core<W> {
 
     /// Takes in what a thread, or an interval of one, has counted.
     pub(super) fn sum(&mut self, part: Part, thread: &mut Thread<W>) {
+        self.vector_types.remove(&part);
+        self.join_types();
         if let Some(branches) = thread.pipeline.branches() {
             self.branches.add(branches);
         }

@@ -4,9 +4,11 @@ use std::ops::Range;
 
 use mcad_isa::build::{Doubt, append};
 use mcad_isa::code::Code;
+use mcad_isa::llvm::vector::{self, Use, VectorType};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::program::Program;
 use mcad_proto::word::BlockId;
+use rustc_hash::FxHashMap;
 
 use crate::pipeline::frontend::plan::Plan;
 
@@ -22,11 +24,17 @@ pub(super) struct Place {
     /// Instructions without figures of their own: place in the block, and in
     /// [`super::core::Core::unlisted`].
     pub(super) unlisted: Vec<(usize, usize)>,
+    /// What it does with the vector type.
+    pub(super) vector: Option<Use>,
 }
 
 /// Places of blocks. Whoever is told of the same blocks in the same order has the same.
 #[derive(Default)]
-pub(super) struct Places(Vec<Place>);
+pub(super) struct Places {
+    blocks: Vec<Place>,
+    /// Blocks whose costs depend on the vector type, where that is known.
+    by_type: FxHashMap<(BlockId, VectorType), Place>,
+}
 
 impl Places {
     /// Makes the static instructions of a block, and its plan; returns those without figures of
@@ -38,6 +46,35 @@ impl Places {
         id: BlockId,
         decoded: &[Code],
     ) -> (&mut Place, Vec<Doubt>) {
+        let (place, doubts) = Self::made(model, program, id, decoded);
+        let at = id.0 as usize;
+        if self.blocks.len() <= at {
+            self.blocks.resize(at + 1, Place::default());
+        }
+        self.blocks[at] = place;
+        (&mut self.blocks[at], doubts)
+    }
+
+    /// The same of a block that begins with this vector type, which its code has been told.
+    pub(super) fn define_by_type(
+        &mut self,
+        model: &CpuModel,
+        program: &mut Program,
+        (id, vector): (BlockId, VectorType),
+        decoded: &[Code],
+    ) -> (&mut Place, Vec<Doubt>) {
+        let (made, doubts) = Self::made(model, program, id, decoded);
+        let place = self.by_type.entry((id, vector)).or_default();
+        *place = made;
+        (place, doubts)
+    }
+
+    fn made(
+        model: &CpuModel,
+        program: &mut Program,
+        id: BlockId,
+        decoded: &[Code],
+    ) -> (Place, Vec<Doubt>) {
         let first = program.instrs.len() as u32;
         let doubts = append(model, program, decoded);
         let addresses: Vec<u64> = decoded.iter().map(Code::address).collect();
@@ -48,24 +85,32 @@ impl Places {
             Some(_) => None,
         };
         let added = program.instrs.get(first as usize..).unwrap_or(&[]);
-        let at = id.0 as usize;
-        if self.0.len() <= at {
-            self.0.resize(at + 1, Place::default());
-        }
-        self.0[at] = Place {
+        let place = Place {
             first,
             len: decoded.len() as u32,
             fused: added.iter().map(|i| u32::from(i.fused)).sum(),
             plan,
             unlisted: Vec::new(),
+            vector: vector::used(decoded),
         };
-        (&mut self.0[at], doubts)
+        (place, doubts)
     }
 
     /// A block's.
     #[inline]
     pub(super) fn get(&self, id: BlockId) -> Option<&Place> {
-        self.0.get(id.0 as usize)
+        self.blocks.get(id.0 as usize)
+    }
+
+    /// A block's that begins with this vector type.
+    pub(super) fn get_by_type(&self, id: BlockId, vector: VectorType) -> Option<&Place> {
+        self.by_type.get(&(id, vector))
+    }
+
+    /// Where blocks are, and the same blocks by vector type.
+    pub(super) fn types(&self) -> impl Iterator<Item = (&Place, &Place)> {
+        let all = self.by_type.iter();
+        all.filter_map(|((id, _), place)| Some((self.get(*id)?, place)))
     }
 
     /// Where the instructions of a block are; empty for an unknown one.

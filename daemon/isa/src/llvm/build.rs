@@ -23,6 +23,9 @@ use crate::uop::{FusedSpec, LaminatedSpec, UopKind, UopSpec};
 /// Longest time for which a pipelined unit is booked; what takes it longer keeps the divider.
 const MOST_PIPELINED: u16 = 4;
 
+/// The same for vector instructions, which take a unit once for each register of a group.
+const MOST_REGISTERS: u16 = 8;
+
 /// What a CPU's table says of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
@@ -82,7 +85,7 @@ fn one(
         opcode.flags & llvm::STORE != 0,
     );
     let known = match class {
-        Some(_) if opcode.vector_forms.is_empty() => Known::Exactly,
+        Some(_) if opcode.vector_forms.is_empty() || instruction.vector.is_some() => Known::Exactly,
         Some(_) => Known::As("the same at the scheduling model's usual vector length"),
         None if load && store => Known::As("a load and a store"),
         None if orders(instruction) => Known::As("a fence of one µop"),
@@ -107,6 +110,10 @@ fn one(
         class,
         load,
         store,
+        pipelined: match opcode.vector_forms.is_empty() {
+            true => MOST_PIPELINED,
+            false => MOST_REGISTERS,
+        },
     };
     let fused = parts.uops(&taken, ports);
     let laminated: Vec<LaminatedSpec> = fused.into_iter().map(|fused| vec![fused]).collect();
@@ -192,7 +199,9 @@ fn orders(instruction: &Instruction) -> bool {
 /// The scheduling class of an instruction on a CPU.
 #[must_use]
 pub fn class_of(instruction: &Instruction, cpu: &CpuTable) -> Option<&'static Class> {
-    let form = form(instruction.opcode(), instruction.word)?;
+    let opcode = instruction.opcode();
+    let vector = instruction.vector.and_then(|vector| vector.form(opcode));
+    let form = vector.or_else(|| form(opcode, instruction.word))?;
     let class = *cpu.cpu.class_of.get(usize::from(form))?;
     cpu.cpu.classes.get(usize::from(class).checked_sub(1)?)
 }
@@ -273,6 +282,8 @@ struct Parts<'c> {
     class: &'c Class,
     load: bool,
     store: bool,
+    /// Longest time for which a pipelined unit is booked.
+    pipelined: u16,
 }
 
 impl Parts<'_> {
@@ -331,7 +342,7 @@ impl Parts<'_> {
         });
         let mut specs: Vec<FusedSpec> = Vec::new();
         for (n, &(kind, ports, cycles)) in kinds.iter().enumerate() {
-            let divider = if cycles > MOST_PIPELINED { cycles } else { 0 };
+            let divider = if cycles > self.pipelined { cycles } else { 0 };
             let mut group = vec![UopSpec {
                 ports,
                 inputs: self.inputs(kind),
