@@ -94,3 +94,15 @@ pub fn python() -> String {
         .unwrap();
     String::from_utf8(asked.stdout).unwrap().trim().to_owned()
 }
+
+/// Writes a script that can be executed. Another process does it: a descriptor open for writing
+/// here would be inherited by whatever other tests fork at that moment, and the file could not be
+/// executed as long as they have it.
+pub fn script(path: &Path, text: &str) {
+    let written = Command::new("sh")
+        .args(["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .arg(text)
+        .status();
+    assert!(written.is_ok_and(|status| status.success()), "{path:?}");
+}

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests fail tests.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use mcad_tests::{inputs, mcad_run, programs, report, tool};
@@ -18,8 +17,7 @@ fn both(directory: &Path, command: &[&str], input: &[u8]) -> (u64, u64) {
         programs().count_plugin().display(),
         count.display()
     );
-    fs::write(&wrapper, script).unwrap();
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    inputs::script(&wrapper, &script);
     mcad_run([
         "-q",
         "--json",

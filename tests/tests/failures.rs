@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests fail tests.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use mcad_tests::run::eventually;
@@ -62,8 +61,7 @@ fn a_qemu_that_is_missing_or_takes_no_plugins_is_named_with_the_way_out() {
     let fake = directory.path().join("qemu-x86_64");
     let script = "#!/bin/sh\ncase $1 in -version) echo 'qemu-x86_64 version 10.0.2';; \
                   *) echo \"qemu: unknown option 'plugin'\" >&2; exit 1;; esac\n";
-    std::fs::write(&fake, script).unwrap();
-    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
+    inputs::script(&fake, script);
     mcad_run(["--qemu", fake.to_str().unwrap(), "--", "true"])
         .run()
         .expect(125)

@@ -5,7 +5,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)] // As in the tests themselves.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -485,8 +484,16 @@ impl Programs {
     /// An executable shell script.
     pub fn script(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it: a descriptor open for writing here would be inherited by
+        // whatever other tests fork at that moment, and the file could not be executed as long
+        // as they have it.
+        let write = [
+            "-c",
+            "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"",
+            &path,
+            text,
+        ];
+        assert!(Command::new("sh").args(write).status().unwrap().success());
         path
     }
 
