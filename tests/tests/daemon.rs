@@ -221,8 +221,10 @@ fn a_client_that_is_killed_ends_its_session_and_no_other() {
     });
     let report = report::read(&reports.join("session-1.json"));
     assert!(!report.program.complete);
+    // Between two frames, or inside one.
+    let ends = ["closed the connection", "the connection ended inside"];
     assert!(
-        report.program.end.contains("closed the connection"),
+        ends.iter().any(|end| report.program.end.contains(end)),
         "{}",
         report.program.end
     );
