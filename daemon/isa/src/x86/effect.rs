@@ -6,6 +6,7 @@
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::build::Decoded;
+use super::encoding::is_immediate;
 use crate::regs::{RegId, is_high8, size_bits};
 
 /// Where a value comes from.
@@ -148,14 +149,7 @@ fn source(instruction: &Instruction, operand: u32) -> Option<Source> {
         OpKind::Memory => Some(Source::Memory {
             bits: (instruction.memory_size().size() * 8) as u16,
         }),
-        OpKind::Immediate8
-        | OpKind::Immediate16
-        | OpKind::Immediate32
-        | OpKind::Immediate64
-        | OpKind::Immediate8to16
-        | OpKind::Immediate8to32
-        | OpKind::Immediate8to64
-        | OpKind::Immediate32to64 => Some(Source::Number(instruction.immediate(operand) as i64)),
+        kind if is_immediate(kind) => Some(Source::Number(instruction.immediate(operand) as i64)),
         _ => None,
     }
 }

@@ -45,18 +45,7 @@ pub fn encoding(instruction: &Instruction, bytes: &[u8]) -> Encoding {
     let mut immediate16 = false;
     for n in 0..instruction.op_count() {
         let kind = instruction.op_kind(n);
-        let is_immediate = matches!(
-            kind,
-            OpKind::Immediate8
-                | OpKind::Immediate16
-                | OpKind::Immediate32
-                | OpKind::Immediate64
-                | OpKind::Immediate8to16
-                | OpKind::Immediate8to32
-                | OpKind::Immediate8to64
-                | OpKind::Immediate32to64
-        );
-        if !is_immediate {
+        if !is_immediate(kind) {
             continue;
         }
         immediate16 |= kind == OpKind::Immediate16;
@@ -75,4 +64,19 @@ pub fn encoding(instruction: &Instruction, bytes: &[u8]) -> Encoding {
         lcp: prefix66 && immediate16,
         immediate,
     }
+}
+
+/// Whether an operand is the instruction's (first) immediate.
+pub(crate) fn is_immediate(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64
+    )
 }

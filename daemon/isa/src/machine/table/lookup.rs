@@ -8,6 +8,8 @@
 use iced_x86::{Code, Instruction, OpKind, Register};
 
 use super::Form;
+use crate::regs::is_high8;
+use crate::x86::encoding::is_immediate;
 
 /// What distinguishes instructions of one `Code`, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,10 +84,7 @@ impl Traits {
             match instruction.op_kind(i) {
                 OpKind::Register if i < 2 => {
                     let register = instruction.op_register(i);
-                    let high = matches!(
-                        register,
-                        Register::AH | Register::BH | Register::CH | Register::DH
-                    );
+                    let high = is_high8(register);
                     set(high, if i == 0 { Self::HIGH8_0 } else { Self::HIGH8_1 });
                     let number = register.full_register().number();
                     set(i == 0 && number & 4 != 0, Self::UPPER_REGISTER);
@@ -94,16 +93,7 @@ impl Traits {
                     set(true, Self::MEMORY);
                     set_address(instruction, &mut set);
                 }
-                OpKind::Immediate8
-                | OpKind::Immediate16
-                | OpKind::Immediate32
-                | OpKind::Immediate64
-                | OpKind::Immediate8to16
-                | OpKind::Immediate8to32
-                | OpKind::Immediate8to64
-                | OpKind::Immediate32to64
-                    if !immediate_seen =>
-                {
+                kind if !immediate_seen && is_immediate(kind) => {
                     immediate_seen = true;
                     set(instruction.immediate(i) == 0, Self::ZERO_IMMEDIATE);
                 }
