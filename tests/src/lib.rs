@@ -11,7 +11,9 @@ pub mod inputs;
 pub mod programs;
 pub mod report;
 pub mod run;
+pub mod same;
 
 pub use inputs::tool;
 pub use programs::programs;
 pub use run::{Run, mcad, mcad_run};
+pub use same::same;

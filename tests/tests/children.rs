@@ -7,27 +7,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use mcad_report::Report;
-use mcad_tests::{Run, inputs, mcad, mcad_run, report, tool};
+use mcad_tests::{inputs, mcad, mcad_run, report};
 
-/// Runs a command natively and traced, and compares what can be seen of it.
+/// Natively and traced the same, with a tree of processes that adds up.
 fn same(directory: &Path, command: &[&str], input: &[u8]) -> Report {
-    let json = directory.join("report.json");
-    let native = Run::of(&tool(command[0]))
-        .args(&command[1..])
-        .within(directory)
-        .input(input)
-        .run();
-    let traced = mcad_run(["--json", json.to_str().unwrap(), "-q", "--"])
-        .args(command)
-        .within(directory)
-        .input(input)
-        .run();
-    assert_eq!(traced.code(), native.code(), "{}", traced.stderr);
-    assert_eq!(traced.text(), native.text(), "{command:?}");
-    assert_eq!(traced.stderr, native.stderr, "{command:?}");
-    let report = report::read(&json);
-    assert!(report.program.complete, "{}", report.program.end);
-    assert_eq!(report.trace.lost_records, 0, "{command:?}");
+    let report = mcad_tests::same(directory, command, input);
     adds_up(&report);
     report
 }

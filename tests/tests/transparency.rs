@@ -5,43 +5,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use mcad_tests::report;
-use mcad_tests::{inputs, mcad_run, tool};
+use mcad_report::Report;
+use mcad_tests::{inputs, mcad_run, report};
 
-/// Runs a command natively and traced, on the same input, and compares what can be seen of it.
-fn same(directory: &Path, command: &[&str], input: &[u8]) -> mcad_report::Report {
-    let json = directory.join("report.json");
-    let program = tool(command[0]);
-    let native = mcad_tests::Run::of(&program)
-        .args(&command[1..])
-        .within(directory)
-        .input(input)
-        .run();
-    let traced = mcad_run(["--json", json.to_str().unwrap(), "-q", "--"])
-        .args(command)
-        .within(directory)
-        .input(input)
-        .run();
-    assert_eq!(
-        traced.code(),
-        native.code(),
-        "{command:?}: {}",
-        traced.stderr
-    );
-    assert!(
-        traced.stdout == native.stdout,
-        "{command:?}: {} and {} bytes on stdout",
-        traced.stdout.len(),
-        native.stdout.len()
-    );
-    assert_eq!(traced.stderr, native.stderr, "{command:?}");
-    let report = report::read(&json);
-    assert!(
-        report.program.complete,
-        "{command:?}: {}",
-        report.program.end
-    );
-    assert_eq!(report.trace.lost_records, 0, "{command:?}");
+/// Natively and traced the same: one program, simulated at a believable rate.
+fn same(directory: &Path, command: &[&str], input: &[u8]) -> Report {
+    let report = mcad_tests::same(directory, command, input);
     assert_eq!(report.program.command, command);
     let cpu = &report.cpus[0];
     assert_eq!(cpu.instructions, report.trace.instructions);

@@ -88,7 +88,9 @@ pub fn kind_text(kind: LatencyKind) -> &'static str {
     }
 }
 
-fn operand(text: &str) -> Option<OperandName> {
+/// The operand of such a text.
+#[must_use]
+pub fn operand_of(text: &str) -> Option<OperandName> {
     let number = |prefix: &str| text.strip_prefix(prefix)?.parse().ok();
     number("REG")
         .map(OperandName::Reg)
@@ -96,7 +98,9 @@ fn operand(text: &str) -> Option<OperandName> {
         .or_else(|| (text == "AGEN").then_some(OperandName::Agen))
 }
 
-fn kind(text: &str) -> Option<LatencyKind> {
+/// The part of a source of such a text.
+#[must_use]
+pub fn kind_of(text: &str) -> Option<LatencyKind> {
     let kinds = [
         LatencyKind::Reg,
         LatencyKind::Addr,
@@ -166,7 +170,8 @@ fn change(perf: &mut Perf, figures: &MeasuredForm, layout: &PortLayout) -> Resul
     perf.uops_ms = figures.microcode.unwrap_or(perf.uops_ms);
     perf.div_cycles = figures.divider.unwrap_or(perf.div_cycles);
     for (from, to, part, value) in &figures.latencies {
-        let Some(((from, to), kind)) = operand(from).zip(operand(to)).zip(kind(part)) else {
+        let Some(((from, to), kind)) = operand_of(from).zip(operand_of(to)).zip(kind_of(part))
+        else {
             return Err(format!("no latency '{from}, {to}, {part}'"));
         };
         let value = cycles(*value)?;
@@ -269,7 +274,7 @@ mod tests {
     #[test]
     fn names_of_operands_are_read_as_they_are_written() {
         for name in [OperandName::Reg(3), OperandName::Mem(1), OperandName::Agen] {
-            assert_eq!(operand(&operand_text(name)), Some(name));
+            assert_eq!(operand_of(&operand_text(name)), Some(name));
         }
     }
 }

@@ -153,6 +153,29 @@ pub struct Perf {
     pub latencies: Vec<Latency>,
 }
 
+impl Perf {
+    /// The ports as uops.info writes them, `0156+23*2`, in the table's order.
+    #[must_use]
+    pub fn ports_text(&self) -> String {
+        let set = |ports: PortSet| -> String {
+            (0..u32::BITS)
+                .filter(|n| ports.0 & 1 << n != 0)
+                .filter_map(|n| char::from_digit(n, 36))
+                .map(|c| c.to_ascii_uppercase())
+                .collect()
+        };
+        let list: Vec<_> = self
+            .ports
+            .iter()
+            .map(|(ports, uops)| match uops {
+                1 => set(*ports),
+                uops => format!("{}*{uops}", set(*ports)),
+            })
+            .collect();
+        list.join("+")
+    }
+}
+
 /// One uops.info variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {

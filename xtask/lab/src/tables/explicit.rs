@@ -130,22 +130,7 @@ pub fn of_row(spec: &Spec, target: &Target) -> Vec<Operand> {
             | Kind::mem_vsib64y
             | Kind::mem_vsib32z
             | Kind::mem_vsib64z => OperandName::Mem(0),
-            Kind::r8_or_mem
-            | Kind::r16_or_mem
-            | Kind::r32_or_mem
-            | Kind::r32_or_mem_mpx
-            | Kind::r64_or_mem
-            | Kind::r64_or_mem_mpx
-            | Kind::mm_or_mem
-            | Kind::xmm_or_mem
-            | Kind::ymm_or_mem
-            | Kind::zmm_or_mem
-            | Kind::bnd_or_mem_mpx
-            | Kind::k_or_mem
-                if in_memory =>
-            {
-                OperandName::Mem(0)
-            }
+            either if in_memory && example::register_or_memory(*either) => OperandName::Mem(0),
             Kind::imm4_m2z
             | Kind::imm8
             | Kind::imm8_const_1

@@ -2,7 +2,7 @@
 //! operand kinds.
 
 use iced_x86::{OpCodeInfo, OpCodeOperandKind as Kind};
-use mcad_isa::machine::table::{Selector, Traits};
+use mcad_isa::machine::table::{Selector, Traits, example};
 
 use super::spec::Spec;
 
@@ -32,21 +32,7 @@ pub fn operand(
         || text
             .strip_prefix('M')
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let either = matches!(
-        kind,
-        Kind::r8_or_mem
-            | Kind::r16_or_mem
-            | Kind::r32_or_mem
-            | Kind::r32_or_mem_mpx
-            | Kind::r64_or_mem
-            | Kind::r64_or_mem_mpx
-            | Kind::mm_or_mem
-            | Kind::xmm_or_mem
-            | Kind::ymm_or_mem
-            | Kind::zmm_or_mem
-            | Kind::bnd_or_mem_mpx
-            | Kind::k_or_mem
-    );
+    let either = example::register_or_memory(kind);
     if memory {
         let fits = match kind {
             Kind::mem_vsib32x | Kind::mem_vsib64x => text == "VSIB_XMM",

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use iced_x86::{Decoder, DecoderOptions};
-use mcad_isa::machine::table::{FormTable, Perf, PortSet, embedded_cpus};
+use mcad_isa::machine::table::{FormTable, embedded_cpus};
 
 use super::operands::spelled;
 
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<()> {
                     let mut text = format!(
                         "{cpu}\t{hex}\t{instruction}\t{}\t{}\t{}\n",
                         form.name,
-                        ports(&form.perf),
+                        form.perf.ports_text(),
                         source.map_or(String::new(), |s| format!("approximated from {s}")),
                     );
                     if args.long {
@@ -67,23 +67,4 @@ pub fn run(args: &Args) -> Result<()> {
     }
     eprint!("{out}");
     Ok(())
-}
-
-fn ports(perf: &Perf) -> String {
-    let set = |p: PortSet| -> String {
-        (0..12_u32)
-            .filter(|n| p.0 & 1 << n != 0)
-            .filter_map(|n| char::from_digit(n, 16))
-            .map(|c| c.to_ascii_uppercase())
-            .collect()
-    };
-    let list: Vec<_> = perf
-        .ports
-        .iter()
-        .map(|(p, n)| match n {
-            1 => set(*p),
-            n => format!("{}*{n}", set(*p)),
-        })
-        .collect();
-    list.join("+")
 }

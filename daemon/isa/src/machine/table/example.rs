@@ -57,6 +57,26 @@ pub fn round_trip(example: &Instruction) -> Option<Instruction> {
         .find(|decoded| decoded.code() == example.code())
 }
 
+/// Whether an operand of this kind is a register in some encodings and in memory in others.
+#[must_use]
+pub fn register_or_memory(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::r8_or_mem
+            | Kind::r16_or_mem
+            | Kind::r32_or_mem
+            | Kind::r32_or_mem_mpx
+            | Kind::r64_or_mem
+            | Kind::r64_or_mem_mpx
+            | Kind::mm_or_mem
+            | Kind::xmm_or_mem
+            | Kind::ymm_or_mem
+            | Kind::zmm_or_mem
+            | Kind::bnd_or_mem_mpx
+            | Kind::k_or_mem
+    )
+}
+
 fn operand(instruction: &mut Instruction, i: u32, kind: Kind, selector: Selector, immediate: u8) {
     let wants = |bit: u32| selector.value & bit != 0;
     let memory = wants(Traits::MEMORY);
@@ -74,7 +94,7 @@ fn operand(instruction: &mut Instruction, i: u32, kind: Kind, selector: Selector
         numbered(first, number)
     };
     let register = match kind {
-        Kind::r8_or_mem if memory => Register::None,
+        either if memory && register_or_memory(either) => Register::None,
         Kind::r8_or_mem | Kind::r8_reg | Kind::r8_opcode => {
             let names = match (high, wants(Traits::UPPER_REGISTER) && i == 0) {
                 (true, _) => R8_HIGH,
@@ -83,11 +103,9 @@ fn operand(instruction: &mut Instruction, i: u32, kind: Kind, selector: Selector
             };
             names[i as usize & 3]
         }
-        Kind::r16_or_mem if memory => Register::None,
         Kind::r16_or_mem | Kind::r16_reg | Kind::r16_reg_mem | Kind::r16_rm | Kind::r16_opcode => {
             general(Register::AX)
         }
-        Kind::r32_or_mem | Kind::r32_or_mem_mpx if memory => Register::None,
         Kind::r32_or_mem
         | Kind::r32_or_mem_mpx
         | Kind::r32_reg
@@ -95,7 +113,6 @@ fn operand(instruction: &mut Instruction, i: u32, kind: Kind, selector: Selector
         | Kind::r32_rm
         | Kind::r32_opcode
         | Kind::r32_vvvv => general(Register::EAX),
-        Kind::r64_or_mem | Kind::r64_or_mem_mpx if memory => Register::None,
         Kind::r64_or_mem
         | Kind::r64_or_mem_mpx
         | Kind::r64_reg
@@ -103,16 +120,6 @@ fn operand(instruction: &mut Instruction, i: u32, kind: Kind, selector: Selector
         | Kind::r64_rm
         | Kind::r64_opcode
         | Kind::r64_vvvv => general(Register::RAX),
-        Kind::mm_or_mem
-        | Kind::xmm_or_mem
-        | Kind::ymm_or_mem
-        | Kind::zmm_or_mem
-        | Kind::bnd_or_mem_mpx
-        | Kind::k_or_mem
-            if memory =>
-        {
-            Register::None
-        }
         Kind::mm_or_mem | Kind::mm_reg | Kind::mm_rm => numbered(Register::MM1, i),
         Kind::xmm_or_mem
         | Kind::xmm_reg

@@ -24,25 +24,6 @@ fn form(cpu: &str, hex: &str) -> &'static Form {
         .unwrap_or_else(|| panic!("{cpu}: {hex} has no form"))
 }
 
-/// `0156+23*2`, in the table's order.
-fn ports(perf: &Perf) -> String {
-    let set = |p: PortSet| -> String {
-        (0..12)
-            .filter(|n| p.0 & 1 << n != 0)
-            .map(|n| char::from_digit(n, 16).expect("port").to_ascii_uppercase())
-            .collect()
-    };
-    let list: Vec<_> = perf
-        .ports
-        .iter()
-        .map(|(p, n)| match n {
-            1 => set(*p),
-            n => format!("{}*{n}", set(*p)),
-        })
-        .collect();
-    list.join("+")
-}
-
 fn latency(perf: &Perf, from: OperandName, to: OperandName) -> Option<u16> {
     let same = |l: &&Latency| l.from == from && l.to == to && l.kind == LatencyKind::Reg;
     perf.latencies.iter().find(same).map(|l| l.cycles)
@@ -59,7 +40,7 @@ fn names_and_ports_are_those_of_uops_info() {
     for (cpu, hex, name, expected) in cases::CASES {
         let form = form(cpu, hex);
         assert_eq!(&*form.name, *name, "{cpu}: {hex}");
-        assert_eq!(ports(&form.perf), *expected, "{cpu}: {hex} {name}");
+        assert_eq!(form.perf.ports_text(), *expected, "{cpu}: {hex} {name}");
         assert_eq!(form.approximated_from, None, "{cpu}: {hex} {name}");
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use liblzma::read::XzDecoder;
+use mcad_isa::machine::measured::{kind_of, operand_of};
 use mcad_isa::machine::table::{Form, Latency, LatencyKind, OperandName, Perf, PortSet};
 
 use super::Pipes;
@@ -51,31 +52,15 @@ fn read(path: &Path) -> Result<HashMap<String, Figures>> {
             if let Some(known) = place.and_then(|n| figures.conflicts.get_mut(n)) {
                 *known = Some(cycles);
             }
-        } else if let (Some(from), Some(to), Some(kind)) =
-            (operand(field(3)), operand(field(4)), kind(field(5)))
-        {
+        } else if let (Some(from), Some(to), Some(kind)) = (
+            operand_of(field(3)),
+            operand_of(field(4)),
+            kind_of(field(5)),
+        ) {
             figures.latencies.push((from, to, kind, cycles));
         }
     }
     Ok(all)
-}
-
-fn operand(text: &str) -> Option<OperandName> {
-    let number = |prefix: &str| text.strip_prefix(prefix)?.parse().ok();
-    number("REG")
-        .map(OperandName::Reg)
-        .or_else(|| number("MEM").map(OperandName::Mem))
-        .or_else(|| (text == "AGEN").then_some(OperandName::Agen))
-}
-
-fn kind(text: &str) -> Option<LatencyKind> {
-    Some(match text {
-        "reg" => LatencyKind::Reg,
-        "addr" => LatencyKind::Addr,
-        "index" => LatencyKind::Index,
-        "mem" => LatencyKind::Mem,
-        _ => return None,
-    })
 }
 
 /// Lays the measurements of a file over a draft.
