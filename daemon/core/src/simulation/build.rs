@@ -235,18 +235,8 @@ fn end_text(end: &EndReason) -> String {
     }
 }
 
-fn pipeline_report(
-    s: &Simulation,
-    core: &Core,
-    names: &Names,
-    symbols: &dyn Symbolizer,
-) -> CpuReport {
-    let cycles: u64 = core.finished.iter().map(|t| t.cycles).sum();
-    let layout = &core.model.core.ports;
-    let (threads, processes) = by_process(s, core);
-    let cycles_of = |id: BlockId| core.cycles(id).iter().sum();
-    let uops_of = |id: BlockId| core.fused_in(id) * executed(s, id).times;
-    let slots_of = |id: BlockId| core.slots(id, executed(s, id).times);
+/// Instructions without figures of their own, those most often executed first.
+fn unknown_instructions(core: &Core) -> Unknown {
     let mut unknown = Unknown::default();
     for (form, unlisted) in &core.unlisted {
         if unlisted.count == 0 {
@@ -273,6 +263,21 @@ fn pipeline_report(
         .forms
         .sort_by(|a, b| b.count.cmp(&a.count).then(a.form.cmp(&b.form)));
     unknown.forms.truncate(FORMS);
+    unknown
+}
+
+fn pipeline_report(
+    s: &Simulation,
+    core: &Core,
+    names: &Names,
+    symbols: &dyn Symbolizer,
+) -> CpuReport {
+    let cycles: u64 = core.finished.iter().map(|t| t.cycles).sum();
+    let layout = &core.model.core.ports;
+    let (threads, processes) = by_process(s, core);
+    let cycles_of = |id: BlockId| core.cycles(id).iter().sum();
+    let uops_of = |id: BlockId| core.fused_in(id) * executed(s, id).times;
+    let slots_of = |id: BlockId| core.slots(id, executed(s, id).times);
     CpuReport {
         cpu: core.model.name.clone(),
         name: core.model.full_name.clone(),
@@ -342,7 +347,7 @@ fn pipeline_report(
                     .report(&region.name)
             })
             .collect(),
-        unknown_instructions: unknown,
+        unknown_instructions: unknown_instructions(core),
         intervals: None,
         parameters: parameters(&core.model),
     }

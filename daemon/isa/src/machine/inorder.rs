@@ -299,26 +299,51 @@ pub struct Late {
     pub branch_blocks_load: bool,
 }
 
+fn in_range(name: &str, value: u32, low: u32, high: u32) -> Result<(), String> {
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{name} = {value}: must be {low} to {high}"))
+    }
+}
+
+fn power(name: &str, value: u32) -> Result<(), String> {
+    if value.is_power_of_two() {
+        Ok(())
+    } else {
+        Err(format!("{name} = {value}: must be a power of two"))
+    }
+}
+
+fn check_predictor(p: &GroupGshare, fetch: &Fetch) -> Result<(), String> {
+    in_range("predictor.target_ways", p.target_ways, 1, 2)?;
+    in_range("predictor.target_banks", p.target_banks, 1, fetch.bytes / 2)?;
+    power("predictor.target_banks", p.target_banks)?;
+    let lanes = fetch.bytes / 2;
+    let sets = p.targets / p.target_ways / p.target_banks;
+    power("predictor.targets in a bank's way", sets)?;
+    in_range("predictor.history", p.history, 2, 32)?;
+    in_range("predictor.returns", p.returns, 1, 64)?;
+    let rows = p.counters / lanes;
+    power("predictor.counters in a row of a group", rows)?;
+    if rows.ilog2() + 1 != p.history || rows.ilog2() < sets.ilog2() {
+        return Err(format!(
+            "predictor.history = {}: must be one more than the {} bits of a counter's \
+                 row, which must be at least the {} bits of a target's set",
+            p.history,
+            rows.ilog2(),
+            sets.ilog2()
+        ));
+    }
+    Ok(())
+}
+
 impl InOrder {
     /// Whether the parameters make sense together.
     ///
     /// # Errors
     /// What does not.
     pub fn check(&self) -> Result<(), String> {
-        let in_range = |name: &str, value: u32, low: u32, high: u32| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(format!("{name} = {value}: must be {low} to {high}"))
-            }
-        };
-        let power = |name: &str, value: u32| {
-            if value.is_power_of_two() {
-                Ok(())
-            } else {
-                Err(format!("{name} = {value}: must be a power of two"))
-            }
-        };
         in_range("width", self.width, 1, 8)?;
         in_range("retire", self.retire, 0, 64)?;
         let fetch = &self.fetch;
@@ -344,36 +369,23 @@ impl InOrder {
             in_range(name, value, 0, 64)?;
         }
         in_range("branch.distance_bits", self.branch.distance_bits, 1, 64)?;
+        if let Some(Predictor::GroupGshare(predictor)) = &self.predictor {
+            check_predictor(predictor, fetch)?;
+        }
+        self.check_buffers()?;
+        self.check_classes()
+    }
+
+    fn check_buffers(&self) -> Result<(), String> {
         if let Some(cache) = &self.icache {
             power("icache.line", cache.line)?;
-            in_range("icache.line", cache.line, fetch.bytes, 4096)?;
+            in_range("icache.line", cache.line, self.fetch.bytes, 4096)?;
             in_range("icache.ways", cache.ways, 1, 64)?;
             let sets = cache.size / cache.line.max(1) / cache.ways.max(1);
             in_range("icache sets", sets, 1, 1 << 20)?;
             power("icache sets", sets)?;
             in_range("icache.complete", cache.complete, cache.first, 1 << 16)?;
             in_range("icache.writing", cache.writing, 0, cache.complete)?;
-        }
-        if let Some(Predictor::GroupGshare(p)) = &self.predictor {
-            in_range("predictor.target_ways", p.target_ways, 1, 2)?;
-            in_range("predictor.target_banks", p.target_banks, 1, fetch.bytes / 2)?;
-            power("predictor.target_banks", p.target_banks)?;
-            let lanes = fetch.bytes / 2;
-            let sets = p.targets / p.target_ways / p.target_banks;
-            power("predictor.targets in a bank's way", sets)?;
-            in_range("predictor.history", p.history, 2, 32)?;
-            in_range("predictor.returns", p.returns, 1, 64)?;
-            let rows = p.counters / lanes;
-            power("predictor.counters in a row of a group", rows)?;
-            if rows.ilog2() + 1 != p.history || rows.ilog2() < sets.ilog2() {
-                return Err(format!(
-                    "predictor.history = {}: must be one more than the {} bits of a counter's \
-                     row, which must be at least the {} bits of a target's set",
-                    p.history,
-                    rows.ilog2(),
-                    sets.ilog2()
-                ));
-            }
         }
         if let Some(buffer) = &self.store_buffer {
             in_range("store_buffer.entries", buffer.entries, 1, 64)?;
@@ -388,6 +400,10 @@ impl InOrder {
             in_range("divider.skip_bits", divider.skip_bits, 1, 32)?;
             in_range("divider.small_bits", divider.small_bits, 0, 31)?;
         }
+        Ok(())
+    }
+
+    fn check_classes(&self) -> Result<(), String> {
         in_range("number of units", self.units.len() as u32, 0, 16)?;
         let least = if self.scheduled { 0 } else { 1 };
         in_range("number of classes", self.classes.len() as u32, least, 64)?;

@@ -107,31 +107,26 @@ pub fn generic(
         ..Perf::default()
     };
     if loads > 0 {
-        // From an address: the load and then the operation.
-        let outputs: Vec<OperandName> = form
-            .operands
-            .iter()
-            .filter(|o| o.written)
-            .map(|o| o.name)
-            .collect();
-        let inputs: Vec<OperandName> = form
-            .operands
-            .iter()
-            .filter(|o| matches!(o.name, OperandName::Mem(_)))
-            .map(|o| o.name)
-            .collect();
-        for &from in &inputs {
-            for &to in &outputs {
-                for kind in [LatencyKind::Addr, LatencyKind::Index] {
-                    form.perf.latencies.push(Latency {
-                        from,
-                        to,
-                        kind,
-                        cycles: core.execute.table_load_latency + 1,
-                    });
-                }
+        through_loads(&mut form, core.execute.table_load_latency);
+    }
+    form
+}
+
+/// Latencies from addresses to outputs: the load and then the operation.
+fn through_loads(form: &mut Form, load_latency: u16) {
+    let outputs = form.operands.iter().filter(|o| o.written);
+    let outputs: Vec<OperandName> = outputs.map(|o| o.name).collect();
+    let memory = |o: &&Operand| matches!(o.name, OperandName::Mem(_));
+    for from in form.operands.iter().filter(memory).map(|o| o.name) {
+        for &to in &outputs {
+            for kind in [LatencyKind::Addr, LatencyKind::Index] {
+                form.perf.latencies.push(Latency {
+                    from,
+                    to,
+                    kind,
+                    cycles: load_latency + 1,
+                });
             }
         }
     }
-    form
 }

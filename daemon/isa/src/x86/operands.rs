@@ -7,7 +7,9 @@
 
 use iced_x86::{Instruction, OpKind, Register};
 
-use crate::machine::table::{Binding, Form, LatencyKind, OperandName, Perf, implicit_memory_base};
+use crate::machine::table::{
+    Binding, FlagGroups, Form, LatencyKind, Operand, OperandName, Perf, implicit_memory_base,
+};
 use crate::regs::{RegId, is_high8, size_bits};
 
 /// Place of an operand in [`Operands::all`].
@@ -92,6 +94,13 @@ impl Operands {
             implicit_stack: false,
             memory: 0,
         }
+    }
+
+    fn add_memory(&mut self, memory: MemoryRef) -> Value {
+        let mut value = self.add(None, Register::None);
+        value.memory = self.memory.len();
+        self.memory.push(memory);
+        value
     }
 
     fn set_latency(&mut self, from: OperandIndex, to: OperandIndex, cycles: u16) {
@@ -209,165 +218,185 @@ pub fn operands(
     keep_zero_latency: bool,
     memory_renaming: bool,
 ) -> Operands {
-    let mut all = Operands {
-        ..Operands::default()
-    };
     let places: Vec<Place> = form
         .operands
         .iter()
         .map(|o| place(instruction, o.binding))
         .collect();
-    scan_registers(&mut all, &places);
-    let latency = |from: OperandName, to: OperandName, kind: LatencyKind| {
-        perf.latencies
+    let mut finder = Finder {
+        form,
+        perf,
+        places: &places,
+        found: Operands::default(),
+        named: Vec::new(),
+    };
+    scan_registers(&mut finder.found, &places);
+    finder.outputs();
+    finder.registers_read(keep_zero_latency, memory_renaming);
+    finder.flags_read();
+    finder.memory_read();
+    finder.addresses();
+    finder.found
+}
+
+/// The operands of one instruction, being found: outputs first, since each input has a latency to
+/// each of them.
+struct Finder<'a> {
+    form: &'a Form,
+    perf: &'a Perf,
+    /// Of [`Form::operands`].
+    places: &'a [Place],
+    found: Operands,
+    /// Outputs, by the names that latencies use.
+    named: Vec<(OperandName, Value)>,
+}
+
+impl<'a> Finder<'a> {
+    fn placed(&self) -> impl Iterator<Item = (&'a Operand, &'a Place)> + use<'a> {
+        self.form.operands.iter().zip(self.places)
+    }
+
+    fn latency(&self, from: OperandName, to: OperandName, kind: LatencyKind) -> u16 {
+        self.perf
+            .latencies
             .iter()
             .find(|l| l.from == from && l.to == to && l.kind == kind)
             .map_or(1, |l| l.cycles)
-    };
+    }
 
-    // Outputs: registers, flags, memory.
-    let mut named: Vec<(OperandName, Value)> = Vec::new();
-    for (operand, place) in form.operands.iter().zip(&places) {
-        if let Place::Register(register) = place
-            && operand.written
-            && let Some(id) = RegId::of(*register)
-        {
-            let value = all.add(Some(id), *register);
-            all.out_regs.push(value);
-            named.push((operand.name, value));
+    /// Notes the latencies from an input, a part of an operand, to every output.
+    fn reaches_outputs(&mut self, value: &Value, from: OperandName, kind: LatencyKind) {
+        for n in 0..self.named.len() {
+            let (to, out) = self.named[n];
+            let cycles = self.latency(from, to, kind);
+            self.found.set_latency(value.index, out.index, cycles);
         }
     }
-    for (operand, place) in form.operands.iter().zip(&places) {
-        if matches!(place, Place::Flags) {
-            for (written, id) in [
-                (form.flags_written.c, RegId::CARRY),
-                (form.flags_written.spazo, RegId::SPAZO),
-            ] {
-                if written {
-                    let value = all.add(Some(id), Register::None);
-                    all.out_flags.push(value);
-                    named.push((operand.name, value));
+
+    /// Registers, flags and memory that are written.
+    fn outputs(&mut self) {
+        for (operand, place) in self.placed() {
+            if let Place::Register(register) = place
+                && operand.written
+                && let Some(id) = RegId::of(*register)
+            {
+                let value = self.found.add(Some(id), *register);
+                self.found.out_regs.push(value);
+                self.named.push((operand.name, value));
+            }
+        }
+        for (operand, place) in self.placed() {
+            if matches!(place, Place::Flags) {
+                for id in flag_groups(self.form.flags_written) {
+                    let value = self.found.add(Some(id), Register::None);
+                    self.found.out_flags.push(value);
+                    self.named.push((operand.name, value));
+                }
+            }
+        }
+        for (operand, place) in self.placed() {
+            if let Place::Memory(memory) = place
+                && operand.written
+                && operand.name != OperandName::Agen
+            {
+                let value = self.found.add_memory(*memory);
+                self.found.out_mems.push(value);
+                self.named.push((operand.name, value));
+            }
+        }
+    }
+
+    fn registers_read(&mut self, keep_zero_latency: bool, memory_renaming: bool) {
+        for (operand, place) in self.placed() {
+            let Place::Register(register) = place else {
+                continue;
+            };
+            let Some(id) = RegId::of(*register) else {
+                continue;
+            };
+            if !operand.read && !self.perf.latencies.iter().any(|l| l.from == operand.name) {
+                continue;
+            }
+            // A latency of zero to memory is a store that loads read without delay, not a store
+            // of nothing.
+            let no_dependency = !keep_zero_latency
+                && !self.named.is_empty()
+                && (self.found.out_mems.is_empty() || !memory_renaming)
+                && self
+                    .named
+                    .iter()
+                    .all(|(to, _)| self.latency(operand.name, *to, LatencyKind::Reg) == 0);
+            if no_dependency {
+                continue;
+            }
+            let value = self.found.add(Some(id), *register);
+            self.found.in_regs.push(value);
+            self.reaches_outputs(&value, operand.name, LatencyKind::Reg);
+        }
+    }
+
+    fn flags_read(&mut self) {
+        for (operand, place) in self.placed() {
+            if matches!(place, Place::Flags) {
+                for id in flag_groups(self.form.flags_read) {
+                    let value = self.found.add(Some(id), Register::None);
+                    self.found.in_flags.push(value);
+                    self.reaches_outputs(&value, operand.name, LatencyKind::Reg);
                 }
             }
         }
     }
-    for (operand, place) in form.operands.iter().zip(&places) {
-        if let Place::Memory(memory) = place
-            && operand.written
-            && operand.name != OperandName::Agen
-        {
-            let mut value = all.add(None, Register::None);
-            value.memory = all.memory.len();
-            all.memory.push(*memory);
-            all.out_mems.push(value);
-            named.push((operand.name, value));
-        }
-    }
 
-    // Registers read.
-    for (operand, place) in form.operands.iter().zip(&places) {
-        let Place::Register(register) = place else {
-            continue;
-        };
-        let Some(id) = RegId::of(*register) else {
-            continue;
-        };
-        if !operand.read && !perf.latencies.iter().any(|l| l.from == operand.name) {
-            continue;
-        }
-        // A latency of zero to memory is a store that loads read without delay, not a store of
-        // nothing.
-        let no_dependency = !keep_zero_latency
-            && !named.is_empty()
-            && (all.out_mems.is_empty() || !memory_renaming)
-            && named
-                .iter()
-                .all(|(to, _)| latency(operand.name, *to, LatencyKind::Reg) == 0);
-        if no_dependency {
-            continue;
-        }
-        let value = all.add(Some(id), *register);
-        all.in_regs.push(value);
-        for (to, out) in &named {
-            all.set_latency(
-                value.index,
-                out.index,
-                latency(operand.name, *to, LatencyKind::Reg),
-            );
-        }
-    }
-    // Flags read.
-    for (operand, place) in form.operands.iter().zip(&places) {
-        if matches!(place, Place::Flags) {
-            for (read, id) in [
-                (form.flags_read.c, RegId::CARRY),
-                (form.flags_read.spazo, RegId::SPAZO),
-            ] {
-                if read {
-                    let value = all.add(Some(id), Register::None);
-                    all.in_flags.push(value);
-                    for (to, out) in &named {
-                        let cycles = latency(operand.name, *to, LatencyKind::Reg);
-                        all.set_latency(value.index, out.index, cycles);
-                    }
-                }
-            }
-        }
-    }
-    // Memory read.
-    for (operand, place) in form.operands.iter().zip(&places) {
-        let Place::Memory(memory) = place else {
-            continue;
-        };
-        if operand.name == OperandName::Agen {
-            all.agen = true;
-            continue;
-        }
-        if !operand.read {
-            continue;
-        }
-        let mut value = all.add(None, Register::None);
-        value.memory = all.memory.len();
-        all.memory.push(*memory);
-        all.in_mems.push(value);
-        for (to, out) in &named {
-            all.set_latency(
-                value.index,
-                out.index,
-                latency(operand.name, *to, LatencyKind::Mem),
-            );
-        }
-    }
-    // Address registers.
-    let stack_engine = places.iter().any(|p| matches!(p, Place::StackEngine));
-    let memories = places
-        .iter()
-        .filter(|p| matches!(p, Place::Memory(_)))
-        .count();
-    for (operand, place) in form.operands.iter().zip(&places) {
-        let Place::Memory(memory) = place else {
-            continue;
-        };
-        for (id, kind) in [
-            (memory.base, LatencyKind::Addr),
-            (memory.index, LatencyKind::Index),
-        ] {
-            let Some(id) = id else { continue };
-            let mut value = all.add(Some(id), Register::None);
-            value.implicit_stack = id == RegId::RSP
-                && stack_engine
-                && (memories == 1 || operand.name == OperandName::Mem(1));
+    fn memory_read(&mut self) {
+        for (operand, place) in self.placed() {
+            let Place::Memory(memory) = place else {
+                continue;
+            };
             if operand.name == OperandName::Agen {
-                all.in_regs.push(value);
-            } else {
-                all.addresses.push(value);
-            }
-            for (to, out) in &named {
-                all.set_latency(value.index, out.index, latency(operand.name, *to, kind));
+                self.found.agen = true;
+            } else if operand.read {
+                let value = self.found.add_memory(*memory);
+                self.found.in_mems.push(value);
+                self.reaches_outputs(&value, operand.name, LatencyKind::Mem);
             }
         }
     }
-    all
+
+    /// Registers that make up addresses.
+    fn addresses(&mut self) {
+        let places = self.places;
+        let stack_engine = places.iter().any(|p| matches!(p, Place::StackEngine));
+        let memories = places.iter().filter(|p| matches!(p, Place::Memory(_)));
+        let only_one = memories.count() == 1;
+        for (operand, place) in self.placed() {
+            let Place::Memory(memory) = place else {
+                continue;
+            };
+            for (id, kind) in [
+                (memory.base, LatencyKind::Addr),
+                (memory.index, LatencyKind::Index),
+            ] {
+                let Some(id) = id else { continue };
+                let mut value = self.found.add(Some(id), Register::None);
+                value.implicit_stack = id == RegId::RSP
+                    && stack_engine
+                    && (only_one || operand.name == OperandName::Mem(1));
+                if operand.name == OperandName::Agen {
+                    self.found.in_regs.push(value);
+                } else {
+                    self.found.addresses.push(value);
+                }
+                self.reaches_outputs(&value, operand.name, kind);
+            }
+        }
+    }
+}
+
+/// What is renamed of the flags.
+fn flag_groups(flags: FlagGroups) -> impl Iterator<Item = RegId> {
+    [(flags.c, RegId::CARRY), (flags.spazo, RegId::SPAZO)]
+        .into_iter()
+        .filter_map(|(used, id)| used.then_some(id))
 }
 
 /// Whether all general-purpose and vector registers of an instruction are one and the same, and

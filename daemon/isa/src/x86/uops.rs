@@ -31,21 +31,22 @@ fn ids(values: &[Value]) -> Vec<RegId> {
     values.iter().filter_map(|v| v.id).collect()
 }
 
-/// The µops of an instruction in the order in which they are renamed.
-#[must_use]
-pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
-    let layout = &core.ports;
-    let extra = if operands.vector {
-        core.execute.vector_load_extra
-    } else {
-        0
-    };
-    let load_latency = u16::try_from(core.execute.load_latency).unwrap_or(u16::MAX) + extra;
-    let table_load_latency = core.execute.table_load_latency + extra;
-    let mut loads = Vec::new();
-    let mut addresses = Vec::new();
-    let mut datas = Vec::new();
-    let mut computes = Vec::new();
+/// The port sets of an instruction's µops, by what these do.
+#[derive(Default)]
+struct Sorted {
+    loads: Vec<PortSet>,
+    addresses: Vec<PortSet>,
+    datas: Vec<PortSet>,
+    computes: Vec<PortSet>,
+}
+
+fn by_role(operands: &Operands, perf: &Perf, layout: &PortLayout) -> Sorted {
+    let Sorted {
+        mut loads,
+        mut addresses,
+        mut datas,
+        mut computes,
+    } = Sorted::default();
     for &(ports, count) in &perf.ports {
         let class = match layout.role(ports, !operands.out_mems.is_empty()) {
             Role::StoreAddress => &mut addresses,
@@ -73,6 +74,31 @@ pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
             }
         }
     }
+    Sorted {
+        loads,
+        addresses,
+        datas,
+        computes,
+    }
+}
+
+/// The µops of an instruction in the order in which they are renamed.
+#[must_use]
+pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
+    let layout = &core.ports;
+    let extra = if operands.vector {
+        core.execute.vector_load_extra
+    } else {
+        0
+    };
+    let load_latency = u16::try_from(core.execute.load_latency).unwrap_or(u16::MAX) + extra;
+    let table_load_latency = core.execute.table_load_latency + extra;
+    let Sorted {
+        loads,
+        addresses,
+        datas,
+        computes,
+    } = by_role(operands, perf, layout);
 
     let mut pseudos = 0usize;
     let mut pseudo = || {
@@ -218,6 +244,43 @@ enum Output<'a> {
     Store(RegId),
 }
 
+/// Cycles of the computing µops from an input to an output. The tables' latencies are from the
+/// instruction's inputs to its outputs; those of the load and of the store are taken off.
+fn latency_of_compute(
+    o: &Operands,
+    load_latency: u16,
+    input: Input<'_>,
+    output: Output<'_>,
+) -> u16 {
+    match (input, output) {
+        (Input::Operand(i), Output::Operand(t)) => o.latency(i, t).unwrap_or(1),
+        (Input::Operand(i), Output::Store(_)) => o
+            .out_mems
+            .iter()
+            .map(|m| o.latency(i, m).unwrap_or(1).saturating_sub(4).max(1))
+            .max()
+            .unwrap_or(1),
+        // The last address operand decides, as in uiCA.
+        (Input::Load(_), Output::Operand(t)) => o.addresses.last().map_or(1, |a| {
+            o.latency(a, t)
+                .unwrap_or(1)
+                .saturating_sub(load_latency)
+                .max(1)
+        }),
+        (Input::Load(_), Output::Store(_)) => {
+            if o.in_mems.is_empty() {
+                return 1;
+            }
+            o.out_mems
+                .iter()
+                .filter_map(|m| o.in_mems.last().map(|i| o.latency(i, m).unwrap_or(1)))
+                .map(|l| l.saturating_sub(load_latency).max(1))
+                .max()
+                .unwrap_or(1)
+        }
+    }
+}
+
 fn by_latency_class(
     operands: &Operands,
     (perf, load_latency, input_delays): (&Perf, u16, bool),
@@ -241,37 +304,7 @@ fn by_latency_class(
         .map(Output::Operand)
         .chain(store_values.iter().map(|v| Output::Store(*v)))
         .collect();
-    // The tables' latencies are from the instruction's inputs to its outputs; those of the load
-    // and of the store are taken off.
-    let latency = |input: Input<'_>, output: Output<'_>| -> u16 {
-        match (input, output) {
-            (Input::Operand(i), Output::Operand(t)) => o.latency(i, t).unwrap_or(1),
-            (Input::Operand(i), Output::Store(_)) => o
-                .out_mems
-                .iter()
-                .map(|m| o.latency(i, m).unwrap_or(1).saturating_sub(4).max(1))
-                .max()
-                .unwrap_or(1),
-            // The last address operand decides, as in uiCA.
-            (Input::Load(_), Output::Operand(t)) => o.addresses.last().map_or(1, |a| {
-                o.latency(a, t)
-                    .unwrap_or(1)
-                    .saturating_sub(load_latency)
-                    .max(1)
-            }),
-            (Input::Load(_), Output::Store(_)) => {
-                if o.in_mems.is_empty() {
-                    return 1;
-                }
-                o.out_mems
-                    .iter()
-                    .filter_map(|m| o.in_mems.last().map(|i| o.latency(i, m).unwrap_or(1)))
-                    .map(|l| l.saturating_sub(load_latency).max(1))
-                    .max()
-                    .unwrap_or(1)
-            }
-        }
-    };
+    let latency = |input, output| latency_of_compute(o, load_latency, input, output);
     let input_id = |input: Input<'_>| match input {
         Input::Operand(v) => v.id,
         Input::Load(id) => Some(id),
