@@ -6,16 +6,14 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bad(pub &'static str);
 
-/// Longest coded number in bytes.
-const MAX_VARINT: usize = 10;
-
 #[inline]
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+pub(super) fn put_varint(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        out.push(value as u8);
+    } else {
+        // Memory takes it.
+        let _ = leb128::write::unsigned(out, value);
     }
-    out.push(value as u8);
 }
 
 #[inline]
@@ -57,23 +55,24 @@ impl Cursor {
 
     #[inline]
     pub fn varint(&mut self, data: &[u8]) -> Result<u64, Bad> {
-        let byte = self.byte(data)?;
-        if byte < 0x80 {
-            return Ok(byte.into());
+        // Nearly all are short.
+        match data[self.at..self.end] {
+            [byte, ..] if byte < 0x80 => {
+                self.at += 1;
+                Ok(byte.into())
+            }
+            _ => self.long_varint(data),
         }
-        self.long_varint(data, byte)
     }
 
-    fn long_varint(&mut self, data: &[u8], first: u8) -> Result<u64, Bad> {
-        let mut value = u64::from(first & 0x7f);
-        for i in 1..MAX_VARINT {
-            let byte = self.byte(data)?;
-            value |= u64::from(byte & 0x7f) << (7 * i);
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(Bad("a number is too long"))
+    fn long_varint(&mut self, data: &[u8]) -> Result<u64, Bad> {
+        let mut left = &data[self.at..self.end];
+        let value = leb128::read::unsigned(&mut left).map_err(|error| match error {
+            leb128::read::Error::IoError(_) => Bad("a column ends early"),
+            leb128::read::Error::Overflow => Bad("a number is too long"),
+        })?;
+        self.at = self.end - left.len();
+        Ok(value)
     }
 
     /// Passes over `len` bytes; returns where they are.

@@ -226,15 +226,12 @@ impl<R: Read> Reader<R> {
     }
 
     fn long_number(&mut self) -> Result<u64, TimelineError> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(number);
+        leb128::read::unsigned(&mut self.input).map_err(|error| match error {
+            leb128::read::Error::IoError(_) => {
+                self.damaged("it is cut off or not packed as it should be")
             }
-        }
-        Err(self.damaged("a number without end"))
+            leb128::read::Error::Overflow => self.damaged("a number without end"),
+        })
     }
 
     fn cycle(&mut self) -> Result<u64, TimelineError> {

@@ -128,12 +128,13 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.buffer.push(number as u8 | 0x80);
-            number >>= 7;
+    fn number(&mut self, number: u64) {
+        if number < 0x80 {
+            self.buffer.push(number as u8);
+        } else {
+            // Memory takes it.
+            let _ = leb128::write::unsigned(&mut self.buffer, number);
         }
-        self.buffer.push(number as u8);
     }
 
     fn cycle(&mut self, cycle: u64) {
