@@ -84,13 +84,15 @@ fn row(code: &[&Inst], n: usize) -> Row {
         *place = kind;
     }
     let reads = back(0).map_or(&[][..], |i| &i.reads);
-    let produces = |i: &&Inst| reads.iter().any(|r| i.writes.contains(r));
-    let distance = (1..=MAX_DISTANCE).find(|&d| back(d).is_some_and(produces));
-    let rank = |d: usize| distance.map_or(u8::MAX, |_| slowness(kind(d)));
-    let least = distance.map_or(u8::MAX, rank);
-    let slower = distance.and_then(|closest| {
-        (closest + 1..=MAX_DISTANCE).find(|&d| back(d).is_some_and(produces) && rank(d) > least)
-    });
+    // Who wrote a register last is who is waited for; writes before that one were overwritten.
+    let writer = |register: &u8| {
+        (1..=MAX_DISTANCE).find(|&d| back(d).is_some_and(|i| i.writes.contains(register)))
+    };
+    let distance = reads.iter().filter_map(writer).min();
+    let least = distance.map_or(u8::MAX, |d| slowness(kind(d)));
+    let slower = (reads.iter().filter_map(writer))
+        .filter(|&d| slowness(kind(d)) > least)
+        .min();
     Row {
         pattern,
         distance: distance.unwrap_or(0) as u8,

@@ -164,3 +164,39 @@ fn a_chain_of_additions_takes_a_cycle_each_in_every_model() {
         assert!((paths / 10_000.0 - 1.0).abs() < 0.001, "{width}: {paths}");
     }
 }
+
+/// The loop of a multiplicative hash: an operation and a multiplication wait for each other, and
+/// the multiplication's flags are overwritten before the branch reads flags.
+#[test]
+fn what_was_overwritten_is_not_waited_for() {
+    use Kind::{Alu, Branch, Multiply};
+    const FLAGS: u8 = 73;
+    let with = |kind, reads: &[u8], writes: &[u8]| Inst {
+        kind,
+        reads: reads.to_vec(),
+        writes: writes.to_vec(),
+    };
+    let body = vec![
+        with(Alu, &[2], &[0]),
+        with(Alu, &[2], &[2, FLAGS]),
+        with(Alu, &[0, 6], &[6, FLAGS]),
+        with(Multiply, &[1, 6], &[6, FLAGS]),
+        with(Alu, &[2], &[FLAGS]),
+        with(Branch, &[FLAGS], &[]),
+    ];
+    let mut collector = Collector::default();
+    for _ in 0..10_000 {
+        collector.execute(0, 0, 6, || body.clone());
+    }
+    let profile = collector.finish("hash".into());
+    let chain = Chain::new(&Rows::of(&profile));
+    for width in 1..=4 {
+        for latency in [3, 6, 30] {
+            let mut machine = machine(width);
+            machine.multiply.latency = latency;
+            let cycles = chain.predict(&machine).total() / 10_000.0;
+            let exact = f64::from(latency + 1).max(6.0 / f64::from(width));
+            assert!((cycles / exact - 1.0).abs() < 1e-3, "{width}: {cycles}");
+        }
+    }
+}
