@@ -23,6 +23,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use nix::sys::signal::Signal;
+use rustix::process::{Resource, Rlimit, prlimit};
+
 use crate::clock::{Scope, UserCycles};
 use layout::{
     CODE, CODE_BYTES, CONTROL, CONTROL_BYTES, COUNTER, HARNESS, HARNESS_END, LOWEST, MAX_RESULTS,
@@ -179,7 +182,7 @@ impl Cell {
             filtered: false,
             counter: false,
         };
-        if cell.tracee.wait().map_err(system("wait for it"))? != Stopped::Signal(libc::SIGTRAP) {
+        if cell.tracee.wait().map_err(system("wait for it"))? != Stopped::Signal(Signal::SIGTRAP) {
             return Err(CellError::Gone);
         }
         cell.prepare(counter.as_raw_fd(), sandbox)?;
@@ -224,23 +227,12 @@ impl Cell {
     }
 
     fn limit(&mut self) -> io::Result<()> {
-        let none = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
+        let none = Rlimit {
+            current: Some(0),
+            maximum: Some(0),
         };
-        for resource in [libc::RLIMIT_CORE, libc::RLIMIT_NPROC, libc::RLIMIT_FSIZE] {
-            // SAFETY: the limit lives through the call.
-            let result = unsafe {
-                libc::prlimit(
-                    self.tracee.0,
-                    resource,
-                    &raw const none,
-                    std::ptr::null_mut(),
-                )
-            };
-            if result != 0 {
-                return Err(io::Error::last_os_error());
-            }
+        for resource in [Resource::Core, Resource::Nproc, Resource::Fsize] {
+            prlimit(self.tracee.pid(), resource, none)?;
         }
         let slice: Vec<u8> = [0, SLICE_MICROSECONDS, 0, SLICE_MICROSECONDS]
             .iter()
@@ -317,7 +309,7 @@ impl Cell {
         loop {
             self.tracee.go_on()?;
             match self.tracee.wait()? {
-                Stopped::Signal(libc::SIGTRAP) => {
+                Stopped::Signal(Signal::SIGTRAP) => {
                     let at = self.tracee.registers()?.rip;
                     if at == end {
                         return Ok(());
@@ -348,7 +340,7 @@ impl Cell {
             loop {
                 self.tracee.step()?;
                 match self.tracee.wait()? {
-                    Stopped::Signal(libc::SIGTRAP) => break,
+                    Stopped::Signal(Signal::SIGTRAP) => break,
                     Stopped::Signal(signal) => self.signal(signal, &mut slices)?,
                     Stopped::Gone => return Err(Stop::Gone.into()),
                 }
@@ -358,19 +350,19 @@ impl Cell {
     }
 
     /// Deals with a signal: maps a page, counts a slice, or ends the run.
-    fn signal(&mut self, signal: i32, slices: &mut u32) -> Result<(), RunError> {
+    fn signal(&mut self, signal: Signal, slices: &mut u32) -> Result<(), RunError> {
         match signal {
-            libc::SIGSEGV => Ok(self.fault()?),
-            libc::SIGVTALRM => {
+            Signal::SIGSEGV => Ok(self.fault()?),
+            Signal::SIGVTALRM => {
                 *slices += 1;
                 if *slices > SLICES {
                     return Err(Stop::Endless.into());
                 }
                 Ok(())
             }
-            libc::SIGFPE | libc::SIGILL | libc::SIGBUS | libc::SIGSYS => {
+            Signal::SIGFPE | Signal::SIGILL | Signal::SIGBUS | Signal::SIGSYS => {
                 let at = self.tracee.registers()?.rip;
-                Err(Stop::Signal(signal, at).into())
+                Err(Stop::Signal(signal as i32, at).into())
             }
             // Whatever else somebody sends to the process is not the code's doing.
             _ => Ok(()),
@@ -460,8 +452,8 @@ impl Cell {
         loop {
             self.tracee.go_on()?;
             match self.tracee.wait()? {
-                Stopped::Signal(libc::SIGTRAP) => break,
-                Stopped::Signal(libc::SIGSYS | libc::SIGSEGV) => {
+                Stopped::Signal(Signal::SIGTRAP) => break,
+                Stopped::Signal(Signal::SIGSYS | Signal::SIGSEGV) => {
                     return Err(io::Error::from_raw_os_error(libc::EPERM));
                 }
                 Stopped::Signal(_) => {}
@@ -473,14 +465,6 @@ impl Cell {
             return Err(io::Error::from_raw_os_error(-result as i32));
         }
         Ok(result as u64)
-    }
-}
-
-impl Drop for Cell {
-    fn drop(&mut self) {
-        // SAFETY: the process is a child that has not been waited for, so its id is still its own.
-        unsafe { libc::kill(self.tracee.0, libc::SIGKILL) };
-        while !matches!(self.tracee.wait(), Ok(Stopped::Gone) | Err(_)) {}
     }
 }
 
@@ -528,5 +512,5 @@ fn launch(program: &File, kept: [&File; 3], counter: &File) -> io::Result<Tracee
     unsafe { command.pre_exec(become_cell) };
     let child = command.spawn()?;
     // The handle is dropped without waiting: the cell does that itself.
-    Ok(Tracee(child.id() as libc::pid_t))
+    Ok(Tracee::child(child.id()))
 }

@@ -1,21 +1,30 @@
-//! `ptrace` and `waitpid`, as far as a cell needs them.
+//! A traced process: what a cell needs of `ptrace` and `waitpid`.
 
+use std::cell::Cell;
 use std::io;
-use std::mem;
-use std::ptr;
+
+use nix::errno::Errno;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
 
 /// Registers of a stopped cell.
 pub(crate) type Registers = libc::user_regs_struct;
 
-/// A process that this thread traces.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tracee(pub(super) libc::pid_t);
+/// A process that this thread traces; it is killed and waited for with it.
+#[derive(Debug)]
+pub(super) struct Tracee {
+    pid: Pid,
+    /// It has been waited for, so that its number may be another process's by now.
+    gone: Cell<bool>,
+}
 
 /// Why a tracee stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
     /// A signal is about to be delivered.
-    Signal(i32),
+    Signal(Signal),
     /// It is gone.
     Gone,
 }
@@ -27,111 +36,118 @@ pub(super) struct SignalInfo {
     pub(super) address: u64,
 }
 
-fn check(result: libc::c_long) -> io::Result<()> {
-    if result == -1 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
 impl Tracee {
-    fn request(self, request: libc::c_uint, data: usize) -> io::Result<()> {
-        // SAFETY: these requests take a number or nothing.
-        check(unsafe { libc::ptrace(request, self.0, ptr::null_mut::<u8>(), data) })
+    /// A child that asked to be traced and has not been waited for.
+    pub(super) fn child(pid: u32) -> Self {
+        Self {
+            pid: Pid::from_raw(pid as i32),
+            gone: Cell::new(false),
+        }
+    }
+
+    pub(super) fn pid(&self) -> Option<rustix::process::Pid> {
+        rustix::process::Pid::from_raw(self.pid.as_raw())
     }
 
     /// The tracee dies with this thread.
-    pub(super) fn bind(self) -> io::Result<()> {
-        self.request(libc::PTRACE_SETOPTIONS, libc::PTRACE_O_EXITKILL as usize)
+    pub(super) fn bind(&self) -> io::Result<()> {
+        Ok(ptrace::setoptions(self.pid, Options::PTRACE_O_EXITKILL)?)
     }
 
     /// Goes on; a pending signal is dropped.
-    pub(super) fn go_on(self) -> io::Result<()> {
-        self.request(libc::PTRACE_CONT, 0)
+    pub(super) fn go_on(&self) -> io::Result<()> {
+        Ok(ptrace::cont(self.pid, None)?)
     }
 
     /// Goes on for one instruction.
-    pub(super) fn step(self) -> io::Result<()> {
-        self.request(libc::PTRACE_SINGLESTEP, 0)
+    pub(super) fn step(&self) -> io::Result<()> {
+        Ok(ptrace::step(self.pid, None)?)
     }
 
-    pub(super) fn registers(self) -> io::Result<Registers> {
-        // SAFETY: the structure is plain numbers and filled by the call.
-        unsafe {
-            let mut registers: Registers = mem::zeroed();
-            check(libc::ptrace(
-                libc::PTRACE_GETREGS,
-                self.0,
-                ptr::null_mut::<u8>(),
-                &raw mut registers,
-            ))?;
-            Ok(registers)
-        }
+    pub(super) fn registers(&self) -> io::Result<Registers> {
+        Ok(ptrace::getregs(self.pid)?)
     }
 
-    pub(super) fn set_registers(self, registers: &Registers) -> io::Result<()> {
-        // SAFETY: the structure lives through the call.
-        check(unsafe {
-            libc::ptrace(
-                libc::PTRACE_SETREGS,
-                self.0,
-                ptr::null_mut::<u8>(),
-                ptr::from_ref(registers),
-            )
-        })
+    pub(super) fn set_registers(&self, registers: &Registers) -> io::Result<()> {
+        Ok(ptrace::setregs(self.pid, *registers)?)
     }
 
     /// The eight bytes at an address.
-    pub(super) fn peek(self, address: u64) -> io::Result<u64> {
-        // SAFETY: the raw system call stores the word at `word`.
-        unsafe {
-            let mut word = 0_u64;
-            check(libc::syscall(
-                libc::SYS_ptrace,
-                libc::PTRACE_PEEKDATA,
-                self.0,
-                address,
-                &raw mut word,
-            ))?;
-            Ok(word)
-        }
+    pub(super) fn peek(&self, address: u64) -> io::Result<u64> {
+        let word = ptrace::read(self.pid, address as ptrace::AddressType)?;
+        Ok(word as u64)
     }
 
-    pub(super) fn signal_info(self) -> io::Result<SignalInfo> {
-        // SAFETY: the structure is filled by the call; for the signals asked about, the address is
-        // valid or zero.
-        unsafe {
-            let mut info: libc::siginfo_t = mem::zeroed();
-            check(libc::ptrace(
-                libc::PTRACE_GETSIGINFO,
-                self.0,
-                ptr::null_mut::<u8>(),
-                &raw mut info,
-            ))?;
-            Ok(SignalInfo {
-                code: info.si_code,
-                address: info.si_addr() as u64,
-            })
-        }
+    pub(super) fn signal_info(&self) -> io::Result<SignalInfo> {
+        let info = ptrace::getsiginfo(self.pid)?;
+        Ok(SignalInfo {
+            code: info.si_code,
+            // SAFETY: for the signals asked about, the address is valid or zero.
+            address: unsafe { info.si_addr() } as u64,
+        })
     }
 
     /// Waits for the next stop.
-    pub(super) fn wait(self) -> io::Result<Stopped> {
-        let mut status = 0;
+    pub(super) fn wait(&self) -> io::Result<Stopped> {
+        if self.gone.get() {
+            return Ok(Stopped::Gone);
+        }
         loop {
-            // SAFETY: the status is written by the call.
-            let pid = unsafe { libc::waitpid(self.0, &raw mut status, libc::__WALL) };
-            if pid == self.0 {
-                break;
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
+            match waitpid(self.pid, Some(WaitPidFlag::__WALL)) {
+                Ok(WaitStatus::Stopped(_, signal)) => return Ok(Stopped::Signal(signal)),
+                Ok(_) => {
+                    self.gone.set(true);
+                    return Ok(Stopped::Gone);
+                }
+                Err(Errno::EINTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        if libc::WIFSTOPPED(status) {
-            return Ok(Stopped::Signal(libc::WSTOPSIG(status)));
+    }
+}
+
+impl Drop for Tracee {
+    fn drop(&mut self) {
+        if !self.gone.get() {
+            // Without the process there is nothing left to do.
+            let _ = kill(self.pid, Signal::SIGKILL);
+            while !matches!(self.wait(), Ok(Stopped::Gone) | Err(_)) {}
         }
-        Ok(Stopped::Gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+
+    use super::*;
+
+    fn traced() -> Tracee {
+        let mut command = Command::new("/bin/sleep");
+        command.arg("1000");
+        // SAFETY: one system call between fork and exec.
+        unsafe { command.pre_exec(|| Ok(ptrace::traceme()?)) };
+        let tracee = Tracee::child(command.spawn().unwrap().id());
+        assert_eq!(tracee.wait().unwrap(), Stopped::Signal(Signal::SIGTRAP));
+        tracee
+    }
+
+    #[test]
+    fn a_tracee_ends_with_its_handle() {
+        let tracee = traced();
+        let pid = tracee.pid;
+        assert!(kill(pid, None).is_ok());
+        drop(tracee);
+        assert_eq!(kill(pid, None), Err(Errno::ESRCH));
+    }
+
+    #[test]
+    fn who_is_gone_is_neither_waited_for_nor_killed_again() {
+        let tracee = traced();
+        kill(tracee.pid, Signal::SIGKILL).unwrap();
+        assert_eq!(tracee.wait().unwrap(), Stopped::Gone);
+        assert!(tracee.gone.get());
+        assert_eq!(tracee.wait().unwrap(), Stopped::Gone);
     }
 }
