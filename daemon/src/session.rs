@@ -61,7 +61,7 @@ pub enum SessionError {
 }
 
 /// What a session is to do.
-pub struct Plan {
+pub struct Job {
     /// What to simulate; `None` records only.
     pub analyse: Option<Options>,
     /// Threads to simulate on; without it the session's own.
@@ -96,10 +96,10 @@ pub struct Outcome {
 }
 
 /// Runs a session to its end on this thread and one of its own.
-pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
+pub fn run(source: &mut dyn Source, job: Job, state: &State) -> Outcome {
     let started = Instant::now();
-    let mut feeder = feed::Feeder::new(state, plan.record);
-    let Some(options) = plan.analyse else {
+    let mut feeder = feed::Feeder::new(state, job.record);
+    let Some(options) = job.analyse else {
         let end = feeder.run(source, &mut feed::Nowhere);
         return Outcome {
             report: None,
@@ -110,26 +110,26 @@ pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
             notices: feeder.notices,
         };
     };
-    let retained = Retained::new(Account::default(), plan.memory);
+    let retained = Retained::new(Account::default(), job.memory);
     let _charge = retained.account().charge();
     let (to_simulation, batches) = bounded(QUEUE);
     let (give_back, free) = bounded(QUEUE);
-    let regions = &plan.regions;
-    let timeline = plan.timeline;
+    let regions = &job.regions;
+    let timeline = job.timeline;
     let (end, simulated) = thread::scope(|scope| {
         let simulation = thread::Builder::new()
             .name("simulation".to_owned())
             .spawn_scoped(scope, move || {
                 // The state of the closure is dropped on a panic and nobody sees it again.
                 catch_unwind(AssertUnwindSafe(|| {
-                    let plan = simulate::Plan {
+                    let analysis = simulate::Analysis {
                         options,
-                        parallel: plan.parallel,
+                        parallel: job.parallel,
                         regions,
                         timeline,
                         retained,
                     };
-                    simulate::simulate(&batches, &give_back, plan, state)
+                    simulate::simulate(&batches, &give_back, analysis, state)
                 }))
             });
         match simulation {
@@ -161,7 +161,7 @@ pub fn run(source: &mut dyn Source, plan: Plan, state: &State) -> Outcome {
         report.run.seconds = seconds;
         report.run.instructions_per_second = report.trace.instructions as f64 / seconds.max(1e-9);
         report.run.peak_memory_bytes = memory::peak();
-        report.run.source = plan.source;
+        report.run.source = job.source;
     }
     Outcome {
         report,

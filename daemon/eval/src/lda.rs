@@ -38,7 +38,7 @@ pub struct Model {
     pub likelihood: f64,
 }
 
-struct Entry<'d> {
+struct Weighted<'d> {
     document: &'d Document,
     copies: f64,
     /// For each of its words, the distribution over topics.
@@ -109,9 +109,9 @@ fn fit_once(distinct: &BTreeMap<&Document, u32>, vocabulary: usize, seed: u64) -
     let mut by_word = vec![[0.0; TOPICS]; vocabulary];
     let mut all = [0.0; TOPICS];
     let mut total = 0.0;
-    let mut entries: Vec<Entry<'_>> = distinct
+    let mut entries: Vec<Weighted<'_>> = distinct
         .iter()
-        .map(|(document, copies)| Entry {
+        .map(|(document, copies)| Weighted {
             document,
             copies: f64::from(*copies),
             topics: document
@@ -164,7 +164,7 @@ fn fit_once(distinct: &BTreeMap<&Document, u32>, vocabulary: usize, seed: u64) -
 
 /// Puts the topics in order and computes the likelihood.
 fn model(
-    entries: &[Entry<'_>],
+    entries: &[Weighted<'_>],
     by_word: &[Mixture],
     all: Mixture,
     prior: f64,

@@ -107,7 +107,7 @@ pub struct Profiler {
 }
 
 /// How to lay out a block.
-struct Plan<'a> {
+struct Layout<'a> {
     block: &'a Screened,
     registers: [u64; 16],
     notion: Notion,
@@ -118,7 +118,7 @@ struct Plan<'a> {
     watched: bool,
 }
 
-impl Plan<'_> {
+impl Layout<'_> {
     /// The shorter (1) or the longer (2) code.
     fn body(&self, times: u32) -> Body<'_> {
         let (copies, counted) = match self.notion {
@@ -142,12 +142,12 @@ impl Plan<'_> {
     /// The same with fewer iterations where the longer code, at so many ticks, takes far longer than
     /// a round need; blocks have the iterations that the notion says.
     fn fitting(&self, ticks: u64) -> Self {
-        let mut plan = Self { ..*self };
-        if !plan.watched && ticks > BUDGET {
-            let fewer = u64::from(plan.iterations) * BUDGET / ticks;
-            plan.iterations = fewer.max(MIN_GENERATED_ITERATIONS) as u32;
+        let mut layout = Self { ..*self };
+        if !layout.watched && ticks > BUDGET {
+            let fewer = u64::from(layout.iterations) * BUDGET / ticks;
+            layout.iterations = fewer.max(MIN_GENERATED_ITERATIONS) as u32;
         }
-        plan
+        layout
     }
 
     /// Blocks by which the two codes differ.
@@ -282,7 +282,7 @@ impl Profiler {
         let bytes = (block.bytes.len() as u32).max(1);
         let least = LEAST_INSTRUCTIONS.div_ceil(instructions);
         let wanted = WANTED_INSTRUCTIONS.div_ceil(instructions);
-        self.measure_plan(&Plan {
+        self.measure_plan(&Layout {
             block: &block,
             registers: self.settings.init.registers(),
             notion,
@@ -307,7 +307,7 @@ impl Profiler {
             Ok(block) => block,
             Err(refusal) => return Ok(Err(Reject::Refused(refusal))),
         };
-        self.measure_plan(&Plan {
+        self.measure_plan(&Layout {
             block: &block,
             registers,
             notion: Notion::Loop,
@@ -318,12 +318,12 @@ impl Profiler {
         })
     }
 
-    fn measure_plan(&mut self, plan: &Plan<'_>) -> Result<Result<Measured, Reject>, CellError> {
+    fn measure_plan(&mut self, layout: &Layout<'_>) -> Result<Result<Measured, Reject>, CellError> {
         let mut cell = match self.cell.take() {
             Some(cell) => cell,
             None => self.sound_cell()?,
         };
-        match self.measure_in(&mut cell, plan) {
+        match self.measure_in(&mut cell, layout) {
             Ok(measured) => {
                 self.cell = Some(cell);
                 Ok(Ok(measured))
@@ -334,24 +334,24 @@ impl Profiler {
         }
     }
 
-    fn measure_in(&self, cell: &mut Cell, plan: &Plan<'_>) -> Result<Measured, Failure> {
+    fn measure_in(&self, cell: &mut Cell, layout: &Layout<'_>) -> Result<Measured, Failure> {
         let init = self.settings.init;
         cell.set_patterns(&init.memory(), &init.stack())
             .map_err(lost)?;
         cell.set_control(control::MXCSR, &MXCSR.to_le_bytes())
             .map_err(lost)?;
-        if plan.watched {
-            self.watch(cell, plan)?;
+        if layout.watched {
+            self.watch(cell, layout)?;
         }
-        let ticks = self.warm(cell, plan)?;
-        let plan = &plan.fitting(ticks);
+        let ticks = self.warm(cell, layout)?;
+        let layout = &layout.fitting(ticks);
         // The shorter code and the setting of the state take about as long again.
         let runs = (BUDGET / (2 * ticks).max(1)).clamp(MIN_RUNS, MAX_RUNS) as u32;
         let started = Instant::now();
         let mut program = Program::new(self.timer);
         let before = chains(&mut program)?;
-        let short = program.measure(plan.body(1), runs)?;
-        let long = program.measure(plan.body(2), runs)?;
+        let short = program.measure(layout.body(1), runs)?;
+        let long = program.measure(layout.body(2), runs)?;
         let after = chains(&mut program)?;
         let end = program.finish()?;
         cell.load(program.bytes()).map_err(lost)?;
@@ -373,7 +373,7 @@ impl Profiler {
                 Timer::Counter => 1.0,
             };
             let ticks = steady(cell, long) - steady(cell, short);
-            figures.push(ticks * rate / plan.difference());
+            figures.push(ticks * rate / layout.difference());
             if figures.len() < ROUNDS {
                 continue;
             }
@@ -403,22 +403,22 @@ impl Profiler {
     }
 
     /// Runs some copies one instruction at a time and judges the addresses.
-    fn watch(&self, cell: &mut Cell, plan: &Plan<'_>) -> Result<(), Failure> {
-        let instructions = plan.block.instructions.len() as u32;
+    fn watch(&self, cell: &mut Cell, layout: &Layout<'_>) -> Result<(), Failure> {
+        let instructions = layout.block.instructions.len() as u32;
         let copies = (WATCHED / instructions.max(1)).max(3);
         let mut program = Program::new(self.timer);
         let body = Body {
             copies,
             counted: None,
-            ..plan.body(1)
+            ..layout.body(1)
         };
         let observed = program.observe(body)?;
         cell.load(program.bytes()).map_err(lost)?;
         cell.run(observed.entry, observed.ready)?;
         let mut registers = cell.fresh_registers(observed.begin);
-        set_registers(&mut registers, &plan.registers);
-        let length = plan.block.bytes.len() as u64;
-        let mut watch = Watch::new(&plan.block.instructions, observed.begin, length);
+        set_registers(&mut registers, &layout.registers);
+        let length = layout.block.bytes.len() as u64;
+        let mut watch = Watch::new(&layout.block.instructions, observed.begin, length);
         // Repeated string instructions stop at each repetition.
         let mut left = (copies + 1) * instructions + WATCHED;
         let result = cell.step(&registers, observed.end, |registers| {
@@ -444,9 +444,9 @@ impl Profiler {
     }
 
     /// Runs the longer code so that all its pages are mapped; says how many ticks it takes.
-    fn warm(&self, cell: &mut Cell, plan: &Plan<'_>) -> Result<u64, Failure> {
+    fn warm(&self, cell: &mut Cell, layout: &Layout<'_>) -> Result<u64, Failure> {
         let mut program = Program::new(self.timer);
-        let section = program.measure(plan.body(2), 2)?;
+        let section = program.measure(layout.body(2), 2)?;
         let end = program.finish()?;
         cell.load(program.bytes()).map_err(lost)?;
         cell.run(crate::cell::layout::CODE, end)?;

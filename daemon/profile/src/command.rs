@@ -62,7 +62,7 @@ pub enum Input {
 
 /// What to measure and how.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Experiment {
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// How often.
@@ -83,7 +83,7 @@ pub struct Plan {
     pub most_clock_error: f64,
 }
 
-impl Plan {
+impl Experiment {
     /// Thirty runs at most, one before them, nothing to read.
     #[must_use]
     pub fn new(command: Vec<OsString>) -> Self {
@@ -221,42 +221,47 @@ pub enum CommandError {
 ///
 /// # Errors
 /// [`CommandError`]: among others when a run does not succeed.
-pub fn measure(plan: &Plan, mut progress: impl FnMut(&Sample)) -> Result<Measured, CommandError> {
-    if plan.command.is_empty() {
+pub fn measure(
+    experiment: &Experiment,
+    mut progress: impl FnMut(&Sample),
+) -> Result<Measured, CommandError> {
+    if experiment.command.is_empty() {
         return Err(CommandError::Empty);
     }
-    match pinned(plan.cpu, |cpu| measure_on(plan, Some(cpu), &mut progress)) {
-        Err(_) if plan.cpu.is_none() => measure_on(plan, None, &mut progress),
+    match pinned(experiment.cpu, |cpu| {
+        measure_on(experiment, Some(cpu), &mut progress)
+    }) {
+        Err(_) if experiment.cpu.is_none() => measure_on(experiment, None, &mut progress),
         measured => measured?,
     }
 }
 
 fn measure_on(
-    plan: &Plan,
+    experiment: &Experiment,
     cpu: Option<Cpu>,
     progress: &mut dyn FnMut(&Sample),
 ) -> Result<Measured, CommandError> {
-    let fixed = plan.fixed_addresses.then(run::FixedAddresses::set);
+    let fixed = experiment.fixed_addresses.then(run::FixedAddresses::set);
     let _until_the_end = fixed.transpose()?;
     let hertz = ticks_per_second(COMPARED);
     let not_ahead = match cpu {
-        _ if !plan.ahead => None,
+        _ if !experiment.ahead => None,
         Some(_) => priority::allowed().err(),
         None => Some("it is not kept on one CPU".to_owned()),
     };
-    let mut runner = run::Runner::new(plan, plan.ahead && not_ahead.is_none());
+    let mut runner = run::Runner::new(experiment, experiment.ahead && not_ahead.is_none());
     let mut watcher = watch::Watcher::new(cpu);
-    for _ in 0..plan.warmup {
+    for _ in 0..experiment.warmup {
         runner.run()?;
     }
-    let (least, most) = match plan.runs {
+    let (least, most) = match experiment.runs {
         Runs::Exactly(runs) => (runs.max(1), runs.max(1)),
         Runs::UntilSteady { least, most } => (least.max(1), most.max(least).max(1)),
     };
     let mut samples: Vec<Sample> = Vec::new();
     loop {
         let (ran, seen) = watcher.watch(|| runner.run());
-        let sample = Sample::new(&ran?, hertz, &seen, plan.most_clock_error);
+        let sample = Sample::new(&ran?, hertz, &seen, experiment.most_clock_error);
         progress(&sample);
         samples.push(sample);
         let counting = samples.iter().filter(|s| s.fate == Fate::Counts).count();
@@ -276,11 +281,11 @@ fn measure_on(
     if of(Fate::Counts) == 0 {
         return Err(CommandError::Drifted {
             runs: tried,
-            most: 100.0 * plan.most_clock_error,
+            most: 100.0 * experiment.most_clock_error,
         });
     }
     Ok(Measured {
-        command: plan
+        command: experiment
             .command
             .iter()
             .map(|word| word.to_string_lossy().into_owned())

@@ -11,12 +11,12 @@ pub(super) struct Args {
     /// Shell to write for
     shell: Shell,
     /// Command to complete
-    #[arg(long, value_enum, default_value_t = Program::Mcad)]
-    command: Program,
+    #[arg(long, value_enum, default_value_t = Executable::Mcad)]
+    command: Executable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Program {
+enum Executable {
     /// mcad and its subcommands
     Mcad,
     /// mcad-run
@@ -26,8 +26,8 @@ enum Program {
 /// Prints the script.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (mut command, name) = match args.command {
-        Program::Mcad => (super::mcad_command(), "mcad"),
-        Program::McadRun => (super::mcad_run_command(), "mcad-run"),
+        Executable::Mcad => (super::mcad_command(), "mcad"),
+        Executable::McadRun => (super::mcad_run_command(), "mcad-run"),
     };
     // Into memory first: clap_complete panics when its output fails.
     let mut script = Vec::new();

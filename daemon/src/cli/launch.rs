@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::signals;
 use crate::recorder::Recorder;
 use crate::regions::{RegionSpec, never_found};
-use crate::session::{self, MemoryLimit, Outcome, Plan, State};
+use crate::session::{self, Job, MemoryLimit, Outcome, State};
 use crate::source::Source;
 use crate::sources;
 use crate::timeline::TimelinePlan;
@@ -56,7 +56,7 @@ impl Launch<'_> {
             Some(analysis) => (Some(analysis.options), analysis.parallel, analysis.regions),
             None => (None, None, Vec::new()),
         };
-        let plan = Plan {
+        let job = Job {
             analyse,
             parallel,
             regions,
@@ -65,7 +65,7 @@ impl Launch<'_> {
             memory: MemoryLimit::local(),
             source: self.source_name,
         };
-        let mut outcome = session::run(source, plan, &state);
+        let mut outcome = session::run(source, job, &state);
         drop(progress);
         if let Some(report) = &mut outcome.report {
             sources::attach(report);

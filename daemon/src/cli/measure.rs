@@ -10,7 +10,7 @@ pub(super) const RUNS: &str = "10";
 
 /// What to measure, checked before the program is traced.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(super) struct Measure(mcad_profile::command::Plan, bool);
+pub(super) struct Measure(mcad_profile::command::Experiment, bool);
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 impl Measure {
@@ -19,14 +19,14 @@ impl Measure {
     /// # Errors
     /// When that can be read only once.
     pub(super) fn new(runs: u32, command: &[OsString], quiet: bool) -> anyhow::Result<Self> {
-        use mcad_profile::command::{Plan, Runs};
+        use mcad_profile::command::{Experiment, Runs};
 
-        let mut plan = Plan::new(command.to_vec());
-        plan.runs = Runs::Exactly(runs);
-        plan.input = input()?;
+        let mut experiment = Experiment::new(command.to_vec());
+        experiment.runs = Runs::Exactly(runs);
+        experiment.input = input()?;
         // Who runs a program does not ask for real-time priority.
-        plan.ahead = false;
-        Ok(Self(plan, quiet))
+        experiment.ahead = false;
+        Ok(Self(experiment, quiet))
     }
 
     /// Runs the command.

@@ -11,7 +11,7 @@ use crate::memory;
 use crate::session::State;
 
 /// What is known of a running session.
-struct Entry {
+struct Running {
     peer: String,
     command: String,
     state: Arc<State>,
@@ -20,7 +20,7 @@ struct Entry {
 
 #[derive(Default)]
 struct Inner {
-    sessions: BTreeMap<u64, Entry>,
+    sessions: BTreeMap<u64, Running>,
     next: u64,
     finished: u64,
     failed: u64,
@@ -85,7 +85,7 @@ impl Registry {
         let id = inner.next;
         inner.sessions.insert(
             id,
-            Entry {
+            Running {
                 peer: peer.to_owned(),
                 command: command.join(" "),
                 state: Arc::clone(state),

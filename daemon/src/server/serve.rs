@@ -21,7 +21,7 @@ use super::handshake::{MAX_FRAME, WINDOW};
 use super::registry::Place;
 use crate::cli::analysis::Analysis;
 use crate::remote::Stream;
-use crate::session::{self, MemoryLimit, Plan, State};
+use crate::session::{self, Job, MemoryLimit, State};
 use crate::source::Source;
 
 /// How often a client hears how far its session is.
@@ -70,7 +70,7 @@ fn run(session: &mut Session, stream: Stream, decoder: FrameDecoder) -> anyhow::
         socket.set_nonblocking(false)?;
     }
     stream.set_timeouts(None, Some(WRITE_PATIENCE))?;
-    let plan = Plan {
+    let job = Job {
         analyse: Some(session.analysis.options.clone()),
         // Sessions of several peers share the machine.
         parallel: None,
@@ -93,7 +93,7 @@ fn run(session: &mut Session, stream: Stream, decoder: FrameDecoder) -> anyhow::
         bytes: Vec::new(),
     };
     client.decoder.set_max_frame(MAX_FRAME as usize);
-    let outcome = session::run(&mut client, plan, &session.state);
+    let outcome = session::run(&mut client, job, &session.state);
     let complete = outcome.failure.is_none()
         && outcome
             .report

@@ -20,7 +20,7 @@ use crate::symbols::Symbols;
 use crate::timeline::{FileSink, Recorded, TimelinePlan};
 
 /// What the simulation thread is to do.
-pub(super) struct Plan<'a> {
+pub(super) struct Analysis<'a> {
     pub options: Options,
     pub parallel: Option<Parallel>,
     pub regions: &'a [RegionSpec],
@@ -41,28 +41,28 @@ pub(super) struct Simulated {
 pub(super) fn simulate(
     batches: &Receiver<Batch>,
     free: &Sender<Batch>,
-    plan: Plan<'_>,
+    analysis: Analysis<'_>,
     state: &State,
 ) -> Simulated {
-    let retained = plan.retained;
+    let retained = analysis.retained;
     let _charge = retained.account().charge();
-    let mut simulation = match plan.parallel {
-        None => Simulation::new(plan.options),
+    let mut simulation = match analysis.parallel {
+        None => Simulation::new(analysis.options),
         Some(parallel) => {
             let account = retained.account().clone();
             let charge: OnThread = Arc::new(move || Box::new(account.charge()));
-            Simulation::parallel(plan.options, parallel, charge)
+            Simulation::parallel(analysis.options, parallel, charge)
         }
     };
     simulation.tell_calls();
     let symbols = Rc::new(RefCell::new(Symbols::new()));
     let recorded = Rc::new(RefCell::new(Recorded::default()));
-    if let Some(timeline) = &plan.timeline {
+    if let Some(timeline) = &analysis.timeline {
         let sink = FileSink::for_model(timeline, Rc::clone(&symbols), Rc::clone(&recorded));
         let window = timeline.window.window.clone();
         simulation.record(window, timeline.limit, sink);
     }
-    let mut regions = Regions::new(plan.regions);
+    let mut regions = Regions::new(analysis.regions);
     let mut failure = None;
     'stream: for mut batch in batches {
         for event in batch.events() {
@@ -87,7 +87,7 @@ pub(super) fn simulate(
         report.program.complete = false;
         report.program.end = error.to_string();
     }
-    let timeline = plan.timeline.map(|timeline| {
+    let timeline = analysis.timeline.map(|timeline| {
         let recorded = recorded.take();
         report.notes.extend(recorded.note());
         recorded.into_result(timeline)

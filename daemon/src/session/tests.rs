@@ -7,7 +7,7 @@ use mcad_isa::machine;
 use mcad_proto::event::{Arch, EndReason, Event, SessionInfo};
 use mcad_proto::word::{BlockId, StreamId, block_word};
 
-use super::{MemoryLimit, Outcome, Plan, State, run};
+use super::{Job, MemoryLimit, Outcome, State, run};
 use crate::recorder::{Recorder, Sink};
 use crate::source::Source;
 
@@ -52,7 +52,7 @@ fn options() -> Options {
 }
 
 fn session(steps: Vec<Step>, record: Option<Recorder>) -> Outcome {
-    let plan = Plan {
+    let job = Job {
         analyse: Some(options()),
         parallel: None,
         regions: vec!["nowhere".parse().unwrap()],
@@ -61,7 +61,7 @@ fn session(steps: Vec<Step>, record: Option<Recorder>) -> Outcome {
         memory: MemoryLimit::local(),
         source: "test".into(),
     };
-    run(&mut Script(steps.into_iter()), plan, &State::default())
+    run(&mut Script(steps.into_iter()), job, &State::default())
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
 
 #[test]
 fn dictionaries_beyond_the_limit_end_the_analysis() {
-    let plan = Plan {
+    let job = Job {
         analyse: Some(options()),
         parallel: None,
         regions: Vec::new(),
@@ -146,7 +146,7 @@ fn dictionaries_beyond_the_limit_end_the_analysis() {
         Step::Give(info()),
         Step::Give(Event::End(EndReason::Complete)),
     ];
-    let outcome = run(&mut Script(steps.into_iter()), plan, &State::default());
+    let outcome = run(&mut Script(steps.into_iter()), job, &State::default());
     assert!(!outcome.report.unwrap().program.complete);
     assert!(outcome.failure.unwrap().to_string().contains("more than"));
 }
@@ -168,7 +168,7 @@ fn a_stopped_session_tells_its_source() {
     }
     let state = State::default();
     state.stop();
-    let plan = Plan {
+    let job = Job {
         analyse: None,
         parallel: None,
         regions: Vec::new(),
@@ -177,6 +177,6 @@ fn a_stopped_session_tells_its_source() {
         memory: MemoryLimit::local(),
         source: "test".into(),
     };
-    let outcome = run(&mut Endless(false), plan, &state);
+    let outcome = run(&mut Endless(false), job, &state);
     assert_eq!(outcome.end, EndReason::Signaled(9));
 }

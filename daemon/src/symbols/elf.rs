@@ -32,14 +32,14 @@ struct Segment {
 
 /// A function as found; the name is absent where only unwind information tells of it.
 #[derive(Debug)]
-struct Entry {
+struct Found {
     range: Range<u64>,
     name: Option<Box<str>>,
     /// Where there is no name: place of the nearest function before it that has one.
     near: Option<usize>,
 }
 
-impl Entry {
+impl Found {
     fn new(range: Range<u64>, name: Option<&str>) -> Self {
         Self {
             range,
@@ -64,7 +64,7 @@ pub(super) struct Function<'a> {
 #[derive(Debug)]
 pub(super) struct ElfSymbols {
     segments: Vec<Segment>,
-    functions: Vec<Entry>,
+    functions: Vec<Found>,
     debug_file: Option<PathBuf>,
 }
 
@@ -92,12 +92,12 @@ impl ElfSymbols {
         functions.extend(
             unwind::ranges(&file)
                 .into_iter()
-                .map(|range| Entry::new(range, None)),
+                .map(|range| Found::new(range, None)),
         );
         let sections = code_sections(&file);
         if covered(&functions) < COVERED * covered(&sections) {
             let starts = calls::starts(&file).into_iter();
-            functions.extend(starts.map(|start| Entry::new(start..start, None)));
+            functions.extend(starts.map(|start| Found::new(start..start, None)));
         }
         Ok(Self {
             segments,
@@ -166,7 +166,7 @@ impl ElfSymbols {
 
     /// The addresses of functions of this name, as the linker or the source spells it.
     pub(super) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Range<u64>> + 'a {
-        let matches = move |entry: &&Entry| {
+        let matches = move |entry: &&Found| {
             entry.name.as_deref().is_some_and(|own| {
                 own == name || (own.starts_with('_') && demangle::demangle(own) == name)
             })
@@ -197,17 +197,17 @@ fn segments<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<Segment> {
 
 /// Executable sections: they bound functions of unknown size, and name code such as `.plt` that
 /// has no symbol.
-fn code_sections<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<Entry> {
+fn code_sections<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<Found> {
     let sections = file.sections();
     let code = sections.filter(|section| section.kind() == SectionKind::Text);
     code.filter_map(|section| {
         let end = section.address().checked_add(section.size())?;
-        Some(Entry::new(section.address()..end, section.name().ok()))
+        Some(Found::new(section.address()..end, section.name().ok()))
     })
     .collect()
 }
 
-fn named<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, functions: &mut Vec<Entry>) {
+fn named<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, functions: &mut Vec<Found>) {
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         if symbol.kind() != SymbolKind::Text || symbol.is_undefined() {
             continue;
@@ -217,7 +217,7 @@ fn named<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, functions: &mut Vec<Ent
             continue;
         };
         if !name.is_empty() {
-            functions.push(Entry::new(symbol.address()..end, Some(name)));
+            functions.push(Found::new(symbol.address()..end, Some(name)));
         }
     }
 }
@@ -231,9 +231,9 @@ fn debug_file<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Option<PathBuf>
 }
 
 /// Bytes of code in these ranges; where several begin at the same place the longest counts.
-fn covered(entries: &[Entry]) -> f64 {
+fn covered(entries: &[Found]) -> f64 {
     let mut lengths: HashMap<u64, u64> = HashMap::new();
-    for Entry { range, .. } in entries {
+    for Found { range, .. } in entries {
         let length = lengths.entry(range.start).or_default();
         *length = (*length).max(range.end.saturating_sub(range.start));
     }
@@ -242,7 +242,7 @@ fn covered(entries: &[Entry]) -> f64 {
 
 /// Which of several names of one function is told: the one with fewest leading underscores
 /// (`malloc` before `__libc_malloc`), then the shortest, then the first, the same every time.
-fn spelling(entry: &Entry) -> (usize, usize, &str) {
+fn spelling(entry: &Found) -> (usize, usize, &str) {
     let name = entry.name.as_deref().unwrap_or("");
     let bare = name.trim_start_matches('_');
     (name.len() - bare.len(), name.len(), name)
@@ -251,9 +251,9 @@ fn spelling(entry: &Entry) -> (usize, usize, &str) {
 /// Sorts, keeps one entry per start (named before unnamed, then the largest, then by `spelling`),
 /// gives symbols without size an end, drops unwind ranges inside named functions, adds the rest of
 /// code sections that nothing covers, and finds the neighbours of what has no name.
-fn tidy(mut functions: Vec<Entry>, sections: &[Entry]) -> Vec<Entry> {
+fn tidy(mut functions: Vec<Found>, sections: &[Found]) -> Vec<Found> {
     functions.sort_by(|a, b| {
-        let key = |entry: &Entry| (entry.range.start, entry.name.is_none());
+        let key = |entry: &Found| (entry.range.start, entry.name.is_none());
         key(a)
             .cmp(&key(b))
             .then(b.range.end.cmp(&a.range.end))
@@ -294,7 +294,7 @@ fn tidy(mut functions: Vec<Entry>, sections: &[Entry]) -> Vec<Entry> {
         if empty {
             functions.insert(
                 after,
-                Entry::new(section.range.clone(), section.name.as_deref()),
+                Found::new(section.range.clone(), section.name.as_deref()),
             );
         }
     }
@@ -313,8 +313,8 @@ fn tidy(mut functions: Vec<Entry>, sections: &[Entry]) -> Vec<Entry> {
 mod tests {
     use super::*;
 
-    fn entry(start: u64, end: u64, name: Option<&str>) -> Entry {
-        Entry::new(start..end, name)
+    fn entry(start: u64, end: u64, name: Option<&str>) -> Found {
+        Found::new(start..end, name)
     }
 
     #[test]

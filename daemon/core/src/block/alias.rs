@@ -97,7 +97,7 @@ pub fn matters(block: &[Described], paired_stores: bool, banks: bool) -> bool {
 }
 
 /// A block's accesses and what it does to address registers.
-pub struct Plan {
+pub struct Accesses {
     steps: Vec<Step>,
     loads: usize,
     stores: usize,
@@ -112,8 +112,8 @@ pub enum Pattern {
     Unknown,
 }
 
-impl Plan {
-    /// The plan of a block.
+impl Accesses {
+    /// What a block accesses.
     #[must_use]
     pub fn new(block: &[Described]) -> Self {
         let steps: Vec<Step> = block.iter().map(Step::new).collect();
@@ -311,8 +311,14 @@ impl Aliases {
     }
 
     /// Executes instruction `number` of the block: adds its accesses, loads first.
-    pub fn step(&mut self, plan: &Plan, number: usize, inst: &mut Inst, out: &mut Vec<Access>) {
-        let Some(step) = plan.steps.get(number) else {
+    pub fn step(
+        &mut self,
+        accesses: &Accesses,
+        number: usize,
+        inst: &mut Inst,
+        out: &mut Vec<Access>,
+    ) {
+        let Some(step) = accesses.steps.get(number) else {
             return;
         };
         for memory in &step.loads {
@@ -351,22 +357,22 @@ impl Aliases {
     /// For each load of the block, in order: the store of the block (by number) that it meets and
     /// how many iterations before, as it is in iteration `round`.
     #[must_use]
-    pub fn meetings(plan: &Plan, init: Init, round: u32) -> Vec<Option<(usize, u32)>> {
+    pub fn meetings(accesses: &Accesses, init: Init, round: u32) -> Vec<Option<(usize, u32)>> {
         let mut aliases = Self::new(init);
         let mut scratch = Vec::new();
         let mut inst = Inst::new(0, 0);
         let mut met = Vec::new();
         for at in 0..=round {
-            for n in 0..plan.steps.len() {
+            for n in 0..accesses.steps.len() {
                 scratch.clear();
                 let (before, seen) = (aliases.stores, aliases.distances.len());
-                aliases.step(plan, n, &mut inst, &mut scratch);
+                aliases.step(accesses, n, &mut inst, &mut scratch);
                 if at < round {
                     continue;
                 }
                 met.extend(aliases.distances[seen..].iter().map(|distance| {
                     let number = before.checked_sub(*distance)?.checked_sub(1)?;
-                    let stores = plan.stores as u64;
+                    let stores = accesses.stores as u64;
                     let back = u64::from(round).checked_sub(number.checked_div(stores)?)?;
                     Some((number.checked_rem(stores)? as usize, back as u32))
                 }));
@@ -379,17 +385,24 @@ impl Aliases {
     /// with loads that meet the same stores as `period` iterations before. Only the last `window`
     /// stores count. All iterations so far must have been executed from the start.
     #[must_use]
-    pub fn repeats(&self, plan: &Plan, from: u32, period: u32, to: u32, window: u64) -> bool {
-        if plan.loads == 0 {
+    pub fn repeats(
+        &self,
+        accesses: &Accesses,
+        from: u32,
+        period: u32,
+        to: u32,
+        window: u64,
+    ) -> bool {
+        if accesses.loads == 0 {
             return true;
         }
         let mut ahead = self.clone();
         let mut scratch = Vec::new();
         let mut inst = Inst::new(0, 0);
-        while ahead.distances.len() < plan.loads * to as usize {
-            for n in 0..plan.steps.len() {
+        while ahead.distances.len() < accesses.loads * to as usize {
+            for n in 0..accesses.steps.len() {
                 scratch.clear();
-                ahead.step(plan, n, &mut inst, &mut scratch);
+                ahead.step(accesses, n, &mut inst, &mut scratch);
             }
         }
         let seen = |distance: u64| {
@@ -399,8 +412,11 @@ impl Aliases {
                 u64::MAX
             }
         };
-        let (first, back) = (plan.loads * from as usize, plan.loads * period as usize);
-        (first..plan.loads * to as usize).all(|n| {
+        let (first, back) = (
+            accesses.loads * from as usize,
+            accesses.loads * period as usize,
+        );
+        (first..accesses.loads * to as usize).all(|n| {
             let before = n.checked_sub(back).and_then(|n| ahead.distances.get(n));
             let here = ahead.distances.get(n);
             here.is_some() && here.map(|d| seen(*d)) == before.map(|d| seen(*d))

@@ -9,7 +9,7 @@
 use mcad_report::block::{Chain, ChainStep};
 
 use super::Block;
-use super::alias::{Aliases, Init, Plan};
+use super::alias::{Accesses, Aliases, Init};
 use mcad_isa::program::{Instr, NO_REG, Uop, flag};
 use mcad_isa::regs::RegId;
 use mcad_isa::uop::UopKind;
@@ -46,16 +46,16 @@ const MAX_CARRIED: usize = 400;
 /// Finds the longest chain of `block`; `None` when that would take too long.
 #[must_use]
 pub(super) fn longest_chain(block: &Block, init: Init, eliminated: &[bool]) -> Option<Chain> {
-    let plan = Plan::new(&block.described);
+    let accesses = Accesses::new(&block.described);
     let mut walk = Walk {
         block,
         eliminated,
-        meetings: Aliases::meetings(&plan, init, 3),
+        meetings: Aliases::meetings(&accesses, init, 3),
         renamed: std::collections::BTreeSet::new(),
-        cells: vec![None; RegId::COUNT + plan.stores()],
+        cells: vec![None; RegId::COUNT + accesses.stores()],
         steps: Vec::new(),
         pointers: [0; RegId::COUNT],
-        written: vec![false; RegId::COUNT + plan.stores()],
+        written: vec![false; RegId::COUNT + accesses.stores()],
     };
     // The first pass says what is written, and settles which registers hold pointers.
     walk.iterate();

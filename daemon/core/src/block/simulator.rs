@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::alias::{Aliases, Init, Pattern, Plan, matters};
+use super::alias::{Accesses, Aliases, Init, Pattern, matters};
 use super::exact::Exact;
 use super::rounds::{Recurrence, Rounds};
 use super::{Block, EarlyEnd, Mode, Options, Prediction};
@@ -31,7 +31,7 @@ const SETTLED: u32 = 2;
 /// Who says which addresses are accessed.
 pub(super) enum Memory<'a> {
     /// Expressions of registers of which nothing is known.
-    Expressions(&'a Plan, &'a mut Aliases),
+    Expressions(&'a Accesses, &'a mut Aliases),
     /// Values that are known at the start.
     Values(&'a mut Exact),
 }
@@ -135,7 +135,7 @@ impl Memory<'_> {
         scratch.clear();
         let mut inst = Inst::default();
         match self {
-            Self::Expressions(plan, aliases) => aliases.step(plan, n, &mut inst, scratch),
+            Self::Expressions(accesses, aliases) => aliases.step(accesses, n, &mut inst, scratch),
             Self::Values(exact) => {
                 if exact.steady(n).is_some() {
                     return exact.steady(n).unwrap_or_default();
@@ -191,9 +191,9 @@ impl Simulator {
         if exact {
             self.exact.begin(options.init, block);
         }
-        let plan = (with_memory && !exact).then(|| Plan::new(&block.described));
-        let pattern = match &plan {
-            Some(plan) => plan.pattern(options.init),
+        let accesses = (with_memory && !exact).then(|| Accesses::new(&block.described));
+        let pattern = match &accesses {
+            Some(accesses) => accesses.pattern(options.init),
             None if exact => Pattern::Unknown,
             None => Pattern::Settles(0),
         };
@@ -217,8 +217,8 @@ impl Simulator {
 
         let mut round = 0u32;
         while !self.pipeline.observer.done() {
-            let memory = match &plan {
-                Some(plan) => Some(Memory::Expressions(plan, &mut self.aliases)),
+            let memory = match &accesses {
+                Some(accesses) => Some(Memory::Expressions(accesses, &mut self.aliases)),
                 None if exact => Some(Memory::Values(&mut self.exact)),
                 None => None,
             };
@@ -229,7 +229,8 @@ impl Simulator {
             }
             self.pipeline.run(&block.program);
             if let Some(recurrence) = self.pipeline.observer.take_recurrence()
-                && (pattern != Pattern::Unknown || self.repeats(block, plan.as_ref(), recurrence))
+                && (pattern != Pattern::Unknown
+                    || self.repeats(block, accesses.as_ref(), recurrence))
             {
                 self.pipeline.observer.extrapolate(recurrence);
             }
@@ -270,14 +271,15 @@ impl Simulator {
     }
 
     /// Whether loads will meet the same stores in all iterations that a recurrence fills in.
-    fn repeats(&self, block: &Block, plan: Option<&Plan>, r: Recurrence) -> bool {
+    fn repeats(&self, block: &Block, accesses: Option<&Accesses>, r: Recurrence) -> bool {
         let to = self.pipeline.observer.rounds_needed(r);
-        let Some(plan) = plan else {
+        let Some(accesses) = accesses else {
             return self.exact.repeats(block, r.round, r.period, to);
         };
         // Iterations that can be in flight together.
         let rounds = self.reorder_buffer / block.fused_uops().max(1) + 2;
-        let window = rounds * plan.stores() as u64;
-        self.aliases.repeats(plan, r.round, r.period, to, window)
+        let window = rounds * accesses.stores() as u64;
+        self.aliases
+            .repeats(accesses, r.round, r.period, to, window)
     }
 }

@@ -1,6 +1,6 @@
 //! One simulation of a block with all stamps kept, for explanations.
 
-use super::alias::{Aliases, Plan};
+use super::alias::{Accesses, Aliases};
 use super::exact::Exact;
 use super::rounds::Rounds;
 use super::simulator::{Feeding, Memory};
@@ -40,7 +40,7 @@ impl Trace {
             events: Vec::new(),
         };
         let mut pipeline = Pipeline::new(&block.model, feeding.warm(), trace);
-        let plan = Plan::new(&block.described);
+        let expressions = Accesses::new(&block.described);
         let mut aliases = Aliases::new(options.init);
         let mut exact = Exact::is_wanted(&block.model.core, options.init)
             .then(|| Exact::new(options.init, block));
@@ -49,7 +49,7 @@ impl Trace {
         while !pipeline.observer.rounds.done() {
             let memory = Some(match &mut exact {
                 Some(exact) => Memory::Values(exact),
-                None => Memory::Expressions(&plan, &mut aliases),
+                None => Memory::Expressions(&expressions, &mut aliases),
             });
             feeding.push(&mut pipeline, block, round, memory, &mut accesses);
             pipeline.run(&block.program);

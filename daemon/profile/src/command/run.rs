@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use super::priority::{self, Level};
-use super::{CommandError, Input, Plan};
+use super::{CommandError, Experiment, Input};
 use crate::clock::{CounterError, Scope, UserCycles};
 
 /// Bytes of stderr that an error shows.
@@ -30,9 +30,9 @@ pub(super) struct Ran {
     pub preempted: i64,
 }
 
-/// Runs the command of a plan again and again.
+/// Runs the command of an experiment again and again.
 pub(super) struct Runner<'p> {
-    plan: &'p Plan,
+    experiment: &'p Experiment,
     /// Whether the command goes ahead of everything else on its CPU.
     pub(super) ahead: bool,
     program: String,
@@ -44,11 +44,11 @@ pub(super) struct Runner<'p> {
 }
 
 impl<'p> Runner<'p> {
-    pub(super) fn new(plan: &'p Plan, ahead: bool) -> Self {
+    pub(super) fn new(experiment: &'p Experiment, ahead: bool) -> Self {
         Self {
-            plan,
+            experiment,
             ahead,
-            program: plan
+            program: experiment
                 .command
                 .first()
                 .map_or(String::new(), |p| p.to_string_lossy().into_owned()),
@@ -64,7 +64,7 @@ impl<'p> Runner<'p> {
     /// When it does not start or does not succeed.
     pub(super) fn run(&mut self) -> Result<Ran, CommandError> {
         self.runs += 1;
-        let mut output = self.plan.same_output.then(scratch).transpose()?;
+        let mut output = self.experiment.same_output.then(scratch).transpose()?;
         let mut errors = scratch()?;
         let mut command = self.command()?;
         command.stdin(self.input()?).stderr(copy_of(&errors)?);
@@ -101,7 +101,11 @@ impl<'p> Runner<'p> {
     }
 
     fn command(&self) -> Result<Command, CommandError> {
-        let (program, arguments) = self.plan.command.split_first().ok_or(CommandError::Empty)?;
+        let (program, arguments) = self
+            .experiment
+            .command
+            .split_first()
+            .ok_or(CommandError::Empty)?;
         let mut command = Command::new(program);
         command.args(arguments);
         Ok(command)
@@ -109,7 +113,7 @@ impl<'p> Runner<'p> {
 
     fn input(&self) -> Result<Stdio, CommandError> {
         let failed = |what: String| move |source| CommandError::Input { what, source };
-        match &self.plan.input {
+        match &self.experiment.input {
             Input::Nothing => Ok(Stdio::null()),
             Input::Inherited => Ok(Stdio::inherit()),
             Input::File(path) => {

@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             ),
         },
     };
-    let plan = Plan {
+    let effort = Effort {
         native: (!args.simulated).then_some(args.rounds),
         simulated: match &model {
             Some(model) => Some((
@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         },
         emulator: &args.emulator,
     };
-    if plan.native.is_some()
+    if effort.native.is_some()
         && let Err(error) = pin(args.pin.map(Cpu))
     {
         eprintln!("mcad: {error}; measuring unpinned");
@@ -103,12 +103,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let mut results = Probes {
         schema_version: SCHEMA_VERSION,
-        host: plan.native.is_some().then_some(host.name),
+        host: effort.native.is_some().then_some(host.name),
         model,
         curves: Vec::new(),
     };
     for probe in &chosen {
-        let curve = plan.curve(probe, &bar)?;
+        let curve = effort.curve(probe, &bar)?;
         if !args.json {
             bar.suspend(|| curves::text(&curve, &mut stdout))?;
         }
@@ -148,7 +148,7 @@ fn choose(wanted: &[String]) -> anyhow::Result<Vec<Probe>> {
 }
 
 /// What to do with each probe.
-struct Plan<'a> {
+struct Effort<'a> {
     /// Rounds of a measurement.
     native: Option<u32>,
     /// What to simulate, and for how many rounds.
@@ -156,7 +156,7 @@ struct Plan<'a> {
     emulator: &'a EmulatorArgs,
 }
 
-impl Plan<'_> {
+impl Effort<'_> {
     fn curve(&self, probe: &Probe, bar: &ProgressBar) -> anyhow::Result<Curve> {
         let points = (probe.points)();
         let all = points.len();

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use mcad_profile::clock::{Cpu, Source};
-use mcad_profile::command::{Fate, Input, Measured, Plan, Runs, Sample, measure};
+use mcad_profile::command::{Experiment, Fate, Input, Measured, Runs, Sample, measure};
 use mcad_viewers::escape::escape;
 use mcad_viewers::layout::grouped;
 
@@ -53,20 +53,20 @@ pub(super) struct Args {
 
 /// Measures and prints.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut plan = Plan::new(args.command.clone());
+    let mut experiment = Experiment::new(args.command.clone());
     if let Some(runs) = args.runs {
-        plan.runs = Runs::Exactly(runs);
+        experiment.runs = Runs::Exactly(runs);
     }
-    plan.warmup = args.warmup;
+    experiment.warmup = args.warmup;
     if let Some(path) = &args.stdin {
-        plan.input = Input::File(path.clone());
+        experiment.input = Input::File(path.clone());
     }
-    plan.same_output = args.check_output;
-    plan.fixed_addresses = args.no_aslr;
-    plan.cpu = args.pin.map(Cpu);
-    plan.ahead = !args.no_priority;
-    plan.most_clock_error = args.max_drift / 100.0;
-    let measured = watched(&plan, false)?;
+    experiment.same_output = args.check_output;
+    experiment.fixed_addresses = args.no_aslr;
+    experiment.cpu = args.pin.map(Cpu);
+    experiment.ahead = !args.no_priority;
+    experiment.most_clock_error = args.max_drift / 100.0;
+    let measured = watched(&experiment, false)?;
     let mut stdout = io::stdout().lock();
     if args.json {
         serde_json::to_writer_pretty(&mut stdout, &measured)
@@ -83,14 +83,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Measures, with a line on the terminal that says which run is over: it changes between runs, so
 /// that it takes nothing from them.
-pub(in crate::cli) fn watched(plan: &Plan, quiet: bool) -> anyhow::Result<Measured> {
+pub(in crate::cli) fn watched(experiment: &Experiment, quiet: bool) -> anyhow::Result<Measured> {
     let bar = if quiet || !io::stderr().is_terminal() {
         ProgressBar::hidden()
     } else {
         ProgressBar::new_spinner()
     };
     let mut runs = 0;
-    let measured = measure(plan, |sample| {
+    let measured = measure(experiment, |sample| {
         runs += 1;
         bar.set_message(format!(
             "run {runs}: {:.3} s of processor time",

@@ -14,7 +14,7 @@ const ENTRIES: usize = 1 << 12;
 const RECENT: usize = 1 << 10;
 
 #[derive(Clone, Copy, Default)]
-struct Entry {
+struct OlderStore {
     /// Granule plus 1; 0 is empty.
     granule: u64,
     start: u64,
@@ -56,7 +56,7 @@ pub enum Forward {
 
 /// Recent stores.
 pub struct OlderStores {
-    entries: Box<[Entry]>,
+    entries: Box<[OlderStore]>,
     count: u64,
     /// Stores up to this one do not exist any more.
     forgotten: u64,
@@ -82,7 +82,7 @@ impl OlderStores {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            entries: vec![Entry::default(); ENTRIES].into(),
+            entries: vec![OlderStore::default(); ENTRIES].into(),
             count: 0,
             forgotten: 0,
             recent: vec![(0, 0, 0); RECENT].into(),
@@ -116,7 +116,7 @@ impl OlderStores {
         let (start, end) = (bytes.start, bytes.end);
         for granule in granules(&bytes) {
             if let Some(entry) = self.entries.get_mut(place(granule)) {
-                *entry = Entry {
+                *entry = OlderStore {
                     granule: granule + 1,
                     start,
                     end,
