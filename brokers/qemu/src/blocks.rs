@@ -85,6 +85,11 @@ impl Known {
         });
     }
 
+    /// Passes over a definition whose block is never named.
+    pub(crate) fn pass(&mut self) {
+        self.ids.push(0);
+    }
+
     /// The process defines its next block. Gives the session's id, and whether it is new.
     pub(crate) fn define(
         &mut self,

@@ -86,10 +86,10 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// The first process alone, with the rings for others.
-    pub(crate) fn new(first: Arc<Memory>, rings: Vec<Arc<Memory>>, pack: Pack) -> Self {
+    /// The first process alone, with the rings for others; at most `most` are told of.
+    pub(crate) fn new(first: Arc<Memory>, rings: Vec<Arc<Memory>>, pack: Pack, most: u32) -> Self {
         Self {
-            common: Common::default(),
+            common: Common::new(most),
             first: Member::new(Own::default(), first),
             others: BTreeMap::new(),
             rings,

@@ -26,6 +26,7 @@ use crate::ring::RingError;
 use crate::ring::layout::{EXEC_TRIED, OPTION_FOLLOW, OPTION_MEMORY};
 use crate::ring::memory::{Memory, SLOTS};
 use crate::ring::reader;
+use crate::teller::MAX_PROCESSES;
 
 /// Default size of the ring: enough to ride out pauses of the reader, small beside its own limit.
 const DEFAULT_RING_MIB: u64 = 32;
@@ -45,6 +46,7 @@ const KEYS: &[&str] = &[
     "follow_exec",
     "follow_children",
     "linger_ms",
+    "max_processes",
     "sysroot",
     "qemu_cpu",
 ];
@@ -145,7 +147,7 @@ impl Session {
                 }
                 let accepted = Accepted::create(Path::new(ring), mib, options)?;
                 let memory = accepted.memory();
-                let family = Family::new(Arc::clone(&memory), Vec::new(), Pack::default());
+                let family = Family::new(Arc::clone(&memory), Vec::new(), Pack::default(), 1);
                 let producer = Producer::Accepted(accepted);
                 Ok(Self::new(producer, memory, family, Pack::default(), linger))
             }
@@ -169,7 +171,11 @@ impl Session {
         let ring = Memory::create(mib, options, slots)?;
         let memory = Arc::new(ring.memory);
         let pack = Pack::of(&ring.fd);
-        let family = Family::new(Arc::clone(&memory), ring.slots, pack.clone());
+        let most = match config.number("max_processes")? {
+            None => MAX_PROCESSES,
+            Some(most) => u32::try_from(most).map_or(MAX_PROCESSES, |n| n.clamp(1, MAX_PROCESSES)),
+        };
+        let family = Family::new(Arc::clone(&memory), ring.slots, pack.clone(), most);
         let start = Start {
             qemu: &qemu.path,
             plugin: &plugin,
@@ -392,6 +398,13 @@ impl Session {
                 self.linger.as_secs_f64()
             )));
         }
+        let (untold, most) = (self.family.common.untold, self.family.common.most);
+        let queue = self.family.queue();
+        if untold > 0 {
+            let notice =
+                format!("{untold} processes beyond the first {most} are not in the figures");
+            queue.push(&Event::Notice(notice));
+        }
         if untraced > 0 {
             let were = if untraced == 1 {
                 "child process was"
@@ -443,6 +456,7 @@ sysroot=DIR    where the program's own loader and libraries are, for another ins
 qemu_cpu=NAME  CPU that the emulator shows the program
 follow_exec=0|1  go on with the program that the traced one replaces itself by (1)
 follow_children=0|1  trace the processes that the program makes, and theirs (1)
+max_processes=N  how many processes are traced, at most 65536; others run and are counted
 linger_ms=N    how long processes that outlive the first one are waited for (3000)
 ring_mib=N     size of the shared ring in MiB (32)
 ring=PATH      instead of arg: wait for an emulator that someone else starts with

@@ -12,24 +12,45 @@ use crate::ring::RingError;
 use crate::ring::control::Message;
 use crate::ring::reader::Sink;
 
-/// Most processes of one session; those beyond it run and are not reported.
+/// Most processes of one session, as many as the simulation takes; those beyond it run and are not
+/// reported.
 pub(crate) const MAX_PROCESSES: u32 = 1 << 16;
 /// Most statuses that are kept for processes whose end was not seen yet.
 const MAX_STATUSES: usize = 1 << 12;
 
 /// What all processes have in common.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) queue: Queue,
     blocks: Blocks,
     next_stream: u32,
+    /// How many processes are told of.
+    pub(crate) most: u32,
     /// Processes beside the first so far.
     processes: u32,
+    /// Of these, the ones that are not told of.
+    pub(crate) untold: u32,
     /// The emulator may count a cut-off instruction at the end of a block.
     pub(crate) phantoms: bool,
     pub(crate) born: Vec<Birth>,
     /// How children ended, by process id of the system, from those who waited for them.
     pub(crate) statuses: HashMap<u32, u32>,
+}
+
+impl Common {
+    pub(crate) fn new(most: u32) -> Self {
+        Self {
+            queue: Queue::default(),
+            blocks: Blocks::default(),
+            next_stream: 0,
+            most,
+            processes: 0,
+            untold: 0,
+            phantoms: false,
+            born: Vec::new(),
+            statuses: HashMap::new(),
+        }
+    }
 }
 
 /// A process that is about to begin.
@@ -48,6 +69,8 @@ pub(crate) struct Own {
     streams: HashMap<u32, Stream>,
     /// Command line of the program whose chunks are to come.
     command: Vec<String>,
+    /// Beyond [`Common::most`]: what it does is taken from its ring and not told.
+    untold: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +92,9 @@ fn text(bytes: &[u8]) -> String {
 
 impl Teller<'_> {
     fn push(&mut self, event: &Event<'_>) {
-        self.common.queue.push_of(self.own.id, event);
+        if !self.own.untold {
+            self.common.queue.push_of(self.own.id, event);
+        }
     }
 
     fn block(
@@ -85,6 +110,10 @@ impl Teller<'_> {
                 "block {id} is defined when {} is due",
                 self.own.known.next()
             )));
+        }
+        if self.own.untold {
+            self.own.known.pass();
+            return Ok(());
         }
         let last_at = code.len().saturating_sub(last_bytes as usize);
         let (before, last) = code.split_at(last_at);
@@ -112,22 +141,24 @@ impl Teller<'_> {
         let known = self.own.known.fork(blocks).ok_or_else(|| {
             RingError::Damaged(format!("a fork with {blocks} blocks, which are not there"))
         })?;
-        if self.common.processes + 1 >= MAX_PROCESSES {
-            return Err(RingError::Damaged(format!(
-                "more than {MAX_PROCESSES} processes"
-            )));
-        }
-        self.common.processes += 1;
-        let id = ProcessId(self.common.processes);
-        let parent = self.own.id;
-        self.common
-            .queue
-            .push_process(id, ProcessEvent::Forked { parent });
+        let untold = self.own.untold || self.common.processes + 1 >= self.common.most;
+        let id = if untold {
+            self.common.untold += 1;
+            ProcessId(self.common.most)
+        } else {
+            self.common.processes += 1;
+            let id = ProcessId(self.common.processes);
+            let parent = self.own.id;
+            let forked = ProcessEvent::Forked { parent };
+            self.common.queue.push_process(id, forked);
+            id
+        };
         self.common.born.push(Birth {
             slot: slot as usize,
             own: Own {
                 id,
                 known,
+                untold,
                 ..Own::default()
             },
         });
@@ -182,11 +213,17 @@ impl Sink for Teller<'_> {
 
     fn replaced(&mut self) {
         let command = std::mem::take(&mut self.own.command);
+        if self.own.untold {
+            return;
+        }
         let what = ProcessEvent::Replaced { command };
         self.common.queue.push_process(self.own.id, what);
     }
 
     fn stream_start(&mut self, stream: u32) {
+        if self.own.untold {
+            return;
+        }
         let id = StreamId(self.common.next_stream);
         self.common.next_stream += 1;
         self.own.streams.insert(stream, Stream { id, begun: false });
@@ -238,6 +275,9 @@ impl Sink for Teller<'_> {
 impl Own {
     /// Ends what is open, and the process.
     pub(crate) fn end(&mut self, common: &mut Common, reason: Option<EndReason>) {
+        if self.untold {
+            return;
+        }
         let mut open: Vec<StreamId> = self.streams.drain().map(|(_, stream)| stream.id).collect();
         open.sort_unstable();
         for stream in open {

@@ -269,6 +269,41 @@ fn what_is_too_much_runs_untraced_and_is_counted() {
     assert_eq!(trace.notices, [told]);
 }
 
+/// Beyond the limit processes run as they do, their parents' code counts, and they do not.
+#[test]
+fn more_processes_than_are_told_of_run_and_are_counted() {
+    let programs = Programs::new();
+    let line = program(
+        &programs,
+        "line",
+        r#"
+        __attribute__((noinline)) void later(void) { work(); }
+        int main(void) {
+            for (int i = 0; i < 6; i++) {
+                int pid = fork();
+                if (pid == 0) {
+                    /* The first one to execute this is not told of. */
+                    if (i == 3) later();
+                    int grandchild = fork();
+                    if (grandchild == 0) { work(); _exit(1); }
+                    _exit(10 * i + status_of(grandchild));
+                }
+                if (status_of(pid) != 10 * i + 1) return 1;
+            }
+            later();
+            return 0;
+        }"#,
+    );
+    let work = programs.symbol(&line, "work");
+    let trace = Run::new().with("max_processes", "4").run(&[&line]);
+    assert_eq!(trace.end, EXITED);
+    // The first, a child and its child, and a child.
+    assert_eq!(trace.processes.len(), 3);
+    assert_eq!(trace.executions_at(work), 2);
+    let told = "9 processes beyond the first 4 are not in the figures";
+    assert_eq!(trace.notices, [told]);
+}
+
 /// Rings are used again: more processes than rings, one after the other.
 #[test]
 fn rings_are_used_again() {
