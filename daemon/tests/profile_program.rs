@@ -67,6 +67,45 @@ fn json_has_every_run_and_what_it_rests_on() {
     assert!(share > 0.0 && share <= 1.0);
 }
 
+/// A process that keeps a CPU busy, until it is dropped.
+struct Spinner(std::process::Child);
+
+impl Spinner {
+    fn start() -> Self {
+        let mut command = std::process::Command::new("sh");
+        Self(command.args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_busy_machine_is_told_and_the_interval_is_the_true_one() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let _others: Vec<Spinner> = (0..cpus.min(4)).map(|_| Spinner::start()).collect();
+    let options = ["--runs", "4", "--no-priority"];
+    let text = stdout(profile(&options, BUSY));
+    assert!(text.contains("the machine was busy"), "{text}");
+    // Four runs have the median between them with 1 - 2/16, and no run of four is an outlier.
+    assert!(text.contains("with 88 % confidence"), "{text}");
+    let json = stdout(profile(&[&options[..], &["--json"]].concat(), BUSY));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let number = |v: &Value| v.as_f64().unwrap();
+    assert!(number(&json["load"]["others"]) >= 0.25, "{}", json["load"]);
+    let (interval, cycles) = (&json["interval"], &json["cycles"]);
+    assert!(number(&interval["low"]) <= number(&cycles["median"]));
+    assert!(number(&interval["high"]) >= number(&cycles["median"]));
+    if json["source"] == "time-stamp" {
+        // Some hundred ticks at most: no figure is known within a thousandth by them.
+        assert!(number(&interval["high"]) > number(&interval["low"]));
+    }
+}
+
 #[test]
 fn text_and_csv_say_the_same_runs() {
     let text = stdout(profile(&["--runs", "2"], BUSY));

@@ -38,6 +38,12 @@ fn predictions_and_measurements_stand_side_by_side() {
     assert_eq!(measured.runs, 2);
     assert!(measured.min <= measured.low && measured.core_mhz > 0.0);
     assert!(measured.low <= measured.cycles && measured.cycles <= measured.high);
+    // Of two runs the median of all is between them every other time.
+    let interval = measured.interval.unwrap();
+    assert_eq!(interval.percent, 50.0);
+    assert!((interval.low..=interval.high).contains(&measured.cycles));
+    assert!(measured.load.unwrap().cpus >= 1);
+    assert!(finished.stderr.contains("with 50 % confidence"));
     assert!(finished.stderr.contains("Predicted and measured cycles"));
     let verdicts = ["is the model of this CPU", "compare different CPUs"];
     assert!(
@@ -69,4 +75,27 @@ fn programs_that_fail_are_not_measured() {
         .run()
         .expect(3)
         .says("the program did not succeed, so it is not measured");
+}
+
+#[test]
+fn a_program_is_measured_until_its_cycles_are_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let (input, json) = (
+        directory.path().join("input"),
+        directory.path().join("json"),
+    );
+    std::fs::write(&input, inputs::text(1000)).unwrap();
+    let arguments = format!("--cpu skl --measure --json '{}' -- gzip -c", json.display());
+    let finished = on_file(&arguments, &input).run().expect(0);
+    let measured = report::read(&json).run.measured.unwrap();
+    let interval = measured.interval.unwrap();
+    let off = |end: u64| end.abs_diff(measured.cycles) as f64 / measured.cycles.max(1) as f64;
+    let widest = off(interval.low).max(off(interval.high));
+    // It is what was asked for, or said to be wider.
+    let told = finished.stderr.contains("wider than the 2 % to both sides");
+    assert_eq!(
+        told,
+        100.0 * widest > interval.asked_percent,
+        "{interval:?}"
+    );
 }

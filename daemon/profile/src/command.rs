@@ -8,6 +8,8 @@
 //! (`CONFIG_TICK_CPU_ACCOUNTING`), some milliseconds apart: for one short run that is a guess.
 //! Repeated runs do the same work, so the share of user time is taken over all of them together.
 
+mod interval;
+mod load;
 mod memory;
 mod priority;
 mod run;
@@ -17,13 +19,15 @@ mod watch;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, Timespec, clock_getres};
 
 use crate::clock::{AffinityError, Cpu, Source, pinned, ticks_per_second};
 use crate::host::Host;
 
+pub use interval::{CLAIMED, Doubt, Interval};
+pub use load::Load;
 pub use memory::Memory;
 pub use summary::{Cycles, Fate, Sample};
 
@@ -35,12 +39,15 @@ const COMPARED: Duration = Duration::from_millis(50);
 pub enum Runs {
     /// So many runs that count.
     Exactly(u32),
-    /// Until the median is known well (`Cycles::steady`), at least and at most so often.
+    /// Until the median is known well (`Cycles::steady`) and the whole figure is
+    /// ([`Interval::holds`]), at least and at most so often.
     UntilSteady {
         /// Not fewer.
         least: u32,
         /// Not more.
         most: u32,
+        /// Not more than the fewest once it took so long.
+        patience: Duration,
     },
 }
 
@@ -92,6 +99,7 @@ impl Experiment {
             runs: Runs::UntilSteady {
                 least: 10,
                 most: 30,
+                patience: Duration::MAX,
             },
             warmup: 1,
             input: Input::Nothing,
@@ -131,9 +139,11 @@ pub struct Measured {
     pub outliers: usize,
     /// Share of user time in processor time, over the runs that count.
     pub user_share: f64,
-    /// How uncertain that is where the kernel divides by timer ticks, relative: twice its standard
-    /// error.
-    pub user_share_error: f64,
+    /// Where the cycles are with 95 % confidence: what runs, ticks and clock leave open.
+    pub interval: Interval,
+    /// What else ran; none where the system does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
     /// Megahertz of the core, the median over the runs that count.
     pub core_mhz: f64,
     /// Largest uncertainty of the clock of a run that counts, relative.
@@ -254,10 +264,17 @@ fn measure_on(
     for _ in 0..experiment.warmup {
         runner.run()?;
     }
-    let (least, most) = match experiment.runs {
-        Runs::Exactly(runs) => (runs.max(1), runs.max(1)),
-        Runs::UntilSteady { least, most } => (least.max(1), most.max(least).max(1)),
+    let (least, most, patience) = match experiment.runs {
+        Runs::Exactly(runs) => (runs.max(1), runs.max(1), Duration::MAX),
+        Runs::UntilSteady {
+            least,
+            most,
+            patience,
+        } => (least.max(1), most.max(least).max(1), patience),
     };
+    let tick = tick();
+    let since = load::Since::now();
+    let started = Instant::now();
     let mut samples: Vec<Sample> = Vec::new();
     loop {
         let (ran, seen) = watcher.watch(|| runner.run());
@@ -266,9 +283,14 @@ fn measure_on(
         samples.push(sample);
         let counting = samples.iter().filter(|s| s.fate == Fate::Counts).count();
         // Runs that the clock spoiled are repeated, as often again at most.
-        let steady = || summary::settled(&samples).0.steady();
+        let known = || {
+            let (cycles, share) = summary::settled(&samples);
+            let interval = summary::interval(&samples, summary::ticks(&samples, share, tick));
+            cycles.steady() && interval.holds(cycles.quartiles.median)
+        };
         if counting >= most as usize
-            || counting >= least as usize && steady()
+            || counting >= least as usize && known()
+            || samples.len() >= least as usize && started.elapsed() > patience
             || samples.len() >= 2 * most as usize
         {
             break;
@@ -277,6 +299,8 @@ fn measure_on(
     let tried = samples.len();
     let source = summary::source(&samples);
     let (cycles, user_share) = summary::settle(&mut samples);
+    let preempted = samples.iter().filter(|s| s.fate == Fate::Counts);
+    let preempted = preempted.map(|s| s.preempted);
     let of = |fate: Fate| samples.iter().filter(|s| s.fate == fate).count();
     if of(Fate::Counts) == 0 {
         return Err(CommandError::Drifted {
@@ -300,7 +324,8 @@ fn measure_on(
         drifted: of(Fate::ClockDrifted),
         outliers: of(Fate::Outlier),
         user_share,
-        user_share_error: summary::share_error(&samples, user_share, tick()),
+        interval: summary::interval(&samples, summary::ticks(&samples, user_share, tick)),
+        load: since.load(preempted.sum()),
         core_mhz: summary::median(&samples, |s| s.core_mhz),
         clock_error: samples
             .iter()

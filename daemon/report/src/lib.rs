@@ -25,7 +25,7 @@ pub use cpu::{
     TopDown,
 };
 pub use program::{Module, ProcessReport, Program, Tool, TraceStats};
-pub use run::{Measured, RunInfo, SourceFile};
+pub use run::{Interval, Load, Measured, RunInfo, SourceFile};
 pub use stack::SlotStack;
 pub use unknown::{Unknown, UnknownForm};
 

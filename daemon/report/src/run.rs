@@ -54,6 +54,39 @@ pub struct Measured {
     pub high: u64,
     /// Fewest.
     pub min: u64,
+    /// Where the cycles are, and how certainly; none in reports of versions before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+    /// What else ran; none where the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
     /// Core clock in megahertz.
     pub core_mhz: f64,
+}
+
+/// Where measured cycles are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: u64,
+    /// Upper end.
+    pub high: u64,
+    /// Probability in per cent that the truth is inside.
+    pub percent: f64,
+    /// What makes most of its width: `runs`, `ticks` or `clock`.
+    pub mostly: String,
+    /// Half its width, over the cycles, that a measurement on a quiet machine is to reach, in per
+    /// cent.
+    pub asked_percent: f64,
+}
+
+/// What else ran while a program was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// CPUs that others kept busy, the mean.
+    pub others: f64,
+    /// CPUs of the machine.
+    pub cpus: u64,
+    /// Whether that is enough to doubt the figures.
+    pub busy: bool,
 }

@@ -5,8 +5,14 @@ use std::ffi::OsString;
 
 use mcad_report::Measured;
 
-/// How often a program is measured unless told otherwise.
-pub(super) const RUNS: &str = "10";
+/// How often a program is measured unless told otherwise: until its cycles are known, so often at
+/// least and at most.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+const RUNS: (u32, u32) = (10, 100);
+
+/// Not more than the fewest once they took so long.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// What to measure, checked before the program is traced.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -14,15 +20,26 @@ pub(super) struct Measure(mcad_profile::command::Experiment, bool);
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 impl Measure {
-    /// Plans `runs` runs of a command that reads what this process reads.
+    /// Plans `runs` runs, or as many as it takes, of a command that reads what this process reads.
     ///
     /// # Errors
     /// When that can be read only once.
-    pub(super) fn new(runs: u32, command: &[OsString], quiet: bool) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        runs: Option<u32>,
+        command: &[OsString],
+        quiet: bool,
+    ) -> anyhow::Result<Self> {
         use mcad_profile::command::{Experiment, Runs};
 
         let mut experiment = Experiment::new(command.to_vec());
-        experiment.runs = Runs::Exactly(runs);
+        experiment.runs = match runs {
+            Some(runs) => Runs::Exactly(runs),
+            None => Runs::UntilSteady {
+                least: RUNS.0,
+                most: RUNS.1,
+                patience: PATIENCE,
+            },
+        };
         experiment.input = input()?;
         // Who runs a program does not ask for real-time priority.
         experiment.ahead = false;
@@ -34,6 +51,9 @@ impl Measure {
     /// # Errors
     /// When it cannot be measured.
     pub(super) fn run(&self) -> anyhow::Result<Measured> {
+        use mcad_profile::command::{CLAIMED, Doubt};
+        use mcad_report::{Interval, Load};
+
         let m = super::profile::watched(&self.0, self.1)?;
         let whole = |cycles: f64| cycles.round() as u64;
         Ok(Measured {
@@ -46,6 +66,23 @@ impl Measure {
             low: whole(m.cycles.quartiles.low),
             high: whole(m.cycles.quartiles.high),
             min: whole(m.cycles.min),
+            interval: Some(Interval {
+                low: whole(m.interval.low),
+                high: whole(m.interval.high),
+                percent: (1000.0 * m.interval.level.min(0.95)).round() / 10.0,
+                mostly: match m.interval.mostly {
+                    Doubt::Runs => "runs",
+                    Doubt::Ticks => "ticks",
+                    Doubt::Clock => "clock",
+                }
+                .to_owned(),
+                asked_percent: 100.0 * CLAIMED,
+            }),
+            load: m.load.map(|load| Load {
+                others: (100.0 * load.others).round() / 100.0,
+                cpus: load.cpus as u64,
+                busy: load.is_busy(),
+            }),
             core_mhz: m.core_mhz,
         })
     }
@@ -80,7 +117,7 @@ pub(super) struct Measure(std::convert::Infallible);
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 impl Measure {
-    pub(super) fn new(_: u32, _: &[OsString], _: bool) -> anyhow::Result<Self> {
+    pub(super) fn new(_: Option<u32>, _: &[OsString], _: bool) -> anyhow::Result<Self> {
         anyhow::bail!("--measure needs x86-64 Linux")
     }
 

@@ -21,6 +21,7 @@ pub(super) fn measured(report: &Report, style: Style, out: &mut dyn Write) -> io
         ("predicted", Align::Right),
         ("measured", Align::Right),
         ("predicted/measured", Align::Right),
+        ("may be", Align::Right),
     ]);
     for cpu in &report.cpus {
         table.row(vec![
@@ -28,6 +29,7 @@ pub(super) fn measured(report: &Report, style: Style, out: &mut dyn Write) -> io
             grouped(cpu.cycles),
             grouped(measured.cycles),
             format!("{:.3}", cpu.cycles as f64 / measured.cycles.max(1) as f64),
+            ratios(cpu.cycles, measured),
         ]);
     }
     table.write(style, out)?;
@@ -40,6 +42,7 @@ pub(super) fn measured(report: &Report, style: Style, out: &mut dyn Write) -> io
         100.0 * spread / measured.cycles.max(1) as f64,
         grouped(measured.min),
     )?;
+    certainty(measured, style, out)?;
     writeln!(
         out,
         "  on {} at {:.0} MHz, by the {}",
@@ -53,6 +56,57 @@ pub(super) fn measured(report: &Report, style: Style, out: &mut dyn Write) -> io
         Paint::Warning
     };
     writeln!(out, "{}", style.paint(paint, verdict(report, measured)))
+}
+
+/// From where to where the ratio may be; empty where that is not known.
+fn ratios(predicted: u64, measured: &Measured) -> String {
+    let to = |cycles: u64| match cycles {
+        0 => "∞".to_owned(),
+        cycles => format!("{:.3}", predicted as f64 / cycles as f64),
+    };
+    match &measured.interval {
+        Some(interval) => format!("{} to {}", to(interval.high), to(interval.low)),
+        None => String::new(),
+    }
+}
+
+/// How certain the measured cycles are, and what else ran.
+fn certainty(measured: &Measured, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(interval) = &measured.interval {
+        let known = format!(
+            "  known: {} to {} with {:.0} % confidence",
+            grouped(interval.low),
+            grouped(interval.high),
+            interval.percent
+        );
+        let off = |end: u64| end.abs_diff(measured.cycles) as f64;
+        let widest = off(interval.low).max(off(interval.high));
+        if widest <= interval.asked_percent / 100.0 * measured.cycles as f64 {
+            writeln!(out, "{known}")?;
+        } else {
+            let why = match interval.mostly.as_str() {
+                "ticks" => "timer ticks found the user time, and there were few",
+                "clock" => "the core clock moved",
+                _ => "the runs differ",
+            };
+            let text = format!(
+                "{known},\n  wider than the {:.0} % to both sides that were asked for: {why}",
+                interval.asked_percent
+            );
+            writeln!(out, "{}", style.paint(Paint::Warning, text))?;
+        }
+    }
+    match &measured.load {
+        Some(load) if load.busy => {
+            let text = format!(
+                "  the machine was busy: others kept {:.1} of its {} CPUs meanwhile, and took caches,\n  \
+                 memory and clock from what was measured; measure again on a quiet one",
+                load.others, load.cpus
+            );
+            writeln!(out, "{}", style.paint(Paint::Warning, text))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The analysed CPUs that are models of the measured one.

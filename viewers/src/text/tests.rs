@@ -1,6 +1,6 @@
 //! Golden summaries of a report made by hand.
 
-use mcad_report::{Measured, Report};
+use mcad_report::{Interval, Load, Measured, Report};
 
 use crate::sample::report;
 use crate::{Style, view, views};
@@ -31,6 +31,18 @@ fn predictions_beside_a_measurement() {
             low: 1_240_000,
             high: 1_265_000,
             min: 1_230_000,
+            interval: Some(Interval {
+                low: 1_180_000,
+                high: 1_340_000,
+                percent: 95.0,
+                mostly: "ticks".into(),
+                asked_percent: 2.0,
+            }),
+            load: Some(Load {
+                others: 2.94,
+                cpus: 4,
+                busy: true,
+            }),
             core_mhz: 3700.4,
         });
         let text = render(&report, "text", Style::plain());

@@ -1,5 +1,6 @@
 //! From runs to figures.
 
+use super::interval::{self, Interval, Ticks};
 use super::memory::Memory;
 use super::run::Ran;
 use super::watch::Seen;
@@ -65,7 +66,7 @@ pub struct Cycles {
     pub min: f64,
     /// Most.
     pub max: f64,
-    /// Confidence interval of the median, at least 95 %, from the order of the runs alone.
+    /// Confidence interval of the median from the order of the runs alone: 95 % from six runs on.
     pub confidence: (f64, f64),
 }
 
@@ -73,10 +74,7 @@ impl Cycles {
     fn of(mut values: Vec<f64>) -> Self {
         let quartiles = Quartiles::of(&mut values);
         let runs = values.len();
-        // Ranks r and n+1-r with r = (n - 1.96 √n) / 2: the binomial distribution's normal
-        // approximation; the outermost when there are too few.
-        let rank = ((runs as f64 - 1.96 * (runs as f64).sqrt()) / 2.0).floor();
-        let rank = (rank.max(1.0) as usize).saturating_sub(1);
+        let (low, high, _) = interval::of_median(&values);
         let at = |place: usize| values.get(place).copied().unwrap_or(0.0);
         let last = runs.saturating_sub(1);
         Self {
@@ -85,7 +83,7 @@ impl Cycles {
             spread: quartiles.relative(),
             min: at(0),
             max: at(last),
-            confidence: (at(rank), at(last.saturating_sub(rank))),
+            confidence: (low, high),
         }
     }
 
@@ -178,16 +176,28 @@ fn pooled(sample: &Sample, share: f64) -> f64 {
     sample.cpu_seconds * share * sample.core_mhz * 1e6
 }
 
-/// Twice the standard error of a share of user time that timer ticks, so many seconds apart, found
-/// in the runs that count, relative: each tick hits user or kernel time.
-pub(super) fn share_error(samples: &[Sample], share: f64, tick: f64) -> f64 {
+/// How the kernel found a share of user time, with ticks so many seconds apart, over the runs that
+/// count; none where cycles were counted.
+pub(super) fn ticks(samples: &[Sample], share: f64, tick: f64) -> Option<Ticks> {
     let counting = samples.iter().filter(|s| s.fate == Fate::Counts);
-    let ticks = counting.map(|s| s.cpu_seconds).sum::<f64>() / tick;
-    if ticks > 0.0 && share > 0.0 {
-        2.0 * ((1.0 - share) / share / ticks).sqrt()
-    } else {
-        0.0
-    }
+    let seconds: f64 = counting.map(|s| s.cpu_seconds).sum();
+    (source(samples) == Source::TimeStamp).then(|| Ticks {
+        share,
+        count: seconds / tick,
+    })
+}
+
+/// Where the cycles are, by the runs that count.
+pub(super) fn interval(samples: &[Sample], ticks: Option<Ticks>) -> Interval {
+    let counting = || samples.iter().filter(|s| s.fate == Fate::Counts);
+    let runs: Vec<f64> = counting()
+        .map(|s| match ticks {
+            None => s.cycles,
+            Some(_) => s.cpu_seconds * s.core_mhz * 1e6,
+        })
+        .collect();
+    let clock = counting().map(|s| s.clock_error).fold(0.0, f64::max);
+    Interval::of(&runs, ticks, clock)
 }
 
 /// What memory had to do with the cycles of the runs that count; none where it was not watched.
@@ -272,18 +282,25 @@ mod tests {
         assert_eq!(samples[20].fate, Fate::Outlier);
         assert_eq!(samples[21].fate, Fate::ClockDrifted);
         assert!(samples[..20].iter().all(|s| s.fate == Fate::Counts));
-        // Ranks 5 and 16 of 20.
+        // Ranks 6 and 15 of 20.
         let (low, high) = cycles.confidence;
-        assert!((low - 100.04e6).abs() < 1.0 && (high - 100.15e6).abs() < 1.0);
+        assert!((low - 100.05e6).abs() < 1.0 && (high - 100.14e6).abs() < 1.0);
     }
 
     #[test]
     fn a_share_is_as_certain_as_ticks_are_many() {
         let samples = [sample(0.8, 0.2, 0.0); 4];
         // 400 ticks: a standard error of 0.02.
-        assert!((share_error(&samples, 0.8, 0.01) - 2.0 * 0.02 / 0.8).abs() < 1e-12);
-        assert_eq!(share_error(&samples, 1.0, 0.01), 0.0);
-        assert_eq!(share_error(&[], 0.8, 0.01), 0.0);
+        let found = ticks(&samples, 0.8, 0.01).unwrap();
+        let (low, high) = found.interval();
+        assert!((high - low - 4.0 * 0.02).abs() < 0.002, "{low} {high}");
+        let interval = interval(&samples, Some(found));
+        assert!((interval.low - low * 1e9).abs() < 1e3, "{interval:?}");
+        let counted = Sample {
+            counted: true,
+            ..samples[0]
+        };
+        assert!(ticks(&[counted], 0.8, 0.01).is_none());
     }
 
     #[test]

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use mcad_profile::clock::{Cpu, Source};
-use mcad_profile::command::{Experiment, Fate, Input, Measured, Runs, Sample, measure};
+use mcad_profile::command::{Doubt, Experiment, Fate, Input, Measured, Runs, Sample, measure};
 use mcad_viewers::escape::escape;
 use mcad_viewers::layout::grouped;
 
 /// Options of `mcad profile program`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// How many runs count [default: until the median is steady, 10 to 30]
+    /// How many runs count [default: until the cycles are known, 10 to 30]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     runs: Option<u32>,
     /// Runs before that are not measured
@@ -169,13 +169,31 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
         number(c.quartiles.median),
         c.runs
     )?;
-    let (low, high) = c.confidence;
+    let interval = m.interval;
     writeln!(
         out,
-        "             {} to {} with 95 % confidence",
-        number(low),
-        number(high)
+        "             {} to {} with {:.0} % confidence, mostly {}",
+        number(interval.low),
+        number(interval.high),
+        100.0 * interval.level.min(0.95),
+        match interval.mostly {
+            Doubt::Runs => "since runs differ",
+            Doubt::Ticks => "since timer ticks found the user time",
+            Doubt::Clock => "since the clock moved",
+        }
     )?;
+    if let Some(load) = m.load {
+        let doubt = if load.is_busy() {
+            ": the machine was busy, and cycles are higher for it"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "others       kept {:.2} of {} CPUs busy meanwhile, and took this one away {} times{doubt}",
+            load.others, load.cpus, load.preempted
+        )?;
+    }
     writeln!(
         out,
         "             quartiles {} to {}, {:.2} % of the median",
@@ -199,14 +217,6 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
         "user time    {:.1} % of the processor time, over all runs",
         100.0 * m.user_share
     )?;
-    if m.source == Source::TimeStamp {
-        writeln!(
-            out,
-            "             uncertain by {:.1} %, and so are all cycles together, if the kernel \
-             divides by ticks",
-            100.0 * m.user_share_error
-        )?;
-    }
     let Some(memory) = &m.memory else {
         return Ok(());
     };
