@@ -291,3 +291,161 @@ fn assembly_of_other_instruction_sets_is_assembled() {
     let message = String::from_utf8_lossy(&wrong.get_output().stderr).into_owned();
     assert!(message.contains("skl executes x86_64 code"), "{message}");
 }
+
+/// Two accumulators, a store that is loaded again, a division: all kinds of edges.
+const TANGLED: &str = "1: movq (%rdi), %rcx\nimulq %rdx, %rcx\naddq %rcx, %rax\nmovq %rax, (%rsi)\n\
+                       movq (%rsi), %rdx\nxorl %r8d, %r8d\naddq $8, %rdi\ncmpq %r9, %rdi\njne 1b\n";
+
+#[test]
+fn dependencies_are_drawn_up_and_the_longest_chain_is_marked() {
+    let input = file(TANGLED, ".s");
+    let mut command = mcad();
+    command
+        .args(["block", "--cpu", "skl", "--json"])
+        .arg(input.path());
+    let json: Value = serde_json::from_str(&stdout(&mut command)).unwrap();
+    let cpu = &json["blocks"][0]["cpus"][0];
+    let edge = |e: &Value| {
+        let through: Vec<&str> = e["through"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| t.as_str().unwrap())
+            .collect();
+        let critical = if e["critical"] == true { "!" } else { "" };
+        format!(
+            "{}>{}+{} {}{critical}",
+            e["from"],
+            e["to"],
+            e["carried"],
+            through.join(",")
+        )
+    };
+    let edges: Vec<String> = cpu["edges"].as_array().unwrap().iter().map(edge).collect();
+    // `xor` depends on nothing, the fused jump on what the comparison does.
+    assert_eq!(
+        edges,
+        [
+            "6>0+1 rdi",
+            "0>1+0 rcx",
+            "4>1+1 rdx!",
+            "1>2+0 rcx!",
+            "2>2+1 rax",
+            "2>3+0 rax!",
+            "3>4+0 memory!",
+            "6>6+1 rdi",
+            "6>7+0 rdi",
+        ]
+    );
+    // Where stores are renamed to loads, the chain goes through them without a cycle.
+    let mut command = mcad();
+    command
+        .args(["block", "--cpu", "glc", "--graph"])
+        .arg(input.path());
+    let text = stdout(&mut command);
+    for part in [
+        "rdx of 4! (1 before)",
+        "memory of 3!",
+        "rax of 2!",
+        "rcx of 1!",
+    ] {
+        assert!(text.contains(part), "{part} in\n{text}");
+    }
+    let mut command = mcad();
+    command.args(["block", "--graph=dot"]).arg(input.path());
+    let dot = stdout(&mut command);
+    assert!(
+        dot.starts_with("digraph") && dot.trim_end().ends_with('}'),
+        "{dot}"
+    );
+    assert_eq!(dot.matches(" -> ").count(), 9, "{dot}");
+    assert_eq!(dot.matches("color=red").count(), 4, "{dot}");
+    // Of another instruction set, by its names.
+    let mut command = mcad();
+    command.args([
+        "block",
+        "--arch",
+        "aarch64",
+        "--hex",
+        "2000028b 4100008b",
+        "--graph",
+    ]);
+    let text = stdout(&mut command);
+    assert!(
+        text.contains("x0 of 0") && text.contains("x1 of 1! (1 before)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_block_is_predicted_at_every_address() {
+    // A fused comparison and jump, across or at the end of 32 bytes, keeps its line out of Skylake's
+    // µop cache (the JCC erratum).
+    let align = |at: &str| {
+        let mut command = mcad();
+        command.args(["block", "--cpu", "skl", "--json", "--mode", "loop", "--hex"]);
+        command.args([
+            "4801d84801d94801da4801dd4801de4801df4901d84901d94839c875e3",
+            "--align",
+            at,
+        ]);
+        let json: Value = serde_json::from_str(&stdout(&mut command)).unwrap();
+        json["blocks"][0]["cpus"][0].clone()
+    };
+    let all = align("all");
+    let each: Vec<f64> = all["alignments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c.as_f64().unwrap())
+        .collect();
+    assert_eq!(each.len(), 64);
+    for at in ["0", "5", "36", "63"] {
+        let one = align(at);
+        assert_eq!(one["cycles"], each[at.parse::<usize>().unwrap()], "{at}");
+        assert_eq!(one["alignment"].to_string(), at);
+    }
+    // Comparison and jump are the bytes from 24 up to 29.
+    let hurt = |at: usize| (at + 24) / 32 != (at + 29) / 32;
+    for (at, cycles) in each.iter().enumerate() {
+        assert_eq!(*cycles > each[0], hurt(at), "{at}: {cycles} {}", each[0]);
+    }
+    let said = mcad()
+        .args(["block", "--hex", "4801d8", "--align", "64"])
+        .assert()
+        .code(2)
+        .get_output()
+        .stderr
+        .clone();
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("from 0 to 63, or all"), "{said}");
+}
+
+#[test]
+fn a_page_of_a_block_has_its_graph_and_timeline() {
+    let directory = tempfile::tempdir().unwrap();
+    let page = directory.path().join("block.html");
+    let input = file(TANGLED, ".s");
+    let mut command = mcad();
+    command
+        .args([
+            "block", "--cpu", "skl", "--cpu", "zen5", "--align", "all", "--html",
+        ])
+        .args([&page, input.path()]);
+    let text = stdout(&mut command);
+    // The text is as without, and has no timeline that nobody asked for.
+    assert!(
+        text.contains("By the address modulo 64") && !text.contains("Timeline"),
+        "{text}"
+    );
+    let page = std::fs::read_to_string(&page).unwrap();
+    assert_eq!(page.matches("class=\"card\"").count(), 2);
+    assert_eq!(page.matches("class=\"graph\"").count(), 2);
+    assert_eq!(page.matches("class=\"timeline-data\"").count(), 2);
+    assert!(page.contains("rdx of instruction 4 for 1, an iteration later"));
+    // On stdout, it is alone there.
+    let mut command = mcad();
+    command.args(["block", "--hex", "4801d8", "--html", "-"]);
+    let page = stdout(&mut command);
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+}

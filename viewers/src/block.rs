@@ -1,11 +1,16 @@
 //! `mcad block` for people: cycles of all CPUs side by side, then for each what bounds the block,
-//! its instructions, and the cycles of its first iterations.
+//! its instructions, and the cycles of its first iterations. All of it fits the terminal: where a
+//! table is too wide, the ports get tables of their own, and timelines go on in further parts.
+
+mod graph;
 
 use std::io::{self, Write};
+use std::ops::Range;
 
-use mcad_report::block::{Delivered, Detail, Limit, Part, TimelineUop};
+pub use graph::{dependencies, dot};
+use mcad_report::block::{Delivered, Detail, InstructionDetail, Limit, Part, TimelineUop};
 
-use crate::layout::{Align, Table};
+use crate::layout::{Align, Table, cut, wrapped};
 use crate::style::{Paint, Style};
 
 /// Columns of a timeline at most; later cycles are cut.
@@ -28,7 +33,8 @@ pub fn part_name(part: Part) -> &'static str {
     }
 }
 
-fn bottleneck(detail: &Detail) -> String {
+/// The parts that bound it, in words.
+pub(crate) fn bottleneck(detail: &Detail) -> String {
     let names: Vec<&str> = detail.bottlenecks.iter().map(|p| part_name(*p)).collect();
     let names = names.join(", ");
     if detail.explained {
@@ -48,7 +54,8 @@ pub fn summary(details: &[&Detail], style: Style, out: &mut dyn Write) -> io::Re
         ("unrolled", Align::Right),
         ("loop", Align::Right),
         ("bottleneck", Align::Left),
-    ]);
+    ])
+    .wrapping();
     for d in details {
         let chosen = |cycles: f64, mode: &str| {
             let mark = if d.mode == mode { "*" } else { " " };
@@ -70,12 +77,19 @@ pub fn summary(details: &[&Detail], style: Style, out: &mut dyn Write) -> io::Re
 /// # Errors
 /// What the output says.
 pub fn detail(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let at = match d.alignment {
+        0 => String::new(),
+        at => format!(", {at} bytes behind the start of a cache line"),
+    };
     let title = format!(
-        "{}: {:.2} cycles per iteration, {}",
+        "{}: {:.2} cycles per iteration, {}{at}",
         d.cpu_full_name, d.cycles, d.mode
     );
-    writeln!(out, "\n{}", style.paint(Paint::Heading, title))?;
-    writeln!(out, "  bound by {}", bottleneck(d))?;
+    heading(&title, style, out)?;
+    let bound = format!("bound by {}", bottleneck(d));
+    for line in wrapped(&bound, style.width.saturating_sub(2)) {
+        writeln!(out, "  {line}")?;
+    }
     if d.approximated > 0 {
         writeln!(
             out,
@@ -83,9 +97,67 @@ pub fn detail(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()> {
             d.approximated
         )?;
     }
+    by_alignment(d, style, out)?;
     limits(d, style, out)?;
-    chain(d, out)?;
+    chain(d, style, out)?;
     instructions(d, style, out)
+}
+
+/// A title behind an empty line.
+fn heading(title: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out)?;
+    for line in wrapped(title, style.width) {
+        writeln!(out, "{}", style.paint(Paint::Heading, line))?;
+    }
+    Ok(())
+}
+
+/// Cycles that occur at some address modulo 64, least first, and at which: `0-15, 48`.
+pub(crate) fn alignments(d: &Detail) -> Vec<(f64, String)> {
+    let mut found: Vec<(f64, Vec<Range<usize>>)> = Vec::new();
+    for (at, &cycles) in d.alignments.iter().enumerate() {
+        // Alike as far as they are printed.
+        let alike = |known: f64| (known - cycles).abs() < 0.005;
+        let place = match found.iter().position(|(known, _)| alike(*known)) {
+            Some(place) => place,
+            None => {
+                found.push((cycles, Vec::new()));
+                found.len() - 1
+            }
+        };
+        let Some((_, ranges)) = found.get_mut(place) else {
+            continue;
+        };
+        match ranges.last_mut() {
+            Some(last) if last.end == at => last.end += 1,
+            _ => ranges.push(at..at + 1),
+        }
+    }
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let words = |range: Range<usize>| match range.len() {
+        1 => range.start.to_string(),
+        _ => format!("{}-{}", range.start, range.end - 1),
+    };
+    let text = |ranges: Vec<Range<usize>>| {
+        let ranges: Vec<String> = ranges.into_iter().map(words).collect();
+        ranges.join(", ")
+    };
+    found
+        .into_iter()
+        .map(|(c, ranges)| (c, text(ranges)))
+        .collect()
+}
+
+fn by_alignment(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if d.alignments.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n  By the address modulo 64")?;
+    let mut table = Table::new([("cycles", Align::Right), ("at", Align::Left)]).wrapping();
+    for (cycles, places) in alignments(d) {
+        table.row(vec![format!("{cycles:.2}"), places]);
+    }
+    table.write(style, out)
 }
 
 fn limits(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -94,7 +166,8 @@ fn limits(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()> {
         ("cycles", Align::Right),
         ("part", Align::Left),
         ("why", Align::Left),
-    ]);
+    ])
+    .wrapping();
     for limit in &d.limits {
         let mark = if d.explained && d.bottlenecks.contains(&limit.part) {
             "!"
@@ -110,7 +183,8 @@ fn limits(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()> {
     table.write(style, out)
 }
 
-fn evidence(limit: &Limit, d: &Detail) -> String {
+/// Why a part bounds it so.
+pub(crate) fn evidence(limit: &Limit, d: &Detail) -> String {
     let mut text = limit.evidence.clone();
     let some = !limit.instructions.is_empty() && limit.instructions.len() < d.instructions.len();
     if some && limit.instructions.len() <= 8 {
@@ -123,7 +197,7 @@ fn evidence(limit: &Limit, d: &Detail) -> String {
     text
 }
 
-fn chain(d: &Detail, out: &mut dyn Write) -> io::Result<()> {
+fn chain(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let Some(chain) = &d.chain else {
         return writeln!(
             out,
@@ -139,6 +213,7 @@ fn chain(d: &Detail, out: &mut dyn Write) -> io::Result<()> {
             .instructions
             .get(step.instruction as usize)
             .map_or("", |i| i.text.as_str());
+        let text = cut(text, style.width.saturating_sub(15));
         writeln!(out, "  {:>6}  {:>3}  {text}", step.cycles, step.instruction)?;
     }
     Ok(())
@@ -155,7 +230,68 @@ fn figure(value: f64) -> String {
 
 fn instructions(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n  Instructions, per iteration in the steady state")?;
-    let mut columns: Vec<(String, Align)> = vec![("#".into(), Align::Right)];
+    let figures = figures(d);
+    let sums = |of: &[Figures]| -> Vec<String> {
+        let sum = |f: &Figures| figure(f.values.iter().sum());
+        of.iter().map(sum).collect()
+    };
+    let table = |of: &[Figures], texts: bool| {
+        let mut columns: Vec<(String, Align)> = vec![("#".into(), Align::Right)];
+        columns.extend(of.iter().map(|f| (f.head.clone(), Align::Right)));
+        if texts {
+            columns.push(("lat".into(), Align::Right));
+            columns.push(("instruction".into(), Align::Left));
+            columns.push(("notes".into(), Align::Left));
+        }
+        let mut table = Table::new(columns).wrapping();
+        for (n, i) in d.instructions.iter().enumerate() {
+            let mut row = vec![n.to_string()];
+            let value = |f: &Figures| f.values.get(n).copied().unwrap_or(0.0);
+            row.extend(of.iter().map(|f| figure(value(f))));
+            if texts {
+                row.extend([latency(i), i.text.clone(), notes(i)]);
+            }
+            table.row(row);
+        }
+        let mut row = vec![if texts { "" } else { "all" }.to_owned()];
+        row.extend(sums(of));
+        if texts {
+            row.extend([String::new(), "all".to_owned(), String::new()]);
+        }
+        table.row(row);
+        table
+    };
+    let whole = table(&figures, true);
+    if whole.least_width() <= style.width {
+        return whole.write(style, out);
+    }
+    // What is said of each first, then the figures, as many columns at a time as there is room for.
+    table(&[], true).write(style, out)?;
+    let mut rest = figures.as_slice();
+    while !rest.is_empty() {
+        let fits = |n: &usize| table(&rest[..*n], false).least_width() <= style.width;
+        let some = (1..=rest.len()).rev().find(fits).unwrap_or(1);
+        let (now, later) = rest.split_at(some);
+        writeln!(out)?;
+        table(now, false).write(style, out)?;
+        rest = later;
+    }
+    Ok(())
+}
+
+/// A column of figures.
+struct Figures {
+    head: String,
+    /// By instruction.
+    values: Vec<f64>,
+}
+
+/// Where µops came from, how many were executed, and on which ports.
+fn figures(d: &Detail) -> Vec<Figures> {
+    let column = |head: &str, of: &dyn Fn(&InstructionDetail) -> f64| Figures {
+        head: head.to_owned(),
+        values: d.instructions.iter().map(of).collect(),
+    };
     // Sources that deliver nothing have no column.
     type Source = (&'static str, fn(&Delivered) -> f64);
     let sources: [Source; 5] = [
@@ -165,51 +301,37 @@ fn instructions(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
         ("micro", |s| s.microcode),
         ("insert", |s| s.inserted),
     ];
-    let sources: Vec<Source> = sources
+    let mut all: Vec<Figures> = sources
         .into_iter()
-        .filter(|(_, of)| d.instructions.iter().any(|i| of(&i.delivered) > 0.0))
+        .map(|(head, of)| column(head, &|i| of(&i.delivered)))
+        .filter(|f| f.values.iter().any(|v| *v > 0.0))
         .collect();
-    columns.extend(sources.iter().map(|s| (s.0.to_owned(), Align::Right)));
-    columns.push(("exec".into(), Align::Right));
+    all.push(column("exec", &|i| i.executed));
     // Numbers get a letter, as uops.info has it.
     let head = |name: &String| match name.as_str() {
         short if short.chars().count() == 1 => format!("p{}", short.to_lowercase()),
         name => name.to_owned(),
     };
-    columns.extend(d.port_names.iter().map(|name| (head(name), Align::Right)));
-    columns.push(("lat".into(), Align::Right));
-    columns.push(("instruction".into(), Align::Left));
-    columns.push(("notes".into(), Align::Left));
-    let mut table = Table::new(columns);
-    let mut sums = vec![0.0; sources.len() + 1 + d.ports];
-    for (n, i) in d.instructions.iter().enumerate() {
-        let mut values: Vec<f64> = sources.iter().map(|(_, of)| of(&i.delivered)).collect();
-        values.push(i.executed);
-        values.extend((0..d.ports).map(|p| i.port_uops.get(p).copied().unwrap_or(0.0)));
-        for (sum, value) in sums.iter_mut().zip(&values) {
-            *sum += value;
-        }
-        let mut row = vec![n.to_string()];
-        row.extend(values.into_iter().map(figure));
-        row.push(match i.latency {
-            Some((least, most)) if least == most => least.to_string(),
-            Some((least, most)) => format!("{least}-{most}"),
-            None => String::new(),
-        });
-        row.push(i.text.clone());
-        let mut notes = i.notes.clone();
-        if i.divider > 0 {
-            notes.push(format!("divider {} cycles", i.divider));
-        }
-        row.push(notes.join("; "));
-        table.row(row);
+    let ports = (0..d.ports).zip(&d.port_names);
+    all.extend(
+        ports.map(|(p, name)| column(&head(name), &|i| i.port_uops.get(p).copied().unwrap_or(0.0))),
+    );
+    all
+}
+
+fn latency(i: &InstructionDetail) -> String {
+    match i.latency {
+        Some((least, most)) if least == most => least.to_string(),
+        Some((least, most)) => format!("{least}-{most}"),
+        None => String::new(),
     }
-    let mut row = vec![String::new()];
-    row.extend(sums.into_iter().map(figure));
-    row.push(String::new());
-    row.push("all".to_owned());
-    table.row(row);
-    table.write(style, out)
+}
+
+/// What is special about an instruction.
+pub(crate) fn notes(i: &InstructionDetail) -> String {
+    let divider = (i.divider > 0).then(|| format!("divider {} cycles", i.divider));
+    let notes: Vec<&str> = i.notes.iter().chain(&divider).map(String::as_str).collect();
+    notes.join("; ")
 }
 
 /// The first iterations, a line per µop and a column per cycle.
@@ -221,7 +343,7 @@ pub fn timeline(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
         return Ok(());
     }
     let title = format!("Timeline of the first iterations on {}", d.cpu_full_name);
-    writeln!(out, "\n{}", style.paint(Paint::Heading, title))?;
+    heading(&title, style, out)?;
     writeln!(
         out,
         "  D delivered to the decode queue   f waiting for rename   I issued\n  \
@@ -230,7 +352,28 @@ pub fn timeline(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
     )?;
     let end = d.timeline.iter().map(|u| u.retired + 1).max().unwrap_or(0);
     let shown = end.min(TIMELINE_CYCLES);
-    let ruler: String = (0..shown)
+    // Numbers, port, and as much of the text as keeps half of the width for cycles.
+    let longest = d.instructions.iter().map(|i| i.text.chars().count());
+    let text = longest.max().unwrap_or(0).max("instruction".len());
+    let room = style.width.saturating_sub(18);
+    let text = text.min(room.saturating_sub(shown as usize).max(room / 2));
+    let columns = (room - text).max(10) as u64;
+    let mut from = 0;
+    while from < shown {
+        let to = (from + columns).min(shown);
+        part(d, from..to, text, out)?;
+        from = to;
+    }
+    if end > shown {
+        writeln!(out, "  (cycles {shown} to {end} are cut; --json has them)")?;
+    }
+    Ok(())
+}
+
+/// The cycles of a timeline that fit beside each other, and the µops that are in them.
+fn part(d: &Detail, cycles: Range<u64>, text: usize, out: &mut dyn Write) -> io::Result<()> {
+    let ruler: String = cycles
+        .clone()
         .map(|n| {
             if n % 10 == 0 {
                 char::from_digit((n / 10 % 10) as u32, 10).unwrap_or('?')
@@ -239,11 +382,18 @@ pub fn timeline(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
             }
         })
         .collect();
-    writeln!(out, "\n  iter   #  port  {ruler}  instruction")?;
+    writeln!(
+        out,
+        "\n  iter   #  port  {ruler}  {}",
+        cut("instruction", text)
+    )?;
     let mut last = None;
     for uop in &d.timeline {
+        if uop.retired < cycles.start || uop.delivered >= cycles.end {
+            continue;
+        }
         let place = (uop.iteration, uop.instruction);
-        let text = if uop.inserted {
+        let what = if uop.inserted {
             "(inserted)"
         } else if last == Some(place) {
             ""
@@ -258,21 +408,19 @@ pub fn timeline(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
             .and_then(|p| d.port_names.get(usize::from(p)))
             .map_or("-".to_owned(), |name| name.to_lowercase());
         let line = format!(
-            "  {:>4} {:>3}  {port:>4}  {}  {text}",
+            "  {:>4} {:>3}  {port:>4}  {}  {}",
             uop.iteration,
             uop.instruction,
-            cells(uop, shown)
+            cells(uop, cycles.clone()),
+            cut(what, text)
         );
         writeln!(out, "{}", line.trim_end())?;
-    }
-    if end > shown {
-        writeln!(out, "  (cycles {shown} to {end} are cut; --json has them)")?;
     }
     Ok(())
 }
 
-fn cells(uop: &TimelineUop, cycles: u64) -> String {
-    (0..cycles)
+fn cells(uop: &TimelineUop, cycles: Range<u64>) -> String {
+    cycles
         .map(|n| match n {
             n if n < uop.delivered || n > uop.retired => ' ',
             n if n == uop.retired => 'R',
@@ -309,7 +457,7 @@ mod tests {
             executed: 10,
             retired: 13,
         };
-        assert_eq!(cells(&uop, 15), " DfIddppEeX--R ");
+        assert_eq!(cells(&uop, 0..15), " DfIddppEeX--R ");
         let none = TimelineUop {
             port: None,
             ready: 3,
@@ -318,6 +466,6 @@ mod tests {
             retired: 5,
             ..uop
         };
-        assert_eq!(cells(&none, 7), " DfI-R ");
+        assert_eq!(cells(&none, 0..7), " DfI-R ");
     }
 }

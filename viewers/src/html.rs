@@ -8,9 +8,11 @@
 //! [`escape::html`]: crate::escape::html
 //! [`data`]: timeline::Excerpt
 
+pub mod block;
 mod blocks;
 mod cpu;
 mod flame;
+mod graph;
 mod lines;
 mod misses;
 mod slots;
@@ -77,6 +79,23 @@ impl View for Html {
     }
 }
 
+/// The page up to its title, which is escaped; the header stays open.
+fn head(title: &str, what: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src \
+         data:; style-src {}; script-src {} {}\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>mcad: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n\
+         <p class=\"brand\">mcad <span>{what}</span></p>\n<h1>{title}</h1>",
+        hash(STYLE),
+        hash(SORT),
+        hash(TIMELINE),
+    )
+}
+
 /// The hash of a style or script, as a content policy names it.
 fn hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
@@ -95,19 +114,7 @@ fn page(
         &report.program.command.join(" ")
     };
     let title = esc(command);
-    writeln!(
-        out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src \
-         data:; style-src {}; script-src {} {}\">\n\
-         <link rel=\"icon\" href=\"data:,\">\n\
-         <title>mcad: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n\
-         <p class=\"brand\">mcad <span>predicted cycles</span></p>\n<h1>{title}</h1>",
-        hash(STYLE),
-        hash(SORT),
-        hash(TIMELINE),
-    )?;
+    head(&title, "predicted cycles", out)?;
     summary(report, out)?;
     writeln!(out, "</header>\n<main>")?;
     cpu::cards(report, out)?;

@@ -10,6 +10,9 @@ use crate::style::{Paint, Style};
 /// Narrowest that a name column is cut to.
 const MIN_NAME: usize = 8;
 
+/// Narrowest that a column of text that goes on below is made before others give way.
+const MIN_WRAPPED: usize = 24;
+
 /// How a column's cells are placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -24,6 +27,7 @@ pub enum Align {
 pub struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
+    wraps: bool,
 }
 
 impl Table {
@@ -35,7 +39,26 @@ impl Table {
                 .map(|(head, align)| (head.into(), align))
                 .collect(),
             rows: Vec::new(),
+            wraps: false,
         }
+    }
+
+    /// Makes the last column, of text, go on in further lines where it is too long, instead of being
+    /// cut; others give way before.
+    #[must_use]
+    pub fn wrapping(mut self) -> Self {
+        self.wraps = true;
+        self
+    }
+
+    /// Columns that it takes at least if no name is cut.
+    #[must_use]
+    pub fn least_width(&self) -> usize {
+        let mut widths = self.widths(usize::MAX);
+        if let Some(last) = widths.last_mut().filter(|_| self.wraps) {
+            *last = (*last).min(MIN_WRAPPED);
+        }
+        widths.iter().sum::<usize>() + 2 * widths.len()
     }
 
     /// Adds a row; missing cells stay empty, surplus ones are not shown.
@@ -54,9 +77,21 @@ impl Table {
             let line = self.line(&heads, &widths);
             writeln!(out, "{}", style.paint(Paint::Dim, line))?;
         }
+        let last = self.columns.len().saturating_sub(1);
         for row in &self.rows {
-            let cells: Vec<&str> = row.iter().map(String::as_str).collect();
+            let mut cells: Vec<&str> = row.iter().map(String::as_str).collect();
+            let long = cells.get(last).copied().filter(|_| self.wraps);
+            let width = widths.get(last).copied().unwrap_or(0);
+            let lines = long.map_or_else(Vec::new, |text| wrapped(text, width));
+            if let (Some(cell), Some(first)) = (cells.get_mut(last), lines.first()) {
+                *cell = first;
+            }
             writeln!(out, "{}", self.line(&cells, &widths))?;
+            for more in lines.iter().skip(1) {
+                let mut cells = vec![""; last];
+                cells.push(more);
+                writeln!(out, "{}", self.line(&cells, &widths))?;
+            }
         }
         Ok(())
     }
@@ -75,6 +110,14 @@ impl Table {
         // Names give way: the widest left-aligned columns shrink until the line fits.
         let gaps = 2 * widths.len();
         while widths.iter().sum::<usize>() + gaps > total {
+            // What goes on below gives way first.
+            if let Some(last) = widths
+                .last_mut()
+                .filter(|w| self.wraps && **w > MIN_WRAPPED)
+            {
+                *last -= 1;
+                continue;
+            }
             let widest = widths
                 .iter()
                 .enumerate()
@@ -102,6 +145,22 @@ impl Table {
         line.truncate(line.trim_end().len());
         line
     }
+}
+
+/// Lines of at most so many characters, broken between words; a longer word is a line of its own.
+#[must_use]
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Cuts text to a width, marking the cut.
@@ -153,6 +212,24 @@ mod tests {
         ] {
             assert_eq!(grouped(count), text);
         }
+    }
+
+    #[test]
+    fn long_text_goes_on_below_where_it_may() -> io::Result<()> {
+        let mut table = Table::new([("n", Align::Right), ("why", Align::Left)]).wrapping();
+        table.row(vec!["1".into(), "one two three four".into()]);
+        table.row(vec!["2".into(), "five".into()]);
+        assert_eq!(table.least_width(), 2 + 1 + 2 + 18);
+        let mut out = Vec::new();
+        let style = Style {
+            width: 16,
+            ..Style::plain()
+        };
+        table.write(style, &mut out)?;
+        let text = String::from_utf8_lossy(&out);
+        let expected = "  n  why\n  1  one two\n     three four\n  2  five\n";
+        assert_eq!(text, expected);
+        Ok(())
     }
 
     #[test]

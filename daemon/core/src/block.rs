@@ -10,6 +10,7 @@ pub mod bottleneck;
 pub mod dependencies;
 pub mod detail;
 mod exact;
+mod graph;
 mod live;
 mod rate;
 pub mod rounds;
@@ -118,6 +119,9 @@ fn undecodable(kind: String, bytes: &[u8], offset: usize) -> BlockError {
 /// Longest block.
 pub const MAX_INSTRUCTIONS: usize = 20_000;
 
+/// Addresses modulo which a block's place can matter: those of a cache line.
+pub const ALIGNMENTS: u8 = 64;
+
 /// A prediction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
@@ -135,6 +139,8 @@ pub struct Block {
     program: Program,
     /// Bytes.
     length: u64,
+    /// Address of its first byte in the 64 bytes that it begins in.
+    alignment: u64,
     /// What is known of each instruction.
     pub described: Vec<Described>,
     /// The instructions; of x86-64.
@@ -182,6 +188,7 @@ impl Block {
             model: Arc::clone(model),
             program,
             length: bytes.len() as u64,
+            alignment: 0,
             described,
             decoded,
             others: Vec::new(),
@@ -215,11 +222,20 @@ impl Block {
             model: Arc::clone(model),
             program,
             length: bytes.len() as u64,
+            alignment: 0,
             described: Vec::new(),
             decoded: Vec::new(),
             others,
             borrowed,
         })
+    }
+
+    /// The same block at an address that is this, modulo 64 ([`ALIGNMENTS`]): where it lies in the
+    /// blocks of bytes that are predecoded and kept in the µop cache.
+    #[must_use]
+    pub const fn aligned(mut self, alignment: u8) -> Self {
+        self.alignment = alignment as u64 % ALIGNMENTS as u64;
+        self
     }
 
     /// Its instructions.
@@ -286,7 +302,7 @@ impl Block {
                 .length
                 .trailing_zeros()
                 .min(block_bytes.trailing_zeros());
-        let (mut address, mut lines, mut left, mut room) = (0, 0, 0, 0);
+        let (mut address, mut lines, mut left, mut room) = (self.alignment, 0, 0, 0);
         let mut code_block = u64::MAX;
         for _ in 0..copies {
             for instr in &self.program.instrs {
@@ -333,7 +349,7 @@ impl Block {
         }
         let mut queue = crate::pipeline::frontend::fetch::FetchQueue::new(&self.model, true);
         for _ in 0..2 {
-            let mut address = 0;
+            let mut address = self.alignment;
             for (n, instr) in self.program.instrs.iter().enumerate() {
                 queue.push(&self.program, Inst::new(n as u32, address), &[]);
                 address += u64::from(instr.len);

@@ -69,6 +69,32 @@ impl RegId {
         self.0 < 16
     }
 
+    /// The name of an x86-64 register, as wide as 64-bit code has it; `xmm3` for all widths of it.
+    #[must_use]
+    pub fn x86_name(self) -> String {
+        const GPRS: [&str; 16] = [
+            "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11",
+            "r12", "r13", "r14", "r15",
+        ];
+        const SEGMENTS: [&str; 6] = ["es", "cs", "ss", "ds", "fs", "gs"];
+        let n = self.0;
+        let known = |names: &[&str], first: u8| {
+            let name = names.get(usize::from(n - first));
+            (*name.unwrap_or(&"register")).to_owned()
+        };
+        match n {
+            0..Self::VECTOR => known(&GPRS, 0),
+            Self::VECTOR..Self::MASK => format!("xmm{}", n - Self::VECTOR),
+            Self::MASK..56 => format!("k{}", n - Self::MASK),
+            56..64 => format!("st{}", n - 56),
+            64..72 => format!("mm{}", n - 64),
+            72 => "carry".to_owned(),
+            73 => "flags".to_owned(),
+            74..82 => known(&SEGMENTS, 74),
+            _ => "register".to_owned(),
+        }
+    }
+
     /// Whether it is a vector register.
     #[must_use]
     pub fn is_vector(self) -> bool {
@@ -89,4 +115,24 @@ pub fn is_high8(register: Register) -> bool {
         register,
         Register::AH | Register::BH | Register::CH | Register::DH
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_decoders() {
+        for register in Register::values() {
+            let Some(id) = RegId::of(register) else {
+                continue;
+            };
+            if register == register.full_register() && (register.is_gpr() || register.is_k()) {
+                assert_eq!(id.x86_name(), format!("{register:?}").to_lowercase());
+            }
+            if register.is_xmm() || register.is_segment_register() {
+                assert_eq!(id.x86_name(), format!("{register:?}").to_lowercase());
+            }
+        }
+    }
 }

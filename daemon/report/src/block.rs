@@ -27,6 +27,13 @@ pub struct Detail {
     pub limits: Vec<Limit>,
     /// The longest loop-carried chain; absent for blocks too large to look for it.
     pub chain: Option<Chain>,
+    /// Which instruction depends on which; empty for blocks too large to look at.
+    pub edges: Vec<Edge>,
+    /// The block's address, modulo 64.
+    pub alignment: u8,
+    /// Cycles per iteration in the notion of `mode` at each address modulo 64, if that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub alignments: Vec<f64>,
     /// Instructions for which figures of a similar form were used.
     pub approximated: usize,
     /// Number of ports of the CPU.
@@ -167,4 +174,19 @@ pub struct ChainStep {
     pub instruction: u32,
     /// Cycles that it adds.
     pub cycles: u64,
+}
+
+/// What an instruction needs of another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Edge {
+    /// The instruction whose result it is, from 0.
+    pub from: u32,
+    /// The instruction that needs it.
+    pub to: u32,
+    /// Iterations between the two: 0 for the same one.
+    pub carried: u32,
+    /// Registers and flags; `memory` for what is stored and loaded.
+    pub through: Vec<String>,
+    /// On the longest chain.
+    pub critical: bool,
 }

@@ -4,7 +4,7 @@ pub(super) mod batch;
 pub(super) mod hex;
 mod input;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,10 +20,12 @@ use mcad_isa::llvm;
 use mcad_isa::machine::{self, CpuModel, Instructions};
 use mcad_proto::event::Arch;
 use mcad_report::block::Detail;
+use mcad_viewers::html::block as html;
 use mcad_viewers::{Style, block as view};
 use serde::Serialize;
 
 pub(super) use self::input::InputArgs;
+use super::destination::Destination;
 use super::exit::{NEGATIVE, exit_code};
 use super::output::style_of;
 
@@ -62,6 +64,17 @@ pub(super) struct Args {
     /// Write JSON to stdout instead of tables
     #[arg(long, conflicts_with = "batch")]
     json: bool,
+    /// Write a page for the browser to FILE, too: what bounds the block, its dependencies, a timeline
+    #[arg(long, value_name = "FILE", conflicts_with = "batch")]
+    html: Option<PathBuf>,
+    /// The block's address modulo 64, where that matters: how it lies in what is fetched and cached;
+    /// all: the cycles at each, too
+    #[arg(long, value_name = "N|all", conflicts_with_all = ["batch", "rules"])]
+    align: Option<Alignment>,
+    /// Show which instruction depends on which; dot: as a graph for Graphviz and nothing else
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true,
+          default_missing_value = "text", conflicts_with_all = ["batch", "rules"])]
+    graph: Option<Graph>,
     /// One block a line, in hexadecimal up to the first comma; writes hex,cycles or
     /// hex,ERR,reason for each; - is stdin
     #[arg(long, value_name = "FILE.csv")]
@@ -73,6 +86,38 @@ pub(super) struct Args {
     #[arg(long, requires = "batch")]
     stats: bool,
 }
+
+/// How dependencies are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Graph {
+    /// A row for each instruction, behind the other tables
+    Text,
+    /// Graphviz's language
+    Dot,
+}
+
+/// Where a block begins in the 64 bytes that it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alignment {
+    At(u8),
+    /// At their start, and the cycles of all.
+    All,
+}
+
+impl std::str::FromStr for Alignment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(at) if at < block::ALIGNMENTS => Ok(Self::At(at)),
+            _ if text == "all" => Ok(Self::All),
+            _ => Err(format!("from 0 to {}, or all", block::ALIGNMENTS - 1)),
+        }
+    }
+}
+
+/// Iterations that a page's timeline has if no number is given.
+const PAGE_ITERATIONS: u32 = 12;
 
 /// What the figures are to mean.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -301,6 +346,28 @@ struct RegionResult {
     cpus: Vec<Outcome>,
 }
 
+impl RegionResult {
+    /// For views.
+    fn shown(&self) -> html::Block<'_> {
+        let mut shown = html::Block {
+            name: match self.name.as_str() {
+                "" => self.bytes.clone(),
+                name => name.to_owned(),
+            },
+            bytes: &self.bytes,
+            details: Vec::new(),
+            failed: Vec::new(),
+        };
+        for outcome in &self.cpus {
+            match outcome {
+                Outcome::Done(detail) => shown.details.push(detail),
+                Outcome::Failed { cpu, error } => shown.failed.push((cpu, error)),
+            }
+        }
+        shown
+    }
+}
+
 #[derive(Serialize)]
 struct Results {
     schema_version: u32,
@@ -308,8 +375,8 @@ struct Results {
     blocks: Vec<RegionResult>,
 }
 
-/// Tables with a column per port need room; narrower terminals wrap them.
-const MIN_WIDTH: usize = 140;
+/// Tables with a column per port need room; where there is no terminal they get it.
+const FILE_WIDTH: usize = 140;
 
 /// Version of the JSON that --json writes.
 const SCHEMA_VERSION: u32 = 1;
@@ -321,14 +388,32 @@ fn show(
     regions: &[Region],
 ) -> anyhow::Result<ExitCode> {
     let print = args.syntax.unwrap_or(Syntax::Intel).printer();
-    let timeline = args.timeline.unwrap_or(0);
+    let page = args.html.as_deref().map(Destination::open).transpose()?;
+    let timeline = match (args.timeline, &page) {
+        (Some(iterations), _) => iterations,
+        (None, Some(_)) => PAGE_ITERATIONS,
+        (None, None) => 0,
+    };
+    if args.align.is_some() && models.iter().any(|model| model.core.frontend.ideal) {
+        bail!("--align: these CPUs are modelled without what it would matter to, their front end");
+    }
     let mut blocks = Vec::new();
     let mut failures = 0;
     for region in regions {
         let mut cpus = Vec::new();
         for model in models {
             cpus.push(match Block::new(model, &region.bytes) {
-                Ok(block) => Outcome::Done(Box::new(block.explain(options, timeline, &print))),
+                Ok(block) => {
+                    let block = match args.align {
+                        Some(Alignment::At(at)) => block.aligned(at),
+                        Some(Alignment::All) | None => block,
+                    };
+                    let mut detail = block.explain(options, timeline, &print);
+                    if args.align == Some(Alignment::All) {
+                        detail.alignments = block.over_alignments(options);
+                    }
+                    Outcome::Done(Box::new(detail))
+                }
                 Err(error) => {
                     failures += 1;
                     Outcome::Failed {
@@ -350,8 +435,20 @@ fn show(
     {
         bail!("{error}");
     }
+    let only_page = page.as_ref().is_some_and(Destination::is_stdout);
+    if let Some(page) = page {
+        let shown: Vec<_> = blocks.iter().map(RegionResult::shown).collect();
+        page.write(|out| html::page(&shown, env!("CARGO_PKG_VERSION"), out))?;
+    }
     let mut stdout = BufWriter::new(io::stdout().lock());
-    if args.json {
+    if only_page {
+        // Stdout is the page's.
+    } else if args.graph == Some(Graph::Dot) {
+        for block in &blocks {
+            let shown = block.shown();
+            view::dot(&shown.name, &shown.details, &mut stdout)?;
+        }
+    } else if args.json {
         let results = Results {
             schema_version: SCHEMA_VERSION,
             version: env!("CARGO_PKG_VERSION"),
@@ -362,9 +459,11 @@ fn show(
         writeln!(stdout)?;
     } else {
         let mut style = style_of(&io::stdout());
-        style.width = style.width.max(MIN_WIDTH);
+        if !io::stdout().is_terminal() {
+            style.width = FILE_WIDTH;
+        }
         for (n, block) in blocks.iter().enumerate() {
-            write_text(block, n, blocks.len(), style, &mut stdout)?;
+            write_text(args, block, n, blocks.len(), style, &mut stdout)?;
         }
     }
     stdout.flush().context("cannot write to stdout")?;
@@ -372,6 +471,7 @@ fn show(
 }
 
 fn write_text(
+    args: &Args,
     block: &RegionResult,
     number: usize,
     of: usize,
@@ -386,23 +486,19 @@ fn write_text(
         let gap = if number > 0 { "\n" } else { "" };
         writeln!(out, "{gap}{name}")?;
     }
-    let details: Vec<&Detail> = block
-        .cpus
-        .iter()
-        .filter_map(|outcome| match outcome {
-            Outcome::Done(detail) => Some(&**detail),
-            Outcome::Failed { .. } => None,
-        })
-        .collect();
-    view::summary(&details, style, out)?;
-    for outcome in &block.cpus {
-        if let Outcome::Failed { cpu, error } = outcome {
-            writeln!(out, "  {cpu}: {error}")?;
-        }
+    let shown = block.shown();
+    view::summary(&shown.details, style, out)?;
+    for (cpu, error) in &shown.failed {
+        writeln!(out, "  {cpu}: {error}")?;
     }
-    for detail in &details {
+    for detail in &shown.details {
         view::detail(detail, style, out)?;
-        view::timeline(detail, style, out)?;
+        if args.graph == Some(Graph::Text) {
+            view::dependencies(detail, style, out)?;
+        }
+        if args.timeline.is_some() {
+            view::timeline(detail, style, out)?;
+        }
     }
     Ok(())
 }

@@ -183,7 +183,7 @@ fn the_page_has_the_stamps_of_the_file() {
         .write(&report(), Style::plain(), &mut page)
         .unwrap();
     let page = String::from_utf8(page).unwrap();
-    let data = page.split("id=\"timeline-data\">").nth(1).unwrap();
+    let data = page.split("class=\"timeline-data\">").nth(1).unwrap();
     let data = data.split("</script>").next().unwrap();
     assert!(!data.contains('<'), "nothing ends the element");
     let data: Value = serde_json::from_str(data).unwrap();

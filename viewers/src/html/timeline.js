@@ -1,8 +1,9 @@
 // The timeline: a row per µop, a column per cycle, drawn as far as it is seen.
 "use strict";
-{
-  const root = document.querySelector(".timeline");
-  const data = JSON.parse(document.getElementById("timeline-data").textContent);
+for (const root of document.querySelectorAll(".timeline")) {
+  // Its data follow it.
+  const find = (element) => element.matches(".timeline-data") ? element : find(element.nextElementSibling);
+  const data = JSON.parse(find(root).textContent);
   const chart = root.querySelector(".chart");
   const map = root.querySelector(".map");
   const tip = root.querySelector(".tip");

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 
 use mcad_report::Report;
+use mcad_report::block::{Detail, InstructionDetail};
 use serde::Serialize;
 
 use crate::escape::{escape, html as esc};
@@ -103,10 +104,9 @@ impl Excerpt {
                 for (sum, cycles) in excerpt.states.iter_mut().zip(terminal::cycles(uop, first)) {
                     *sum += cycles;
                 }
-                excerpt
-                    .data
-                    .rows
-                    .push(row(&i, n, uop, code, excerpt.first_cycle));
+                let kind = kind_of(&i, n, uop);
+                let row = row(i.number, kind, uop, code, excerpt.first_cycle);
+                excerpt.data.rows.push(row);
             }
         }
         let cycles = reader.end().map_or(0, |end| end.cycles);
@@ -120,6 +120,66 @@ impl Excerpt {
         }
     }
 
+    /// The first iterations of a block; none where there is no timeline.
+    pub(super) fn of_block(d: &Detail) -> Option<Self> {
+        let hot = |n: u32| {
+            let steps = d.chain.iter().flat_map(|chain| &chain.steps);
+            steps.into_iter().any(|step| step.instruction == n)
+        };
+        let code = |(n, i): (u32, &InstructionDetail)| {
+            let offset = format!("+{:#x}", i.offset);
+            (offset, escape(&i.text).into_owned(), String::new(), hot(n))
+        };
+        let mut excerpt = Self {
+            data: Data {
+                states: terminal::STATES.to_vec(),
+                codes: (0..).zip(&d.instructions).map(code).collect(),
+                ports: d.port_names.clone(),
+                late: Late::ALL.iter().map(|late| late.text()).collect(),
+                ..Data::default()
+            },
+            cpu: d.cpu.clone(),
+            window: String::new(),
+            thread: 0,
+            first_cycle: 0,
+            left_out: 0,
+            states: [0; terminal::STATES.len()],
+        };
+        let mut before = None;
+        let mut last = None;
+        for t in d.timeline.iter().take(MAX_UOPS) {
+            let place = (t.iteration, t.instruction);
+            let kind = match t.inserted {
+                true => 2,
+                false if last == Some(place) => 1,
+                false => {
+                    last = Some(place);
+                    0
+                }
+            };
+            let uop = Uop {
+                port: t.port.unwrap_or(NO_PORT),
+                delivered: t.delivered,
+                issued: t.issued,
+                ready: t.ready,
+                dispatched: t.dispatched,
+                executed: t.executed,
+                retired: t.retired,
+                ..Uop::default()
+            };
+            let first = terminal::first_cycle(&uop, before);
+            before = Some(uop.delivered);
+            for (sum, cycles) in excerpt.states.iter_mut().zip(terminal::cycles(&uop, first)) {
+                *sum += cycles;
+            }
+            let count = d.instructions.len() as u64;
+            let number = u64::from(t.iteration) * count + u64::from(t.instruction);
+            let row = row(number, kind, &uop, t.instruction, 0);
+            excerpt.data.rows.push(row);
+        }
+        (!excerpt.data.rows.is_empty()).then_some(excerpt)
+    }
+
     pub(super) fn section(&self, out: &mut dyn Write) -> io::Result<()> {
         let title = match self.window.as_str() {
             window if window.starts_with("hottest") => "around the hottest block".to_owned(),
@@ -130,6 +190,12 @@ impl Excerpt {
             "<section id=\"timeline\"><h2>Timeline <small>{title}, on {}</small></h2>",
             esc(&self.cpu)
         )?;
+        self.chart(out)?;
+        writeln!(out, "</section>")
+    }
+
+    /// The legend, the chart and its data.
+    pub(super) fn chart(&self, out: &mut dyn Write) -> io::Result<()> {
         let total: u64 = self.states.iter().sum();
         writeln!(out, "<ul class=\"legend states\">")?;
         for (number, ((glyph, meaning), cycles)) in
@@ -172,7 +238,7 @@ impl Excerpt {
         let json = serde_json::to_string(&self.data)?;
         writeln!(
             out,
-            "<script type=\"application/json\" id=\"timeline-data\">{}</script></section>",
+            "<script type=\"application/json\" class=\"timeline-data\">{}</script>",
             embedded(&json)
         )
     }
@@ -195,15 +261,19 @@ fn shown(code: Option<&Code>, hot: &[&str]) -> (String, String, String, bool) {
     (address, text, escape(&code.function).into_owned(), is_hot)
 }
 
-/// µop `n` of an instruction.
-fn row(i: &Instruction, n: usize, uop: &Uop, code: u32, base: u64) -> Row {
-    let kind = match uop.kind {
+/// What µop `n` of an instruction is, by number.
+fn kind_of(i: &Instruction, n: usize, uop: &Uop) -> u8 {
+    match uop.kind {
         Kind::StackSync => 2,
         Kind::Merge => 3,
         Kind::Own if n != i.first_own() => 1,
         Kind::Own if i.pair => 4,
         Kind::Own => 0,
-    };
+    }
+}
+
+/// A µop of an instruction of this number.
+fn row(number: u64, kind: u8, uop: &Uop, code: u32, base: u64) -> Row {
     let port = if uop.port == NO_PORT {
         -1
     } else {
@@ -224,5 +294,5 @@ fn row(i: &Instruction, n: usize, uop: &Uop, code: u32, base: u64) -> Row {
         step
     });
     let late = Late::ALL.iter().position(|late| *late == uop.late);
-    (i.number, code, kind, port, steps, late.unwrap_or(0) as u8)
+    (number, code, kind, port, steps, late.unwrap_or(0) as u8)
 }

@@ -113,7 +113,7 @@ fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
     // at the ends. Two more iterations follow, so that there is always something to look at.
     let periods = 1 + (2000 / (rounds * count)).clamp(1, 32);
     for round in 0..periods * rounds + 2 {
-        let mut address = if looped { 0 } else { round * block.length };
+        let mut address = block.alignment + if looped { 0 } else { round * block.length };
         for (n, instr) in block.program.instrs.iter().enumerate() {
             let mut inst = Inst::new(n as u32, address);
             inst.taken = looped && n as u64 + 1 == count;

@@ -6,9 +6,10 @@ use mcad_report::block::{Delivered, Detail, InstructionDetail, TimelineUop};
 
 use super::bottleneck;
 use super::dependencies::longest_chain;
+use super::graph;
 use super::simulator::Simulator;
 use super::trace::{Event, Trace};
-use super::{Block, Mode, Options};
+use super::{ALIGNMENTS, Block, Mode, Options};
 use crate::pipeline::inst::Source;
 use crate::pipeline::observer::{Delivery, UopStamps};
 use mcad_isa::llvm::{self, build::class_of};
@@ -50,6 +51,7 @@ impl Block {
         // Latencies of the base's table say nothing of an in-order core.
         let chain = longest_chain(self, options.init, &eliminated)
             .filter(|_| self.model.core.in_order.is_none());
+        let edges = graph::edges(self, options.init, chain.as_ref());
         let mut limits = bottleneck::limits(self, mode, steady.delivery(), chain.as_ref());
         bottleneck::hold_to(&mut limits, cycles);
         let (bottlenecks, explained) = bottleneck::bottlenecks(&limits, cycles);
@@ -68,12 +70,28 @@ impl Block {
             explained,
             limits,
             chain,
+            edges,
+            alignment: self.alignment as u8,
+            alignments: Vec::new(),
             approximated: self.approximated(),
             ports: self.model.core.ports.count(),
             port_names: self.model.core.ports.names.clone(),
             instructions: self.instructions(&steady, mode, print),
             timeline: timeline_of(&trace, timeline),
         }
+    }
+
+    /// Cycles per iteration at each address modulo [`ALIGNMENTS`].
+    #[must_use]
+    pub fn over_alignments(self, options: Options) -> Vec<f64> {
+        let mut simulator = Simulator::new(&self.model);
+        let mut block = self;
+        (0..ALIGNMENTS)
+            .map(|at| {
+                block.alignment = at.into();
+                simulator.predict(&block, options).cycles
+            })
+            .collect()
     }
 
     fn instructions(
@@ -199,6 +217,7 @@ impl Block {
         );
         note(instr.is(flag::EXTRA_SLOT), "two µop-cache entries");
         note(instr.is(flag::SERIALIZING), "serialising");
+        let offset = offset + self.alignment as usize;
         let pair = self.decoded.get(n + 1).map_or(0, |d| d.bytes.len());
         let own = self.decoded.get(n).map_or(0, |d| d.bytes.len());
         let end = offset + own + if instr.is(flag::FUSED_NEXT) { pair } else { 0 };

@@ -90,11 +90,12 @@ impl Feeding {
     ) {
         let program = &block.program;
         let end = self.stream.is_some_and(|n| (round + 1).is_multiple_of(n));
-        let mut address = if self.looped {
-            0
-        } else {
-            block.length * u64::from(round)
-        };
+        let mut address = block.alignment
+            + if self.looped {
+                0
+            } else {
+                block.length * u64::from(round)
+            };
         accesses.clear();
         for (n, instr) in program.instrs.iter().enumerate() {
             let (accesses, loads, stores) = match &mut memory {

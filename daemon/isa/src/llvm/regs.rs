@@ -54,3 +54,18 @@ impl Bank {
         Some(RegId(self.first + number))
     }
 }
+
+/// The name of a register by its bank and number.
+#[must_use]
+pub fn name(arch: &str, reg: RegId) -> String {
+    let banks = BANKS.iter().filter(|(a, ..)| *a == arch);
+    let has = |bank: &Bank| (bank.first..bank.first + bank.count).contains(&reg.0);
+    let found = banks
+        .map(|(_, name, bank)| (name, bank))
+        .find(|(_, bank)| has(bank));
+    match found {
+        Some((name, bank)) if bank.count > 1 => format!("{name}{}", reg.0 - bank.first),
+        Some((name, _)) => name.to_lowercase(),
+        None => "register".to_owned(),
+    }
+}
