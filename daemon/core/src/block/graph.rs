@@ -14,7 +14,7 @@ use mcad_proto::event::Arch;
 use mcad_report::block::{Chain, Edge};
 
 use super::Block;
-use super::alias::{Aliases, Init, Plan};
+use super::alias::{Accesses, Aliases, Init};
 use super::dependencies::uops_of;
 
 /// Instructions up to which a graph is drawn up: beyond it nobody looks at one.
@@ -127,7 +127,7 @@ fn memory(block: &Block, init: Init, found: &mut BTreeMap<Place, Vec<String>>) {
             uops.any(|uop| matches!(uop.kind, UopKind::StoreData(_)))
         })
     };
-    let meetings = Aliases::meetings(&Plan::new(&block.described), init, 3);
+    let meetings = Aliases::meetings(&Accesses::new(&block.described), init, 3);
     for (load, met) in loads.iter().zip(meetings) {
         let Some((store, back)) = met else { continue };
         let Some(&from) = stores.get(store).filter(|n| forwards(**n)) else {
