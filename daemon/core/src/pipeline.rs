@@ -44,7 +44,7 @@ use mcad_isa::machine::params::MAX_PORTS;
 use mcad_isa::program::{Instr, Program};
 use mcad_report::TopDown;
 use observer::Observer;
-use state::Part;
+use state::{Part, Remember};
 
 /// A core that executes one guest thread.
 pub struct Pipeline<O> {
@@ -95,14 +95,12 @@ impl<O: Observer> Pipeline<O> {
 
     /// Goes on in the middle of a program with what a core remembers there. Nothing may have been
     /// pushed yet.
-    pub fn resume(&mut self, warm: Warm) {
+    pub fn resume(&mut self, mut warm: Warm) {
         if self.in_order.is_some() {
             return;
         }
-        self.front.queue = *warm.queue;
-        if let Some(memory) = warm.memory {
-            self.back.memory().lines().install(memory);
-        }
+        self.front.resume(&mut warm);
+        self.back.resume(&mut warm);
     }
 
     /// Says what becomes of the next branches, which its predictors need not find out again.

@@ -219,3 +219,78 @@ fn a_loop_in_what_the_detector_holds_is_simulated() {
         assert!(cycles > 9_000, "{}: {cycles} cycles so far", info.name);
     }
 }
+
+/// Code that the µop cache holds, executed again and again, and a page that is touched first before
+/// every third time: what has come back since is known for longer than a warm-up lasts.
+fn run_with_faults(mut simulation: Simulation) -> Report {
+    const CODE: u32 = 400;
+    let names = SessionInfo {
+        arch: Arch::X86_64,
+        producer: "test".into(),
+        command: vec!["test".into()],
+        memory: true,
+    };
+    simulation.event(&Event::Session(names)).unwrap();
+    // 8 × mov rax,1; two nops; jne to the next: two lines of the µop cache. At the end mov [rdi],rax;
+    // jmp to the first.
+    let moves = [0x48, 0xc7, 0xc0, 1, 0, 0, 0].repeat(8);
+    let straight = [&moves, &[0x0f, 0x1f, 0x40, 0, 0x66, 0x90, 0x75, 0x00][..]].concat();
+    let back = (64 * i32::try_from(CODE).unwrap() + 8).wrapping_neg();
+    let store = [&[0x48, 0x89, 0x07, 0xe9][..], &back.to_le_bytes()].concat();
+    for n in 0..=CODE {
+        let (instructions, bytes) = match n {
+            CODE => (2, &store),
+            _ => (11, &straight),
+        };
+        let block = BlockDef {
+            id: BlockId(n),
+            address: GuestAddr(0x10_0000 + 64 * u64::from(n)),
+            instructions,
+            bytes,
+        };
+        simulation.event(&Event::Block(block)).unwrap();
+    }
+    for turn in 0..60 {
+        let mut words: Vec<u64> = (0..=CODE).map(|n| block_word(BlockId(n))).collect();
+        words.push(access_word(Access {
+            index: 0,
+            store: true,
+            size: 8,
+            address: GuestAddr(0x100_0000 + turn / 3 * 4096),
+        }));
+        let (stream, words) = (StreamId(0), &words);
+        simulation.event(&Event::Records { stream, words }).unwrap();
+    }
+    simulation.event(&Event::End(EndReason::Exited(0))).unwrap();
+    simulation.finish(&NoSymbols)
+}
+
+#[test]
+fn intervals_know_what_page_faults_took_before_they_begin() {
+    for info in machine::cpus_of(Arch::X86_64) {
+        let model = machine::cpu(info.name).unwrap();
+        if model.core.tlb.is_none() || model.core.in_order.is_some() {
+            continue;
+        }
+        let whole = run_with_faults(Simulation::new(options(&[info.name])));
+        let intervals = Intervals {
+            length: 8_000,
+            warm_up: 1_500,
+        };
+        let jobs = 2;
+        let intervals = Some(intervals);
+        let cut = run_with_faults(parallel(&[info.name], Parallel { jobs, intervals }));
+        let (whole, cut) = (&whole.cpus[0], &cut.cpus[0]);
+        let faults = |report: &mcad_report::CpuReport| report.memory.as_ref().unwrap().page_faults;
+        assert_eq!(faults(cut), faults(whole), "{}", info.name);
+        assert!(faults(whole) >= 20, "{}", info.name);
+        let fetches = |report: &mcad_report::CpuReport| {
+            let fetches = report.memory.as_ref().unwrap().fetches;
+            fetches.l1 + fetches.l2 + fetches.l3 + fetches.dram
+        };
+        let count = cut.intervals.unwrap().count;
+        assert!(fetches(cut).abs_diff(fetches(whole)) <= 2 * count);
+        let error = cut.cycles as f64 / whole.cycles as f64 - 1.0;
+        assert!(error.abs() < 1e-2, "{}: {error}", info.name);
+    }
+}

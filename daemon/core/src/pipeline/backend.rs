@@ -78,7 +78,8 @@ pub struct Backend {
 }
 
 parts! {
-    Backend { issue, ports, retirement, registers, memory, spacing, queue, slot_count }
+    Backend { issue, ports, retirement, registers, spacing, queue, slot_count }
+    remembers { memory }
     fixed { rename, execute, alu_ports, merge_ports, ends, faults }
 }
 

@@ -55,7 +55,9 @@ pub struct FrontEnd {
 }
 
 parts! {
-    FrontEnd { clock, queue, predecoder, decoders, uop_cache, microcode, stack } fixed { p, ahead, executed }
+    FrontEnd { clock, predecoder, decoders, uop_cache, microcode, stack }
+    remembers { queue }
+    fixed { p, ahead, executed }
 }
 
 /// The cycle that the front end is in.

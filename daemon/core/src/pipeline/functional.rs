@@ -13,6 +13,7 @@
 
 pub mod pace;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub struct Warm {
     /// Caches, as far as they are modelled.
     pub(super) memory: Option<Box<Memory>>,
     /// What the front end fetches from, with predictors. It has no instructions.
-    pub(super) queue: Box<FetchQueue>,
+    pub(super) queue: Option<Box<FetchQueue>>,
 }
 
 /// Instructions that wait in the queue before their lines are fetched.
@@ -47,6 +48,16 @@ pub struct Functional {
     memory: Option<Box<Memory>>,
     pace: Pace,
     stores: Stores,
+    faults: Faults,
+}
+
+/// Page faults, which code that is delivered from the µop cache must hear of in program order.
+#[derive(Default)]
+struct Faults {
+    /// Those that code has been held against.
+    count: u64,
+    /// Instructions of the others, by number in the queue.
+    recent: VecDeque<u64>,
 }
 
 impl Functional {
@@ -65,6 +76,7 @@ impl Functional {
             memory: Memory::new(&model.core),
             pace: Pace::new(&model.core),
             stores: Stores::default(),
+            faults: Faults::default(),
             model: Arc::clone(model),
         }
     }
@@ -84,7 +96,7 @@ impl Functional {
         let memory = self.memory.as_mut();
         Warm {
             memory: memory.map(|memory| memory.snapshot(now)),
-            queue: Box::new(self.queue.snapshot(&self.model)),
+            queue: Some(Box::new(self.queue.snapshot(&self.model))),
         }
     }
 
@@ -116,6 +128,32 @@ impl Functional {
     #[inline]
     pub fn pass(&mut self, instructions: u64, uops: u64) {
         self.pace.pass(instructions, uops);
+        self.refill();
+    }
+
+    /// Code that is delivered from the µop cache comes back there first, where faults have cost it
+    /// that.
+    fn refill(&mut self) {
+        let queue = &mut self.queue;
+        if self.model.core.frontend.uop_cache_refill > 0
+            && (self.faults.count > 0 || !self.faults.recent.is_empty())
+        {
+            let bytes = u64::from(self.model.core.frontend.uop_cache_block_bytes.max(1));
+            let mut place = 0;
+            for line in queue.lines.all() {
+                if let Some(entry) = queue.entries.get(place) {
+                    let number = line.from + u64::from(entry.number);
+                    while self.faults.recent.front().is_some_and(|&f| f < number) {
+                        self.faults.recent.pop_front();
+                        self.faults.count += 1;
+                    }
+                    (queue.refills).come(entry.address / bytes, self.faults.count);
+                }
+                place += usize::from(line.left);
+            }
+        }
+        queue.entries.clear();
+        queue.lines.clear();
     }
 
     /// Fetches what is known to come from the decoders.
@@ -150,11 +188,12 @@ impl Functional {
         self.queue.skip_released();
     }
 
-    /// Access of an instruction to what is known of its address.
+    /// Access of an instruction, behind which so many came in the same block, to what is known of
+    /// its address.
     #[inline]
     fn access(
         &mut self,
-        inst: &Inst,
+        (inst, behind): (&Inst, u64),
         access: &Access,
         ask: impl FnOnce(&mut Memory, Request) -> Answer,
     ) {
@@ -172,29 +211,32 @@ impl Functional {
                     at: self.pace.cycle(),
                 },
             );
-            if answer.late > 0 {
+            if answer.fault {
+                self.pace.fault(&answer);
+                (self.faults.recent).push_back(self.queue.end().saturating_sub(behind + 1));
+            } else if answer.late > 0 {
                 self.pace.late(&answer);
             }
         }
     }
 
-    /// A load of an instruction.
+    /// A load of an instruction, behind which so many came in the same block.
     #[inline]
-    pub fn load(&mut self, inst: &Inst, access: &Access) {
+    pub fn load(&mut self, inst: (&Inst, u64), access: &Access) {
         if !self.stores.serve(access, self.pace.cycle()) {
             self.access(inst, access, Memory::load);
         }
     }
 
-    /// A store of an instruction.
+    /// A store of an instruction, behind which so many came in the same block.
     #[inline]
-    pub fn store(&mut self, inst: &Inst, access: &Access) {
+    pub fn store(&mut self, inst: (&Inst, u64), access: &Access) {
         self.access(inst, access, Memory::store);
         self.stores.add(access, self.pace.cycle());
     }
 
     /// All that a repeated string instruction accesses.
-    pub fn repeat(&mut self, inst: &Inst, loads: &Range<u64>, stores: &Range<u64>) {
+    pub fn repeat(&mut self, inst: (&Inst, u64), loads: &Range<u64>, stores: &Range<u64>) {
         let lines = |bytes: &Range<u64>| match bytes.is_empty() {
             true => 0..0,
             false => bytes.start / LINE_BYTES..(bytes.end - 1) / LINE_BYTES + 1,

@@ -7,6 +7,8 @@
 //! Stamps go in relative to the [`Moment`], and those that can no longer matter as zero. Tests
 //! compare predictions with and without recurrence.
 
+use super::functional::Warm;
+
 /// A part of the core that has state.
 ///
 /// An owner of parts lists them with `parts!`, a part takes itself to pieces (`let Self { … }`
@@ -20,14 +22,28 @@ pub trait Part {
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint);
 }
 
-/// Implements [`Part`] for the owner of parts: all of its fields are either parts or `fixed`,
-/// which never change.
+/// A part that remembers for longer than an interval's warm-up lasts, or the owner of such a part:
+/// a core that begins in the middle of a program takes that over from one that has walked there
+/// ([`super::functional`]).
+pub trait Remember {
+    /// Takes its own from what the other core remembers.
+    fn resume(&mut self, warm: &mut Warm);
+}
+
+/// Implements [`Part`] and [`Remember`] for the owner of parts. All of its fields are either parts
+/// that forget within some ten thousand instructions, or parts that remember for longer, or `fixed`,
+/// which never change or mean nothing to a core that begins elsewhere.
 macro_rules! parts {
-    ($owner:ty { $($part:ident),* $(,)? } fixed { $($fixed:ident),* $(,)? }) => {
+    (
+        $owner:ty { $($part:ident),* $(,)? }
+        remembers { $($memory:ident),* $(,)? }
+        fixed { $($fixed:ident),* $(,)? }
+    ) => {
         impl $crate::pipeline::state::Part for $owner {
             fn reset(&mut self, end: &$crate::pipeline::state::Moment) {
-                let Self { $($part,)* $($fixed: _,)* } = self;
+                let Self { $($part,)* $($memory,)* $($fixed: _,)* } = self;
                 $($part.reset(end);)*
+                $($memory.reset(end);)*
             }
 
             fn fingerprint(
@@ -35,8 +51,16 @@ macro_rules! parts {
                 at: &$crate::pipeline::state::Moment,
                 h: &mut $crate::pipeline::state::Fingerprint,
             ) {
-                let Self { $($part,)* $($fixed: _,)* } = self;
+                let Self { $($part,)* $($memory,)* $($fixed: _,)* } = self;
                 $($part.fingerprint(at, h);)*
+                $($memory.fingerprint(at, h);)*
+            }
+        }
+
+        impl $crate::pipeline::state::Remember for $owner {
+            fn resume(&mut self, warm: &mut $crate::pipeline::functional::Warm) {
+                let Self { $($part: _,)* $($memory,)* $($fixed: _,)* } = self;
+                $($memory.resume(warm);)*
             }
         }
     };

@@ -131,26 +131,28 @@ fn accesses(
     block: &Block,
     execution: &Execution,
 ) {
+    let end = execution.end.min(place.len as usize);
     for span in &execution.spans {
         let n = usize::from(span.index);
         let instr = place.first + u32::from(span.index);
         let inst = Inst::new(instr, block.address_of(n));
+        let inst = (&inst, end.saturating_sub(n + 1) as u64);
         let first = span.start as usize;
         let (loads, stores) = (usize::from(span.loads), usize::from(span.stores));
         let own = part(&execution.accesses, first..first + loads + stores);
         let (loads, stores) = own.split_at(loads.min(own.len()));
         for access in loads {
-            thread.load(&inst, access);
+            thread.load(inst, access);
         }
         for access in stores {
-            thread.store(&inst, access);
+            thread.store(inst, access);
         }
         let repeated = || (program.instrs.get(instr as usize)).is_some_and(|i| i.is(flag::REP));
         if !execution.reaches.is_empty()
             && repeated()
             && let Some(reach) = execution.reaches.iter().find(|r| r.index == span.index)
         {
-            thread.repeat(&inst, &reach.loads, &reach.stores);
+            thread.repeat(inst, &reach.loads, &reach.stores);
         }
     }
 }

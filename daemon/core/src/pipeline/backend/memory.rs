@@ -57,7 +57,8 @@ pub struct Memory {
 }
 
 parts! {
-    Memory { fences, older, buffer, lines, renaming }
+    Memory { fences, older, buffer, renaming }
+    remembers { lines }
     fixed { p, owned, reaches, late, fault, fault_cycles }
 }
 

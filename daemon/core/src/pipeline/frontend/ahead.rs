@@ -34,6 +34,8 @@ pub enum Wait {
 pub struct Now {
     /// Number of the next instruction to be delivered.
     pub head: u64,
+    /// Number behind the last one of which it is known where it comes from.
+    pub released: u64,
     /// The cycle.
     pub clock: u64,
     /// Cycle in which the last µop that was delivered is executed.
@@ -169,6 +171,10 @@ impl Ahead {
         mut late: impl FnMut(&Start, u64) -> u64,
     ) -> (u64, Option<(u64, Wait)>) {
         while let Some(&start) = starts.front() {
+            if start.number >= now.released {
+                self.held = (0, 0);
+                return (start.number, None);
+            }
             self.known = self.known || self.know(&start, now, &mut late);
             if !self.known {
                 self.held = (start.number, u64::MAX);
@@ -221,6 +227,7 @@ mod tests {
         while !starts.is_empty() {
             let now = Now {
                 head: u64::MAX,
+                released: u64::MAX,
                 clock,
                 executed: 0,
             };
@@ -229,6 +236,37 @@ mod tests {
             }
         }
         clock as f64 / turns as f64
+    }
+
+    #[test]
+    fn what_may_be_kept_as_uops_is_not_asked_for_before_that_is_known() {
+        let p = mcad_isa::machine::cpu("zen5")
+            .ok()
+            .and_then(|model| model.core.branch.clone())
+            .expect("zen5 has branch prediction");
+        let mut ahead = Ahead::new(&p);
+        let line = |n: u64| Start {
+            number: 8 * n,
+            address: 0x1000 + 64 * n,
+            way: Way::Line,
+            bubbles: 0,
+        };
+        let mut starts: VecDeque<Start> = (0..4).map(line).collect();
+        let mut asked = Vec::new();
+        for (released, expected) in [(9, 16), (9, 16), (32, u64::MAX)] {
+            let now = Now {
+                head: 0,
+                released,
+                clock: 100,
+                executed: 0,
+            };
+            let (limit, wait) = ahead.limit(&mut starts, &now, |start, _| {
+                asked.push(start.number);
+                0
+            });
+            assert_eq!((limit, wait), (expected, None));
+        }
+        assert_eq!(asked, [0, 8, 16, 24]);
     }
 
     #[test]

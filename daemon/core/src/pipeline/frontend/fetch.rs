@@ -15,11 +15,13 @@ use super::predict::stream::{Start, Starts};
 use super::uop_cache::contents::UopCache;
 use super::uop_cache::groups::{Groups, Pieces};
 use super::uop_cache::pack::{Entry, Line};
+use super::uop_cache::refills::Refills;
 use crate::pipeline::access::Access;
 use crate::pipeline::backend::Backend;
 use crate::pipeline::backlog::Backlog;
+use crate::pipeline::functional::Warm;
 use crate::pipeline::inst::{Inst, Source};
-use crate::pipeline::state::{Fingerprint, Moment, Part};
+use crate::pipeline::state::{Fingerprint, Moment, Part, Remember};
 use crate::pipeline::window::Window;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::Frontend;
@@ -59,6 +61,8 @@ pub struct FetchQueue {
     pub entries: Backlog<Entry>,
     /// Their lines.
     pub lines: Backlog<Line>,
+    /// What has come back into the µop cache since the last page fault.
+    pub refills: Refills,
 }
 
 impl FetchQueue {
@@ -85,6 +89,7 @@ impl FetchQueue {
             limit: u64::MAX,
             entries: Backlog::new(),
             lines: Backlog::new(),
+            refills: Refills::default(),
         }
     }
 
@@ -101,19 +106,45 @@ impl FetchQueue {
     /// An empty queue with the same µop cache and predictors as after the last instruction taken.
     #[must_use]
     pub fn snapshot(&self, model: &Arc<CpuModel>) -> Self {
+        let Self {
+            cache,
+            prediction,
+            refills,
+            // What is looked up again, or forgotten with the instructions that wait.
+            p: _,
+            groups: _,
+            insts: _,
+            accesses: _,
+            open: _,
+            pieces: _,
+            next_address: _,
+            route: _,
+            after_branch: _,
+            detector: _,
+            cached: _,
+            stream_from: _,
+            limit: _,
+            entries: _,
+            lines: _,
+        } = self;
         Self {
-            cache: self.cache.clone(),
-            prediction: (self.prediction.as_ref()).map(|starts| Box::new(starts.snapshot())),
+            cache: cache.clone(),
+            prediction: (prediction.as_ref()).map(|starts| Box::new(starts.snapshot())),
+            refills: refills.snapshot(),
             ..Self::new(model, false)
         }
     }
 
-    /// Drops what is released: nobody delivers it.
+    /// Drops what is released: nobody delivers it. Entries of the µop cache stay.
     pub fn skip_released(&mut self) {
         self.insts.skip_to(self.open);
         self.accesses.clear();
-        self.entries.clear();
-        self.lines.clear();
+    }
+
+    /// One past the number of the last instruction taken.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.insts.end()
     }
 
     /// Number of the next instruction to be delivered.
@@ -151,6 +182,7 @@ impl FetchQueue {
         let starts = self.prediction.as_mut()?;
         let now = Now {
             head: insts.head(),
+            released: self.open,
             clock,
             executed,
         };
@@ -501,6 +533,14 @@ impl FetchQueue {
     }
 }
 
+impl Remember for FetchQueue {
+    fn resume(&mut self, warm: &mut Warm) {
+        if let Some(warm) = warm.queue.take() {
+            *self = *warm;
+        }
+    }
+}
+
 impl Part for FetchQueue {
     fn reset(&mut self, end: &Moment) {
         let Self {
@@ -522,6 +562,7 @@ impl Part for FetchQueue {
             limit: _,
             entries,
             lines,
+            refills,
         } = self;
         cache.reset(end);
         groups.reset();
@@ -534,6 +575,7 @@ impl Part for FetchQueue {
         (*cached, *stream_from) = (true, 0);
         entries.clear();
         lines.clear();
+        *refills = Refills::default();
     }
 
     /// The place in the current line of the µop cache. All else that waits here follows from the
@@ -558,7 +600,9 @@ impl Part for FetchQueue {
             prediction: _,
             limit: _,
             lines,
+            refills,
         } = self;
+        h.add(refills.count());
         match (entries.front(), lines.front()) {
             (Some(entry), Some(line)) => {
                 entry.fingerprint(line.from, insts.head(), h);

@@ -9,6 +9,7 @@ mod by_lines;
 pub mod contents;
 pub mod groups;
 pub mod pack;
+pub mod refills;
 
 use super::microcode::Microcode;
 use super::target::Target;

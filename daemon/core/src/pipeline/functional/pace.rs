@@ -28,6 +28,7 @@ pub struct Pace {
     reorder_buffer: u64,
     redirect: u64,
     decode_redirect: u64,
+    fault: u64,
     /// Instructions that cannot be issued before a cycle.
     waits: VecDeque<(u64, u64)>,
 }
@@ -47,6 +48,7 @@ impl Pace {
             reorder_buffer: u64::from(core.retire.reorder_buffer),
             redirect: branch.map_or(0, |b| b.redirect + RESOLVE),
             decode_redirect: branch.map_or(0, |b| b.decode_redirect),
+            fault: core.tlb.map_or(0, |tlb| tlb.fault),
             waits: VecDeque::with_capacity(WAITS),
         }
     }
@@ -86,6 +88,11 @@ impl Pace {
     #[inline]
     pub fn fetched(&mut self, answer: &Answer) {
         self.at += answer.late * PARTS;
+    }
+
+    /// An access faulted: everything waits for it.
+    pub fn fault(&mut self, answer: &Answer) {
+        self.at += (answer.late + self.fault) * PARTS;
     }
 
     /// Data came late: the re-order buffer fills meanwhile.

@@ -9,7 +9,8 @@
 use crate::memory::counts::Counts;
 use crate::memory::{Answer, Level, Memory, Request, Shared};
 use crate::pipeline::access::{Access, Address};
-use crate::pipeline::state::{Fingerprint, Moment, Part};
+use crate::pipeline::functional::Warm;
+use crate::pipeline::state::{Fingerprint, Moment, Part, Remember};
 use mcad_isa::machine::params::Core;
 
 /// A load or store that asks for its line.
@@ -94,11 +95,6 @@ impl Lines {
         self.memory.as_deref_mut()
     }
 
-    /// Exchanges the caches, which must be modelled, for others.
-    pub fn install(&mut self, memory: Box<Memory>) {
-        self.memory = Some(memory);
-    }
-
     /// What accesses found so far.
     #[must_use]
     pub fn found(&self) -> Counts {
@@ -157,6 +153,15 @@ impl Late {
             Self::Translation
         } else {
             Self::From(answer.from)
+        }
+    }
+}
+
+impl Remember for Lines {
+    fn resume(&mut self, warm: &mut Warm) {
+        let Self { memory } = self;
+        if let Some(warm) = warm.memory.take() {
+            *memory = Some(warm);
         }
     }
 }

@@ -18,45 +18,6 @@ pub struct State {
     idle: u32,
     /// A block has been left since the last taken branch.
     beyond: bool,
-    refills: Refills,
-}
-
-/// Blocks of code that come back into the µop cache after a page fault: the kernel's code has
-/// pushed out all of them.
-#[derive(Debug, Default)]
-struct Refills {
-    /// Page faults when the blocks below began to come back.
-    faults: u64,
-    /// Blocks that are back, by their number's low bits, each with the faults' low bits above.
-    back: Vec<u64>,
-    /// Blocks that came back so far.
-    count: u64,
-}
-
-/// Blocks that are remembered, a power of two; as many as lines in a µop cache.
-const BLOCKS: usize = 1024;
-
-impl Refills {
-    /// Whether delivery from `block` has to wait for it to come back.
-    #[inline]
-    fn refills(&mut self, block: u64, faults: u64) -> bool {
-        if faults == 0 {
-            return false;
-        }
-        if self.faults != faults {
-            self.faults = faults;
-            self.back.resize(BLOCKS, 0);
-        }
-        let known = block | faults << 44;
-        match self.back.get_mut(block as usize % BLOCKS) {
-            Some(slot) if *slot != known => {
-                *slot = known;
-                self.count += 1;
-                true
-            }
-            _ => false,
-        }
-    }
 }
 
 /// What was delivered last in a cycle.
@@ -88,7 +49,7 @@ impl State {
         let block = |entry: &Entry| entry.address / bytes;
         if t.p.uop_cache_refill > 0
             && let Some(first) = t.queue.entries.front()
-            && self.refills.refills(block(first), t.back.faults())
+            && t.queue.refills.come(block(first), t.back.faults())
         {
             self.idle = t.p.uop_cache_refill - 1;
             return;
@@ -105,8 +66,12 @@ impl State {
                 let number = line.from + u64::from(first.number);
                 // The decoders may come in between.
                 let follows = t.next_number(last.number) == number || last.number == number;
-                let same = block(&last.entry) == block(first);
-                let fits = delivered + count <= t.p.uop_cache_across_blocks;
+                let first = *first;
+                let same = block(&last.entry) == block(&first);
+                let there = same
+                    || t.p.uop_cache_refill == 0
+                    || !t.queue.refills.lacks(block(&first), t.back.faults());
+                let fits = delivered + count <= t.p.uop_cache_across_blocks && there;
                 if last.entry.taken && last.entry.ends_instruction {
                     // A line is not read twice in a cycle.
                     let again = same && first.address <= last.entry.address;
@@ -175,33 +140,7 @@ impl State {
 
     /// Adds what later deliveries depend on.
     pub fn fingerprint(&self, h: &mut Fingerprint) {
-        let Self {
-            idle,
-            beyond,
-            refills,
-        } = self;
+        let Self { idle, beyond } = self;
         h.add(u64::from(*idle) << 1 | u64::from(*beyond));
-        // What is back need not be: while blocks come back, no state recurs.
-        h.add(refills.count);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_block_comes_back_once_after_a_fault() {
-        let mut refills = Refills::default();
-        let mut come_back = |faults: u64, blocks: u64| {
-            (0..blocks)
-                .filter(|b| refills.refills(0x10_0000 + b, faults))
-                .count() as u64
-        };
-        assert_eq!(come_back(0, 500), 0);
-        assert_eq!(come_back(1, 500), 500);
-        assert_eq!(come_back(1, 500), 0);
-        assert_eq!(come_back(1, 600), 100);
-        assert_eq!(come_back(2, 300), 300);
     }
 }
