@@ -7,9 +7,13 @@
 //! proportions (a rotor-router walk), so that it is no matter of chance and comes near the chain's
 //! own frequencies much sooner than a random walk. Loops that are seldom left would still keep it
 //! for too long: now and then it goes on at the row that it is furthest behind with.
+//!
+//! Misses and mispredictions befall each row as often as they befell its instructions, spread evenly
+//! over the walk from a place that is different for each row.
 
 use rustc_hash::FxHashMap;
 
+use crate::events::{Cost, Costly, Costs, Counted};
 use crate::kind::{KINDS, Kind};
 use crate::machine::Machine;
 use crate::rows::{MAX_DISTANCE, Row, Rows};
@@ -35,13 +39,94 @@ struct Step {
     /// Producers with their distances; 0: none.
     producers: [(Kind, u8); 2],
     counted: bool,
+    /// Its row.
+    row: u32,
 }
 
 /// A walk over the rows of a profile: the same for all machines.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
     steps: Vec<Step>,
+    /// By row: its executions, and what befell them.
+    events: Vec<(f64, Counted)>,
     instructions: f64,
+}
+
+/// What befalls a row on one machine.
+#[derive(Clone, Debug)]
+struct Befalls {
+    /// In each execution.
+    costly: Costly,
+    /// What is due.
+    data: f64,
+    of_memory: f64,
+    fetch: f64,
+    fetch_of_memory: f64,
+    mispredicted: f64,
+    taken: f64,
+}
+
+impl Befalls {
+    /// Begins somewhere, by the row's number: a multiple of the golden ratio.
+    fn new(costly: Costly, row: usize) -> Self {
+        let place = |n: usize| ((row * 6 + n) as f64 * 0.618_033_988_749_895).fract();
+        Self {
+            costly,
+            data: place(0),
+            of_memory: place(1),
+            fetch: place(2),
+            fetch_of_memory: place(3),
+            mispredicted: place(4),
+            taken: place(5),
+        }
+    }
+
+    /// What befalls the next execution.
+    fn next(&mut self, costs: &Costs) -> Cost {
+        let falls_due = |due: &mut f64, rate: f64| {
+            *due += rate;
+            let is = *due >= 1.0;
+            *due -= f64::from(u8::from(is));
+            is
+        };
+        let (second, memory) = costs.latencies();
+        let (depth, bubble) = costs.bubbles();
+        let miss = |due: &mut f64, of_memory: &mut f64, by_second: f64, by_memory: f64| {
+            let all = by_second + by_memory;
+            if all <= 0.0 || !falls_due(due, all) {
+                0
+            } else if falls_due(of_memory, by_memory / all) {
+                memory
+            } else {
+                second
+            }
+        };
+        let c = self.costly;
+        let load = miss(
+            &mut self.data,
+            &mut self.of_memory,
+            c.data_second,
+            c.data_memory,
+        );
+        let before = miss(
+            &mut self.fetch,
+            &mut self.fetch_of_memory,
+            c.fetch_second,
+            c.fetch_memory,
+        );
+        let mispredicted = falls_due(&mut self.mispredicted, c.mispredicted);
+        let taken = falls_due(&mut self.taken, c.taken);
+        Cost {
+            load,
+            before,
+            behind: match (mispredicted, taken) {
+                (true, _) => Some(depth),
+                (false, true) => Some(bubble),
+                (false, false) => None,
+            },
+            mispredicted,
+        }
+    }
 }
 
 /// A row's successors, and how far the walk is behind with each.
@@ -117,6 +202,7 @@ impl Chain {
                     (row.slower_producer, row.slower),
                 ],
                 counted: counts,
+                row: at,
             });
             // The program's end leads back to its most frequent row.
             at = places
@@ -124,8 +210,10 @@ impl Chain {
                 .and_then(Place::leave)
                 .unwrap_or(0);
         }
+        let executions = rows.rows.iter().map(|r| r.1 as f64);
         Self {
             steps,
+            events: executions.zip(rows.events.iter().copied()).collect(),
             instructions: rows.total() as f64,
         }
     }
@@ -135,61 +223,153 @@ impl Chain {
     pub fn predict(&self, machine: &Machine) -> Stack {
         let width = u64::from(machine.width);
         let units = Kind::ALL.map(|kind| machine.units(kind));
+        let costs = Costs::new(machine);
+        let mut befalls: Vec<Option<Befalls>> = (self.events.iter().enumerate())
+            .map(|(row, (executions, counted))| {
+                let costly = costs.events(counted).per(*executions);
+                (!costly.is_none()).then(|| Befalls::new(costly, row))
+            })
+            .collect();
         let mut free = [[0u64; 8]; KINDS];
-        let mut issued = [0u64; RING];
-        let (mut cycle, mut taken) = (0u64, 0u64);
-        let mut lost_to_dependences = [0u64; KINDS];
-        let mut lost_to_units = [0u64; KINDS];
+        let mut issued = [Producer::default(); RING];
+        let mut lost = Lost {
+            width,
+            ..Lost::default()
+        };
+        let mut gap = None;
         for (n, step) in self.steps.iter().enumerate() {
             let own = units[step.own as usize];
-            let open = cycle + u64::from(taken >= width);
-            let mut at = open;
-            let mut by_unit = false;
-            let mut waited_for = step.own;
-            for (producer, distance) in step.producers {
-                let distance = usize::from(distance);
-                if distance > 0 && n >= distance {
-                    let latency = u64::from(units[producer as usize].latency);
-                    let ready = issued[(n - distance) % RING] + latency;
-                    if ready > at {
-                        (at, waited_for) = (ready, producer);
-                    }
-                }
+            let befalls = befalls.get_mut(step.row as usize).and_then(Option::as_mut);
+            let cost = befalls.map_or_else(Cost::default, |b| b.next(&costs));
+            lost.counted = step.counted;
+            if lost.taken >= width {
+                lost.until(lost.cycle + 1, Part::Group);
+            }
+            if let Some((cycles, part)) = std::mem::take(&mut gap) {
+                lost.until(lost.begun + 1 + u64::from(cycles), part);
+            }
+            if cost.before > 0 {
+                let begun = lost.cycle.max(lost.begun + 1) + u64::from(cost.before);
+                lost.until(begun, Part::InstructionCache);
             }
             let copies = free[step.own as usize]
                 .get_mut(..usize::from(own.count).min(8))
                 .unwrap_or(&mut []);
-            if let Some(copy) = copies.iter_mut().min() {
-                if *copy > at {
-                    at = *copy;
-                    by_unit = true;
-                }
-                *copy = at
-                    + if own.pipelined {
-                        1
-                    } else {
-                        u64::from(own.latency)
-                    };
+            let copy = copies.iter_mut().min();
+            if let Some(copy) = &copy {
+                lost.until(**copy, Part::Unit(step.own));
             }
-            if at > cycle {
-                let lost = width - taken + (at - cycle - 1) * width;
-                let lost = if step.counted { lost } else { 0 };
-                if by_unit {
-                    lost_to_units[step.own as usize] += lost;
-                } else {
-                    lost_to_dependences[waited_for as usize] += lost;
+            for missed in [false, true] {
+                for (producer, distance) in step.producers {
+                    let distance = usize::from(distance);
+                    if distance > 0 && n >= distance {
+                        let latency = u64::from(units[producer as usize].latency);
+                        let producer_at = issued[(n - distance) % RING];
+                        let late = if missed { producer_at.missed } else { 0 };
+                        let part = match missed {
+                            true => Part::DataCache,
+                            false => Part::Dependence(producer),
+                        };
+                        lost.until(producer_at.issued + latency + late, part);
+                    }
                 }
-                (cycle, taken) = (at, 0);
             }
-            taken += 1;
-            issued[n % RING] = at;
+            if let Some(copy) = copy {
+                let kept = if own.pipelined { 1 } else { own.latency };
+                *copy = lost.cycle + u64::from(kept);
+            }
+            lost.taken += 1;
+            lost.begun = lost.cycle;
+            issued[n % RING] = Producer {
+                issued: lost.cycle,
+                missed: u64::from(cost.load),
+            };
+            gap = cost.behind.map(|cycles| {
+                let part = match cost.mispredicted {
+                    true => Part::Misprediction,
+                    false => Part::TakenBranch,
+                };
+                (cycles, part)
+            });
         }
         let counted = self.steps.iter().filter(|s| s.counted).count().max(1);
         let scale = self.instructions / counted as f64 / width as f64;
+        lost.stack(self.instructions / width as f64, scale)
+    }
+}
+
+/// A step that others may wait for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Producer {
+    issued: u64,
+    /// Cycles that a miss takes beyond its kind's latency.
+    missed: u64,
+}
+
+/// What slots are lost for.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// The group is full: nothing is lost.
+    Group,
+    Dependence(Kind),
+    Unit(Kind),
+    DataCache,
+    InstructionCache,
+    Misprediction,
+    TakenBranch,
+}
+
+/// The walk's time, and the slots that it has lost.
+#[derive(Clone, Debug, Default)]
+struct Lost {
+    width: u64,
+    /// The cycle that is looked at, and slots taken in it.
+    cycle: u64,
+    taken: u64,
+    /// The cycle of the last issue.
+    begun: u64,
+    /// Whether losses count.
+    counted: bool,
+    dependences: [u64; KINDS],
+    units: [u64; KINDS],
+    data_cache: u64,
+    instruction_cache: u64,
+    misprediction: u64,
+    taken_branch: u64,
+}
+
+impl Lost {
+    /// Waits until a cycle, if that is not over.
+    #[inline]
+    fn until(&mut self, cycle: u64, part: Part) {
+        if cycle <= self.cycle {
+            return;
+        }
+        if self.counted {
+            let lost = self.width - self.taken + (cycle - self.cycle - 1) * self.width;
+            *match part {
+                Part::Dependence(kind) => &mut self.dependences[kind as usize],
+                Part::Unit(kind) => &mut self.units[kind as usize],
+                Part::DataCache => &mut self.data_cache,
+                Part::InstructionCache => &mut self.instruction_cache,
+                Part::Misprediction => &mut self.misprediction,
+                // A full group has no slot to lose.
+                Part::TakenBranch | Part::Group => &mut self.taken_branch,
+            } += lost;
+        }
+        (self.cycle, self.taken) = (cycle, 0);
+    }
+
+    fn stack(&self, base: f64, scale: f64) -> Stack {
+        let cycles = |lost: u64| lost as f64 * scale;
         Stack {
-            base: self.instructions / width as f64,
-            dependences: lost_to_dependences.map(|lost| lost as f64 * scale),
-            units: lost_to_units.map(|lost| lost as f64 * scale),
+            base,
+            dependences: self.dependences.map(cycles),
+            units: self.units.map(cycles),
+            data_cache: cycles(self.data_cache),
+            instruction_cache: cycles(self.instruction_cache),
+            misprediction: cycles(self.misprediction),
+            taken_branch: cycles(self.taken_branch),
         }
     }
 }

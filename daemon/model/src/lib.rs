@@ -9,14 +9,20 @@
 //! * [`chain`]: the same rows, with the place in the group from a Markov chain over them (default);
 //! * [`paths`]: each path stepped once through the stepwise core.
 //!
+//! What misses in caches and predictors is counted for all of their sizes at once ([`distance`],
+//! [`predictors`]) and costs what [`events`] says.
+//!
 //! [`machine`] is a point of the design space ([`space`]), [`kind`] what instructions are told apart by, and
 //! [`stack`] where the cycles go.
 
 pub mod chain;
+pub mod distance;
+pub mod events;
 pub mod kind;
 pub mod literal;
 pub mod machine;
 pub mod paths;
+pub mod predictors;
 pub mod profile;
 pub mod rows;
 pub mod space;

@@ -5,7 +5,10 @@
 //! group is taken as equally likely, and an instruction of long latency keeps the pipeline waiting
 //! for all of it, as it does in the paper's five stages, where nothing passes it. Pr\[dense\], the
 //! share of patterns in which like instructions follow each other without a gap, is taken as 1.
+//! A miss costs its latency less (W-1)/2W, those of data divided by how many overlap; a misprediction
+//! the front end's depth, and a taken branch its bubble, and (W-1)/2W each.
 
+use crate::events::Costs;
 use crate::kind::Kind;
 use crate::machine::{MAX_WIDTH, Machine};
 use crate::rows::{Row, Rows};
@@ -68,6 +71,43 @@ pub fn units(machine: &Machine, row: &Row) -> f64 {
     refill + long
 }
 
+/// Loads between a load and its first consumer, in a group at most, over all whose consumer is near:
+/// so many misses overlap.
+#[must_use]
+pub fn overlap(width: u8, rows: &Rows) -> f64 {
+    let (mut all, mut overlapping) = (0.0, 0.0);
+    for (row, count) in &rows.rows {
+        if row.distance > 0 && row.producer == Kind::Load {
+            let reach = usize::from(row.distance).min(usize::from(width));
+            let between = row.pattern.iter().rev().skip(1).take(reach - 1);
+            let loads = between.filter(|k| **k == Kind::Load).count();
+            all += *count as f64;
+            overlapping += (1 + loads) as f64 * *count as f64;
+        }
+    }
+    if all > 0.0 { overlapping / all } else { 1.0 }
+}
+
+/// What misses and mispredictions cost.
+fn events(machine: &Machine, rows: &Rows, stack: &mut Stack) {
+    let width = f64::from(machine.width);
+    let group = (width - 1.0) / (2.0 * width);
+    let costs = Costs::new(machine);
+    let (second, memory) = costs.latencies();
+    let (depth, bubble) = costs.bubbles();
+    let (second, memory) = (f64::from(second) - group, f64::from(memory) - group);
+    let overlap = overlap(machine.width, rows);
+    for counted in &rows.events {
+        let events = costs.events(counted);
+        stack.data_cache += events.data_second * (second / overlap).max(0.0)
+            + events.data_memory * (memory / overlap).max(0.0);
+        stack.instruction_cache +=
+            events.fetch_second * second.max(0.0) + events.fetch_memory * memory.max(0.0);
+        stack.misprediction += events.mispredicted * (f64::from(depth) + group);
+        stack.taken_branch += events.taken * (f64::from(bubble) + group);
+    }
+}
+
 /// Cycles of a program.
 #[must_use]
 pub fn predict(machine: &Machine, rows: &Rows) -> Stack {
@@ -84,5 +124,6 @@ pub fn predict(machine: &Machine, rows: &Rows) -> Stack {
             stack.units[own as usize] += unit * *count as f64;
         }
     }
+    events(machine, rows, &mut stack);
     stack
 }

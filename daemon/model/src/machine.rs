@@ -1,9 +1,12 @@
-//! A point of the design space: width, latencies and units of an in-order core.
+//! A point of the design space: width, latencies, units, caches and branch prediction of an in-order
+//! core.
 
 use mcad_isa::machine::inorder::{Branch, Class, Fetch, InOrder, Latency, Unit};
 use serde::{Deserialize, Serialize};
 
+use crate::distance;
 use crate::kind::{KINDS, Kind};
+use crate::predictors::Predictor;
 
 /// The largest width.
 pub const MAX_WIDTH: usize = 4;
@@ -26,8 +29,31 @@ pub struct Units {
 pub struct Machine {
     /// Instructions issued per cycle, 1 to [`MAX_WIDTH`].
     pub width: u8,
-    /// Stages of the front end: what a misprediction costs to refill.
+    /// Stages of the front end: cycles without issue behind a mispredicted branch.
     pub depth: u8,
+    /// Branch predictor; absent: all branches are predicted rightly.
+    #[serde(default)]
+    pub predictor: Predictor,
+    /// Cycles without issue behind a taken branch that was predicted; absent: what it leads to may
+    /// issue with it.
+    #[serde(default)]
+    pub taken_bubble: Option<u8>,
+    /// KiB of the instruction cache; absent: all code is there.
+    #[serde(default)]
+    pub l1i_kib: Option<u32>,
+    /// KiB of the data cache; absent: all data are there.
+    #[serde(default)]
+    pub l1d_kib: Option<u32>,
+    /// KiB of the second level, which holds as many of code and as many of data; absent: there is
+    /// none.
+    #[serde(default)]
+    pub l2_kib: Option<u32>,
+    /// Cycles of a miss that the second level serves, beyond those of a hit.
+    #[serde(default)]
+    pub l2_latency: u8,
+    /// Cycles of a miss that memory serves, likewise.
+    #[serde(default)]
+    pub memory_latency: u16,
     /// Integer units.
     pub alu: Units,
     /// Load units.
@@ -64,6 +90,13 @@ impl Default for Machine {
         Self {
             width: 2,
             depth: 13,
+            predictor: Predictor::Perfect,
+            taken_bubble: None,
+            l1i_kib: None,
+            l1d_kib: None,
+            l2_kib: None,
+            l2_latency: 9,
+            memory_latency: 100,
             alu: pipelined(1, 4),
             load: pipelined(2, 1),
             store: pipelined(1, 1),
@@ -112,6 +145,21 @@ impl Machine {
         if !(1..=MAX_WIDTH as u8).contains(&self.width) {
             return Err(format!("width = {}: must be 1 to {MAX_WIDTH}", self.width));
         }
+        for (name, kib) in [
+            ("l1i_kib", self.l1i_kib),
+            ("l1d_kib", self.l1d_kib),
+            ("l2_kib", self.l2_kib),
+        ] {
+            if let Some(kib) = kib {
+                distance::size(kib).map_err(|e| format!("{name} = {e}"))?;
+            }
+        }
+        if (self.l1i_kib.or(self.l1d_kib)).is_some() && self.memory_latency == 0 {
+            return Err("memory_latency: must be given where there are caches".into());
+        }
+        if self.l2_kib.is_some() && self.l2_latency == 0 {
+            return Err("l2_latency: must be given where there is an l2_kib".into());
+        }
         for kind in Kind::ALL {
             let units = self.units(kind);
             if units.latency == 0 || !(1..=8).contains(&units.count) {
@@ -126,7 +174,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Parameters of the stepwise core for the same machine, fetch and prediction being ideal.
+    /// Parameters of the stepwise core for the same machine. What misses and mispredictions cost comes
+    /// with the instructions ([`crate::events`]).
     #[must_use]
     pub fn stepwise(&self) -> InOrder {
         let units = |kind: Kind| self.units(kind);
@@ -188,6 +237,18 @@ impl Machine {
             units: Kind::ALL.iter().map(|&kind| named(kind)).collect(),
             classes: Kind::ALL.iter().map(|&kind| class(kind)).collect(),
             late: None,
+        }
+    }
+
+    /// The same machine with perfect caches and branch prediction.
+    #[must_use]
+    pub fn without_events(&self) -> Self {
+        Self {
+            predictor: Predictor::Perfect,
+            taken_bubble: None,
+            l1i_kib: None,
+            l1d_kib: None,
+            ..self.clone()
         }
     }
 

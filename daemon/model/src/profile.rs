@@ -5,6 +5,9 @@
 //! profile counts how often each path was taken; what depends on neighbouring instructions follows
 //! from that exactly, at the cost of a look-up for each block and not for each instruction.
 //!
+//! What depends on more than neighbours (misses of caches and branch predictors) is counted at the
+//! instruction that it befalls, for all sizes and predictors at once ([`events`](crate::events)).
+//!
 //! [`MAX_WIDTH`]: crate::machine::MAX_WIDTH
 
 use std::io::{Read, Write};
@@ -12,7 +15,10 @@ use std::io::{Read, Write};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::distance::{Distances, LINE};
+use crate::events::{Event, Site};
 use crate::kind::Kind;
+use crate::predictors::{Ending, Predictors};
 
 /// Instructions before a block that a path holds at least, unless it has [`MAX_BLOCKS`].
 pub const CONTEXT: usize = 24;
@@ -24,7 +30,7 @@ pub const MAX_BLOCKS: usize = 8;
 const MAGIC: &[u8; 8] = b"mcadprof";
 
 /// The format's version.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Largest size of a profile, uncompressed.
 const MAX_BYTES: u64 = 1 << 30;
@@ -58,6 +64,10 @@ pub struct Profile {
     pub instructions: u64,
     /// Blocks of code.
     pub blocks: Vec<Vec<Inst>>,
+    /// How often each was executed.
+    pub executions: Vec<u64>,
+    /// Instructions that something befell.
+    pub sites: Vec<Site>,
     /// Paths, the most frequent first.
     pub paths: Vec<Path>,
 }
@@ -142,49 +152,117 @@ impl Profile {
         if instructions != self.instructions {
             return broken("its paths have not as many instructions as it says");
         }
+        if self.executions.len() != self.blocks.len() {
+            return broken("it has not one count of executions for each block");
+        }
+        for site in &self.sites {
+            let block = self.blocks.get(site.block as usize);
+            if block.is_none_or(|b| b.len() <= site.instruction as usize) {
+                return broken("something befell an instruction that is not there");
+            }
+        }
         Ok(())
     }
 }
 
-/// A run of executed code without a jump in it, as far as it was executed.
-type Piece = (u32, u32, u32);
+/// Code that is executed for the first time.
+#[derive(Clone, Debug, Default)]
+pub struct Piece {
+    /// Its instructions.
+    pub insts: Vec<Inst>,
+    /// Where they lie; empty if that is not known, and then their fetches are not looked at.
+    pub addresses: Vec<u64>,
+    /// The branch that it ends with, if it was executed up to there.
+    pub ending: Option<Ending>,
+}
+
+impl From<Vec<Inst>> for Piece {
+    fn from(insts: Vec<Inst>) -> Self {
+        Self {
+            insts,
+            ..Self::default()
+        }
+    }
+}
+
+/// A run of executed code without a jump in it, as far as it was executed: place of the block in
+/// its session, first and last instruction executed.
+type Part = (u32, u32, u32);
+
+/// What is kept of a piece while a program is followed.
+#[derive(Debug)]
+struct Followed {
+    address: Option<u64>,
+    /// Lines of its instructions, with the first instruction in each.
+    lines: Vec<(u64, u32)>,
+    ending: Option<Ending>,
+    len: u32,
+    executions: u64,
+    /// By instruction: its site, or [`NONE`].
+    sites: Box<[u32]>,
+}
+
+/// Pieces in the order of execution, and what befell their instructions.
+#[derive(Clone, Debug, Default)]
+pub struct Order {
+    /// Numbers of pieces.
+    pub pieces: Vec<u32>,
+    /// Events, in the same order.
+    pub events: Vec<Event>,
+}
 
 /// Collects a profile.
 #[derive(Debug, Default)]
 pub struct Collector {
     blocks: Vec<Vec<Inst>>,
-    /// By place of the block in its session, first and last instruction executed.
-    pieces: FxHashMap<Piece, u32>,
-    /// The last piece and its number: most often the next one is the same.
+    followed: Vec<Followed>,
+    parts: FxHashMap<Part, u32>,
     recent: Vec<u32>,
     recent_instructions: usize,
     counts: FxHashMap<[u32; MAX_BLOCKS], u64>,
     instructions: u64,
+    sites: Vec<Site>,
+    data: Distances,
+    code: Distances,
+    predictors: Predictors,
+    order: Option<Order>,
 }
 
 /// No block.
 const NONE: u32 = u32::MAX;
 
 impl Collector {
+    /// A collector that keeps the order of execution, too.
+    #[must_use]
+    pub fn with_order() -> Self {
+        Self {
+            order: Some(Order::default()),
+            ..Self::default()
+        }
+    }
+
     /// Takes an executed block: instructions `first` to `end` of block `id` of its session;
     /// `make` gives them when they are new. Gives the number of that piece of code.
-    pub fn execute(
+    pub fn execute<P: Into<Piece>>(
         &mut self,
         id: u32,
         first: u32,
         end: u32,
-        make: impl FnOnce() -> Vec<Inst>,
+        make: impl FnOnce() -> P,
     ) -> u32 {
-        let number = match self.pieces.get(&(id, first, end)) {
+        let number = match self.parts.get(&(id, first, end)) {
             Some(&number) => number,
             None => {
-                let number = self.blocks.len() as u32;
-                self.blocks.push(make());
-                self.pieces.insert((id, first, end), number);
+                let number = self.define(make().into());
+                self.parts.insert((id, first, end), number);
                 number
             }
         };
-        let len = |number: u32| self.blocks.get(number as usize).map_or(0, Vec::len);
+        self.branch_to(number);
+        let len = |number: u32| {
+            let piece = self.followed.get(number as usize);
+            piece.map_or(0, |f| f.len as usize)
+        };
         self.instructions += len(number) as u64;
         // Drop what is not needed as context of this block.
         while let Some(&oldest) = self.recent.first()
@@ -201,7 +279,123 @@ impl Collector {
             *place = block;
         }
         *self.counts.entry(key).or_insert(0) += 1;
+        if let Some(order) = &mut self.order {
+            order.pieces.push(number);
+        }
+        self.fetch(number);
         number
+    }
+
+    fn define(&mut self, piece: Piece) -> u32 {
+        let number = self.blocks.len() as u32;
+        let mut lines: Vec<(u64, u32)> = Vec::new();
+        for (n, address) in piece.addresses.iter().enumerate() {
+            let line = address / LINE;
+            if lines.last().is_none_or(|l| l.0 != line) {
+                lines.push((line, n as u32));
+            }
+        }
+        self.followed.push(Followed {
+            address: piece.addresses.first().copied(),
+            lines,
+            ending: piece.ending,
+            len: piece.insts.len() as u32,
+            executions: 0,
+            sites: vec![NONE; piece.insts.len()].into(),
+        });
+        self.blocks.push(piece.insts);
+        number
+    }
+
+    /// The lines of a piece are fetched.
+    fn fetch(&mut self, number: u32) {
+        let Some(piece) = self.followed.get_mut(number as usize) else {
+            return;
+        };
+        piece.executions += 1;
+        for n in 0..piece.lines.len() {
+            let lines = self.followed.get(number as usize).map(|p| &p.lines);
+            let Some(&(line, instruction)) = lines.and_then(|l| l.get(n)) else {
+                return;
+            };
+            let fetch = self.code.access(line);
+            if fetch > 0 {
+                self.befall(Event {
+                    instruction,
+                    fetch,
+                    ..Event::default()
+                });
+            }
+        }
+    }
+
+    /// An instruction of the piece executed last accesses memory.
+    #[inline]
+    pub fn access(&mut self, instruction: u32, address: u64, bytes: u32, load: bool) {
+        let line = address / LINE;
+        let mut data = self.data.access(line);
+        let end = address.wrapping_add(u64::from(bytes.max(1)) - 1) / LINE;
+        if end != line {
+            data = data.max(self.data.access(end));
+        }
+        if load && data > 0 {
+            self.befall(Event {
+                instruction,
+                data,
+                ..Event::default()
+            });
+        }
+    }
+
+    /// The piece executed last has gone on at another.
+    fn branch_to(&mut self, number: u32) {
+        let Some(&before) = self.recent.last() else {
+            return;
+        };
+        let next = self.followed.get(number as usize).and_then(|p| p.address);
+        let before = self.followed.get(before as usize);
+        let (Some(next), Some(before)) = (next, before) else {
+            return;
+        };
+        let Some(ending) = &before.ending else {
+            return;
+        };
+        let instruction = before.len.saturating_sub(1);
+        let went = self.predictors.branch(ending, next);
+        if went.taken || went.wrong != 0 {
+            self.befall(Event {
+                instruction,
+                taken: went.taken,
+                wrong: went.wrong,
+                ..Event::default()
+            });
+        }
+    }
+
+    /// Books an event of the piece executed last.
+    fn befall(&mut self, mut event: Event) {
+        let Some(&block) = self.recent.last() else {
+            return;
+        };
+        let sites = self.followed.get_mut(block as usize).map(|p| &mut p.sites);
+        let Some(site) = sites.and_then(|s| s.get_mut(event.instruction as usize)) else {
+            return;
+        };
+        if *site == NONE {
+            *site = self.sites.len() as u32;
+            self.sites.push(Site {
+                block,
+                instruction: event.instruction,
+                ..Site::default()
+            });
+        }
+        if let Some(site) = self.sites.get_mut(*site as usize) {
+            site.book(&event);
+        }
+        if let Some(order) = &mut self.order {
+            event.execution = order.pieces.len().saturating_sub(1) as u32;
+            order.events.push(event);
+        }
     }
 
     /// Another thread goes on.
@@ -213,6 +407,12 @@ impl Collector {
     /// Ends the execution.
     #[must_use]
     pub fn finish(self, source: String) -> Profile {
+        self.finish_with_order(source).0
+    }
+
+    /// The same with the order of execution, if it was to be kept.
+    #[must_use]
+    pub fn finish_with_order(self, source: String) -> (Profile, Order) {
         let mut paths: Vec<Path> = self
             .counts
             .into_iter()
@@ -222,11 +422,14 @@ impl Collector {
             })
             .collect();
         paths.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.blocks.cmp(&b.blocks)));
-        Profile {
+        let profile = Profile {
             source,
             instructions: self.instructions,
             blocks: self.blocks,
+            executions: self.followed.iter().map(|p| p.executions).collect(),
+            sites: self.sites,
             paths,
-        }
+        };
+        (profile, self.order.unwrap_or_default())
     }
 }

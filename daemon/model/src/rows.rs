@@ -6,6 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::events::{Counted, Site};
 use crate::kind::Kind;
 use crate::machine::MAX_WIDTH;
 use crate::profile::{Inst, Profile};
@@ -30,10 +31,12 @@ pub struct Row {
 }
 
 /// H with how often each row occurs, most frequent first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
     /// Rows and counts.
     pub rows: Vec<(Row, u64)>,
+    /// What befell their last instructions, in the order of the rows.
+    pub events: Vec<Counted>,
     /// How often one row follows another, in a fixed order.
     pub follow: Vec<((Row, Row), u64)>,
 }
@@ -44,6 +47,10 @@ impl Rows {
     pub fn of(profile: &Profile) -> Self {
         let mut counts: FxHashMap<Row, u64> = FxHashMap::default();
         let mut follow: FxHashMap<(Row, Row), u64> = FxHashMap::default();
+        let sites: FxHashMap<(u32, u32), &Site> = (profile.sites.iter())
+            .map(|site| ((site.block, site.instruction), site))
+            .collect();
+        let mut events: FxHashMap<Row, Counted> = FxHashMap::default();
         let mut path_code: Vec<&Inst> = Vec::new();
         for path in &profile.paths {
             path_code.clear();
@@ -56,6 +63,14 @@ impl Rows {
             for n in begin..path_code.len() {
                 let row = row(&path_code, n);
                 *counts.entry(row).or_insert(0) += path.count;
+                let last = path.blocks.last().copied().unwrap_or(0);
+                if let Some(site) = sites.get(&(last, (n - begin) as u32)) {
+                    // Of a block's events each of its paths has the share that it has in the block's
+                    // executions.
+                    let of_block = profile.executions.get(last as usize).copied();
+                    let share = path.count as f64 / of_block.unwrap_or(0).max(1) as f64;
+                    events.entry(row).or_default().add(site, share);
+                }
                 if let Some(before) = before.replace(row) {
                     *follow.entry((before, row)).or_insert(0) += path.count;
                 }
@@ -65,7 +80,14 @@ impl Rows {
         follow.sort_unstable();
         let mut rows: Vec<(Row, u64)> = counts.into_iter().collect();
         rows.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        Self { rows, follow }
+        let events = (rows.iter())
+            .map(|(row, _)| events.remove(row).unwrap_or_default())
+            .collect();
+        Self {
+            rows,
+            events,
+            follow,
+        }
     }
 
     /// Instructions counted.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::machine::Machine;
+use crate::predictors::Predictor;
 
 /// Most machines of a space.
 const MAX_MACHINES: usize = 1 << 20;
@@ -17,6 +18,30 @@ pub struct Space {
     /// Widths.
     #[serde(default)]
     pub width: Vec<u8>,
+    /// Stages of the front end.
+    #[serde(default)]
+    pub depth: Vec<u8>,
+    /// Branch predictors.
+    #[serde(default)]
+    pub predictor: Vec<Predictor>,
+    /// Cycles without issue behind a taken branch.
+    #[serde(default)]
+    pub taken_bubble: Vec<u8>,
+    /// KiB of the instruction cache.
+    #[serde(default)]
+    pub l1i_kib: Vec<u32>,
+    /// KiB of the data cache.
+    #[serde(default)]
+    pub l1d_kib: Vec<u32>,
+    /// KiB of the second level.
+    #[serde(default)]
+    pub l2_kib: Vec<u32>,
+    /// Cycles of misses that the second level serves.
+    #[serde(default)]
+    pub l2_latency: Vec<u8>,
+    /// Cycles of misses that memory serves.
+    #[serde(default)]
+    pub memory_latency: Vec<u16>,
     /// Latencies of loads.
     #[serde(default)]
     pub load_latency: Vec<u8>,
@@ -57,6 +82,18 @@ impl Space {
     pub fn machines(&self) -> Result<Vec<Machine>, String> {
         let mut machines = vec![self.base.clone()];
         vary(&mut machines, &self.width, |m, v| m.width = v)?;
+        vary(&mut machines, &self.depth, |m, v| m.depth = v)?;
+        vary(&mut machines, &self.predictor, |m, v| m.predictor = v)?;
+        vary(&mut machines, &self.taken_bubble, |m, v| {
+            m.taken_bubble = Some(v)
+        })?;
+        vary(&mut machines, &self.l1i_kib, |m, v| m.l1i_kib = Some(v))?;
+        vary(&mut machines, &self.l1d_kib, |m, v| m.l1d_kib = Some(v))?;
+        vary(&mut machines, &self.l2_kib, |m, v| m.l2_kib = Some(v))?;
+        vary(&mut machines, &self.l2_latency, |m, v| m.l2_latency = v)?;
+        vary(&mut machines, &self.memory_latency, |m, v| {
+            m.memory_latency = v
+        })?;
         vary(&mut machines, &self.load_latency, |m, v| m.load.latency = v)?;
         vary(&mut machines, &self.load_units, |m, v| m.load.count = v)?;
         vary(&mut machines, &self.alu_units, |m, v| m.alu.count = v)?;

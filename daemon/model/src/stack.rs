@@ -13,13 +13,33 @@ pub struct Stack {
     pub dependences: [f64; KINDS],
     /// Waiting for a unit, by kind.
     pub units: [f64; KINDS],
+    /// Waiting for a load that missed in the data cache.
+    pub data_cache: f64,
+    /// Waiting for code that missed in the instruction cache.
+    pub instruction_cache: f64,
+    /// Behind mispredicted branches.
+    pub misprediction: f64,
+    /// Behind taken branches that were predicted.
+    pub taken_branch: f64,
 }
 
 impl Stack {
     /// All cycles.
     #[must_use]
     pub fn total(&self) -> f64 {
-        self.base + self.dependences.iter().sum::<f64>() + self.units.iter().sum::<f64>()
+        self.base
+            + self.dependences.iter().sum::<f64>()
+            + self.units.iter().sum::<f64>()
+            + self.events().iter().map(|e| e.1).sum::<f64>()
+    }
+
+    fn events(&self) -> [(&'static str, f64); 4] {
+        [
+            ("data_cache", self.data_cache),
+            ("instruction_cache", self.instruction_cache),
+            ("misprediction", self.misprediction),
+            ("taken_branch", self.taken_branch),
+        ]
     }
 
     /// The parts with their names, in a fixed order.
@@ -31,5 +51,6 @@ impl Stack {
         };
         base.chain(named("dependences", self.dependences))
             .chain(named("units", self.units))
+            .chain(self.events().map(|(name, cycles)| (name.to_owned(), cycles)))
     }
 }

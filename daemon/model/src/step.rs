@@ -1,11 +1,13 @@
 //! The stepwise core over a profile's code: what the models are held against.
 
 use mcad_core::pipeline::inorder::code::{Code, Control, Source, Static, Target};
+use mcad_core::pipeline::inorder::slots::Cause;
 use mcad_core::pipeline::inorder::{Core, Executed, Observer, Stamps};
 use mcad_isa::machine::inorder::{USES, Use};
 
+use crate::events::{Costs, Event};
 use crate::machine::Machine;
-use crate::profile::Inst;
+use crate::profile::{Inst, Order};
 
 /// Cycles of issue: of the last instruction, and of one before it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,6 +73,9 @@ impl StaticCode {
 pub struct Stepper {
     core: Core<Issues>,
     address: u64,
+    costs: Costs,
+    /// Cycles without issue before the next instruction, and their cause.
+    gap: Option<(u32, Cause)>,
 }
 
 impl Stepper {
@@ -80,6 +85,8 @@ impl Stepper {
         Self {
             core: Core::new(&machine.stepwise(), Issues::default()),
             address: 0,
+            costs: Costs::new(machine),
+            gap: None,
         }
     }
 
@@ -88,15 +95,67 @@ impl Stepper {
     pub fn execute(&mut self, code: &StaticCode, block: u32) {
         let (first, len) = code.blocks.get(block as usize).copied().unwrap_or_default();
         for instr in first..first + len {
-            self.core.push(
-                &code.code,
-                Executed {
-                    instr,
-                    address: self.address,
-                    ..Executed::default()
-                },
-            );
-            self.address += 4;
+            let gap = std::mem::take(&mut self.gap);
+            self.push(code, instr, 0, gap);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, code: &StaticCode, instr: u32, missed: u32, gap: Option<(u32, Cause)>) {
+        self.core.push(
+            &code.code,
+            Executed {
+                instr,
+                address: self.address,
+                missed,
+                gap,
+                ..Executed::default()
+            },
+        );
+        self.address += 4;
+    }
+
+    /// Executes a block whose instructions something befalls: events of this execution.
+    fn execute_with(&mut self, code: &StaticCode, block: u32, events: &[Event]) {
+        let (first, len) = code.blocks.get(block as usize).copied().unwrap_or_default();
+        for n in 0..len {
+            let mut gap = std::mem::take(&mut self.gap);
+            let (mut missed, mut before) = (0, 0);
+            for event in events.iter().filter(|e| e.instruction == n) {
+                let cost = self.costs.of(event);
+                missed = cost.load.max(missed);
+                before += cost.before;
+                if let Some(cycles) = cost.behind {
+                    let cause = match cost.mispredicted {
+                        true => Cause::Misprediction,
+                        false => Cause::Fetch,
+                    };
+                    self.gap = Some((cycles, cause));
+                }
+            }
+            if before > 0 {
+                let waited = gap.map_or(0, |g| g.0);
+                gap = Some((waited + before, Cause::InstructionCache));
+            }
+            self.push(code, first + n, missed, gap);
+        }
+    }
+
+    /// Executes a program.
+    pub fn run(&mut self, code: &StaticCode, order: &Order) {
+        let mut events = order.events.as_slice();
+        for (execution, &block) in order.pieces.iter().enumerate() {
+            let of_this = events
+                .iter()
+                .take_while(|e| e.execution as usize == execution)
+                .count();
+            let (these, rest) = events.split_at(of_this);
+            events = rest;
+            if these.is_empty() {
+                self.execute(code, block);
+            } else {
+                self.execute_with(code, block, these);
+            }
         }
     }
 
@@ -112,6 +171,7 @@ impl Stepper {
     pub fn last_of(&mut self, code: &StaticCode, blocks: &[u32]) -> u64 {
         self.core.reset();
         self.address = 0;
+        self.gap = None;
         let len = |&block: &u32| {
             code.blocks
                 .get(block as usize)

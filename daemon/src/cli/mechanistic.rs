@@ -124,7 +124,7 @@ impl Predictor {
             literal::predict(machine, &self.rows)
         } else if self.how.paths {
             return Predicted {
-                cycles: paths::predict(machine, &self.profile),
+                cycles: paths::predict(machine, &self.profile, &self.chain),
                 stack: None,
             };
         } else {
@@ -255,8 +255,16 @@ fn predict(predictor: &Predictor, machine: &Machine, json: bool) -> anyhow::Resu
 }
 
 /// Columns that say which machine a line is of.
-pub(super) const MACHINE: [&str; 11] = [
+pub(super) const MACHINE: [&str; 19] = [
     "width",
+    "depth",
+    "predictor",
+    "taken_bubble",
+    "l1i_kib",
+    "l1d_kib",
+    "l2_kib",
+    "l2_latency",
+    "memory_latency",
     "alu_units",
     "load_latency",
     "load_units",
@@ -269,10 +277,19 @@ pub(super) const MACHINE: [&str; 11] = [
     "fp_multiply_units",
 ];
 
-/// The values of [`MACHINE`].
+/// The values of [`MACHINE`]; what a machine does not have is empty.
 pub(super) fn columns(m: &Machine) -> [String; MACHINE.len()] {
+    let kib = |kib: Option<u32>| kib.map_or(String::new(), |kib| kib.to_string());
     [
         m.width.to_string(),
+        m.depth.to_string(),
+        m.predictor.name().to_owned(),
+        m.taken_bubble.map_or(String::new(), |n| n.to_string()),
+        kib(m.l1i_kib),
+        kib(m.l1d_kib),
+        kib(m.l2_kib),
+        m.l2_latency.to_string(),
+        m.memory_latency.to_string(),
         m.alu.count.to_string(),
         m.load.latency.to_string(),
         m.load.count.to_string(),

@@ -154,6 +154,7 @@ pub fn compare(core: &InOrder, name: &str, reader: impl Read) -> anyhow::Result<
             access: address.map(|a| (u64::from(a), size)),
             cycles,
             tag: 0,
+            ..Executed::default()
         };
         instructions.push(Compared {
             pc: u64::from(pc),

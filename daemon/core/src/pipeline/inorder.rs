@@ -39,6 +39,12 @@ pub struct Executed {
     pub access: Option<(u64, u32)>,
     /// Cycles to retirement where they depend on its operands; 0: as its class says.
     pub cycles: u32,
+    /// Cycles by which its results come later than its class says: what it loads was missing.
+    pub missed: u32,
+    /// Cycles without issue between the instruction before and this one, which then begins a group, and
+    /// their cause: where misses and mispredictions are known beforehand and not found out by a front
+    /// end.
+    pub gap: Option<(u32, Cause)>,
     /// Tag of the caller.
     pub tag: u32,
 }

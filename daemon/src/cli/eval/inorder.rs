@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use mcad_model::chain::Chain;
 use mcad_model::machine::Machine;
+use mcad_model::predictors::Predictor;
+use mcad_model::profile::{Inst, Order};
 use mcad_model::rows::Rows;
 use mcad_model::space::Space;
 use mcad_model::step::{StaticCode, Stepper};
@@ -45,9 +47,36 @@ fn grid() -> anyhow::Result<Vec<Machine>> {
     Ok(grid)
 }
 
+/// Machines with caches and predictors that can be wrong.
+fn grid_with_misses() -> anyhow::Result<Vec<Machine>> {
+    let space = Space {
+        base: Machine {
+            l1i_kib: Some(16),
+            l2_kib: Some(256),
+            ..Machine::default()
+        },
+        width: vec![1, 2, 4],
+        depth: vec![5, 13],
+        predictor: vec![Predictor::Bimodal512, Predictor::Gshare4k],
+        taken_bubble: vec![1],
+        l1d_kib: vec![4, 32],
+        memory_latency: vec![40, 150],
+        ..Space::default()
+    };
+    space.machines().map_err(anyhow::Error::msg)
+}
+
 /// Errors of one model, in percent.
 #[derive(Default)]
 struct Errors(Vec<f64>);
+
+/// Errors of all models.
+#[derive(Default)]
+struct AllErrors {
+    chain: Errors,
+    literal: Errors,
+    paths: Errors,
+}
 
 impl Errors {
     fn add(&mut self, predicted: f64, exact: f64) {
@@ -73,26 +102,28 @@ impl Errors {
 
 /// Compares, for each trace and machine: a line each on stdout, the summary on stderr.
 pub(super) fn run(traces: &[PathBuf]) -> anyhow::Result<ExitCode> {
-    let grid = grid()?;
+    let grids = [grid()?, grid_with_misses()?];
     let mut out = csv::Writer::from_writer(BufWriter::new(io::stdout().lock()));
     let columns_of = ["instructions", "stepwise", "chain", "literal", "paths"];
     let header = ["file"].iter().chain(&MACHINE).chain(&columns_of);
     out.write_record(header)?;
-    let [mut chains, mut literals, mut by_paths] = <[Errors; 3]>::default();
+    let mut errors = <[AllErrors; 2]>::default();
     for trace in traces {
         let Collected { profile, order } = collect(trace, Wanted::Order(INSTRUCTIONS))?;
         let rows = Rows::of(&profile);
         let chain = Chain::new(&rows);
-        for machine in &grid {
+        let all = (grids.iter().enumerate())
+            .flat_map(|(which, grid)| grid.iter().map(move |machine| (which, machine)));
+        for (which, machine) in all {
             let exact = stepwise(machine, &profile.blocks, &order);
             let predictions = [
                 chain.predict(machine).total(),
                 literal::predict(machine, &rows).total(),
-                paths::predict(machine, &profile),
+                paths::predict(machine, &profile, &chain),
             ];
-            chains.add(predictions[0], exact);
-            literals.add(predictions[1], exact);
-            by_paths.add(predictions[2], exact);
+            if let Some(errors) = errors.get_mut(which) {
+                errors.add(predictions, exact);
+            }
             let figures = [profile.instructions as f64, exact]
                 .into_iter()
                 .chain(predictions);
@@ -105,19 +136,33 @@ pub(super) fn run(traces: &[PathBuf]) -> anyhow::Result<ExitCode> {
     }
     out.flush().context("cannot write to stdout")?;
     let mut err = io::stderr().lock();
-    writeln!(err, "{} programs, {} machines", traces.len(), grid.len())?;
-    writeln!(err, "chain:   {}", chains.text())?;
-    writeln!(err, "literal: {}", literals.text())?;
-    writeln!(err, "paths:   {}", by_paths.text())?;
+    let what = ["", " with caches and predictors"];
+    for ((grid, errors), what) in grids.iter().zip(&mut errors).zip(what) {
+        writeln!(
+            err,
+            "{} programs, {} machines{what}",
+            traces.len(),
+            grid.len()
+        )?;
+        writeln!(err, "chain:   {}", errors.chain.text())?;
+        writeln!(err, "literal: {}", errors.literal.text())?;
+        writeln!(err, "paths:   {}", errors.paths.text())?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
+impl AllErrors {
+    fn add(&mut self, [chain, literal, paths]: [f64; 3], exact: f64) {
+        self.chain.add(chain, exact);
+        self.literal.add(literal, exact);
+        self.paths.add(paths, exact);
+    }
+}
+
 /// Cycles of the stepwise core.
-fn stepwise(machine: &Machine, blocks: &[Vec<mcad_model::profile::Inst>], order: &[u32]) -> f64 {
+pub(in crate::cli) fn stepwise(machine: &Machine, blocks: &[Vec<Inst>], order: &Order) -> f64 {
     let code = StaticCode::new(machine, blocks);
     let mut stepper = Stepper::new(machine);
-    for &block in order {
-        stepper.execute(&code, block);
-    }
+    stepper.run(&code, order);
     stepper.finish(&code) as f64
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use iced_x86::FlowControl;
+use mcad_core::pipeline::access::Address;
 use mcad_core::pipeline::inorder::code::Code;
 use mcad_core::simulation::dictionary::{Block, Dictionary};
 use mcad_core::simulation::execution::{Assembler, Execution};
@@ -11,7 +13,8 @@ use mcad_isa::code::Code as Decoded;
 use mcad_isa::machine::{self, CpuModel};
 use mcad_isa::x86::inorder::{Class, Translator, classify};
 use mcad_model::kind::Kind;
-use mcad_model::profile::{Collector, Inst, Profile};
+use mcad_model::predictors::{Ending, Jump};
+use mcad_model::profile::{Collector, Inst, Order, Piece, Profile};
 use mcad_proto::event::{Arch, EndReason, Event};
 use mcad_proto::word::StreamId;
 use rustc_hash::FxHashMap;
@@ -32,8 +35,8 @@ pub enum Wanted {
 pub struct Collected {
     /// The profile; of the first instructions only where an order was wanted.
     pub profile: Profile,
-    /// Pieces of code in the order of execution.
-    pub order: Vec<u32>,
+    /// Pieces of code in the order of execution, where that was wanted.
+    pub order: Order,
 }
 
 /// Reads a trace.
@@ -64,10 +67,9 @@ pub fn collect(trace: &Path, wanted: Wanted) -> anyhow::Result<Collected> {
     if pass.instructions == 0 {
         bail!("{}: nothing was executed", trace.display());
     }
-    Ok(Collected {
-        profile: pass.collector.finish(trace.display().to_string()),
-        order: pass.order,
-    })
+    let source = trace.display().to_string();
+    let (profile, order) = pass.collector.finish_with_order(source);
+    Ok(Collected { profile, order })
 }
 
 struct Pass {
@@ -76,7 +78,6 @@ struct Pass {
     threads: FxHashMap<StreamId, Assembler>,
     current: Option<StreamId>,
     collector: Collector,
-    order: Vec<u32>,
     instructions: u64,
     translator: Translator,
     error: Option<anyhow::Error>,
@@ -96,8 +97,10 @@ impl Pass {
             dictionary: Dictionary::default(),
             threads: FxHashMap::default(),
             current: None,
-            collector: Collector::default(),
-            order: Vec::new(),
+            collector: match wanted {
+                Wanted::Profile => Collector::default(),
+                Wanted::Order(_) => Collector::with_order(),
+            },
             instructions: 0,
             translator: Translator::new(core).map_err(anyhow::Error::msg)?,
             error: None,
@@ -184,23 +187,61 @@ impl Pass {
             return;
         }
         let translator = &mut self.translator;
-        let make = || {
-            let decoded = block.decode();
-            let part = decoded.get(first..end).unwrap_or(&[]);
-            // The session's blocks are of x86-64: `Dictionary::default`.
-            part.iter()
-                .filter_map(|code| match code {
-                    Decoded::X86(decoded) => Some(inst(translator, &decoded.instruction)),
-                    Decoded::Llvm(_) => None,
-                })
-                .collect()
-        };
-        let number = (self.collector).execute(execution.block.0, first as u32, end as u32, make);
+        let make = || piece(translator, block, first, end);
+        (self.collector).execute(execution.block.0, first as u32, end as u32, make);
         self.instructions += (end - first) as u64;
-        if self.wanted != Wanted::Profile {
-            self.order.push(number);
+        for span in &execution.spans {
+            let index = usize::from(span.index);
+            let loads = usize::from(span.loads);
+            let count = loads + usize::from(span.stores);
+            let start = span.start as usize;
+            let accesses = execution.accesses.get(start..start + count);
+            for (n, access) in accesses.unwrap_or(&[]).iter().enumerate() {
+                if let Address::Known(address) = access.address
+                    && let Some(instruction) = index.checked_sub(first)
+                {
+                    let bytes = u32::from(access.size);
+                    (self.collector).access(instruction as u32, address, bytes, n < loads);
+                }
+            }
         }
     }
+}
+
+/// Instructions `first` to `end` of a block.
+fn piece(translator: &mut Translator, block: &Block, first: usize, end: usize) -> Piece {
+    let decoded = block.decode();
+    let part = decoded.get(first..end).unwrap_or(&[]);
+    // The session's blocks are of x86-64: `Dictionary::default`.
+    let instructions = part.iter().filter_map(|code| match code {
+        Decoded::X86(decoded) => Some(&decoded.instruction),
+        Decoded::Llvm(_) => None,
+    });
+    let last = instructions.clone().last();
+    Piece {
+        insts: instructions.map(|i| inst(translator, i)).collect(),
+        addresses: (first..end).map(|n| block.address_of(n)).collect(),
+        ending: last.filter(|_| end == block.len()).and_then(ending),
+    }
+}
+
+/// The branch that an instruction is.
+fn ending(instruction: &iced_x86::Instruction) -> Option<Ending> {
+    let jump = match instruction.flow_control() {
+        FlowControl::ConditionalBranch => Jump::Conditional,
+        FlowControl::UnconditionalBranch => Jump::Direct,
+        FlowControl::Call => Jump::Call,
+        FlowControl::IndirectBranch => Jump::Indirect,
+        FlowControl::IndirectCall => Jump::IndirectCall,
+        FlowControl::Return => Jump::Return,
+        _ => return None,
+    };
+    Some(Ending {
+        jump,
+        address: instruction.ip(),
+        after: instruction.next_ip(),
+        backward: jump == Jump::Conditional && instruction.near_branch_target() <= instruction.ip(),
+    })
 }
 
 /// An instruction as the models see it.

@@ -227,6 +227,9 @@ impl Issue {
         if self.taken >= self.width {
             wait.until(self.cycle + 1, Cause::Pairing, slots);
         }
+        if let Some((cycles, cause)) = executed.gap {
+            wait.until(self.cycle + 1 + u64::from(cycles), cause, slots);
+        }
         wait.until(placed.ready, placed.cause, slots);
         wait.until(self.not_before, self.not_before_cause, slots);
         if self.closed || rules.alone && self.taken > 0 {
@@ -304,7 +307,7 @@ impl Issue {
         let loaded = rules.access == Some(AccessKind::Load);
         for target in code.targets(instr) {
             self.registers[usize::from(target.register)] = Register {
-                issued: cycle,
+                issued: cycle + u64::from(executed.missed),
                 latency: if late {
                     self.late_latency
                 } else {

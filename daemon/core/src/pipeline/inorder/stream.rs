@@ -76,6 +76,7 @@ impl Stream {
                 extra => extra.saturating_add(self.p.retire),
             },
             tag: inst.tag,
+            ..Executed::default()
         };
         self.core.push(&program.in_order, executed);
         self.tell(program, observer);

@@ -1,0 +1,252 @@
+//! What befalls the instructions of a program beside their order: misses, mispredictions, taken
+//! branches. Counted by instruction ([`Site`]) for all sizes and predictors together, and, for
+//! whoever steps the program, one by one ([`Event`]).
+
+use serde::{Deserialize, Serialize};
+
+use crate::distance::{Counts, Misses};
+use crate::machine::Machine;
+use crate::predictors::FALLIBLE;
+
+/// Events of an instruction of a piece of code, over all its executions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Site {
+    /// The piece.
+    pub block: u32,
+    /// The instruction in it.
+    pub instruction: u32,
+    /// Its loads that missed, by in how many sizes; the first count is left at 0.
+    pub data: Counts<u64>,
+    /// Fetches of its line that missed, likewise.
+    pub fetch: Counts<u64>,
+    /// How often it jumped.
+    pub taken: u64,
+    /// How often each predictor was wrong about it.
+    pub wrong: [u64; FALLIBLE],
+    /// How often each predictor was right about it and it jumped.
+    pub taken_rightly: [u64; FALLIBLE],
+}
+
+impl Site {
+    /// Counts an event.
+    pub fn book(&mut self, event: &Event) {
+        let count = |counts: &mut Counts<u64>, misses: Misses| {
+            if let Some(count) = counts.get_mut(usize::from(misses)).filter(|_| misses > 0) {
+                *count += 1;
+            }
+        };
+        count(&mut self.data, event.data);
+        count(&mut self.fetch, event.fetch);
+        self.taken += u64::from(event.taken);
+        let all = self.wrong.iter_mut().zip(&mut self.taken_rightly);
+        for (n, (wrong, rightly)) in all.enumerate() {
+            let is = event.wrong >> n & 1 != 0;
+            *wrong += u64::from(is);
+            *rightly += u64::from(event.taken && !is);
+        }
+    }
+}
+
+/// Events of one execution of an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// The piece's place in the order of execution.
+    pub execution: u32,
+    /// The instruction in the piece.
+    pub instruction: u32,
+    /// In how many sizes its loads missed.
+    pub data: Misses,
+    /// In how many the fetch of its line did.
+    pub fetch: Misses,
+    /// It jumped.
+    pub taken: bool,
+    /// Which predictors were wrong about it, a bit each.
+    pub wrong: u8,
+}
+
+/// What events cost on a machine, in cycles.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs {
+    l1i: Option<usize>,
+    l1d: Option<usize>,
+    l2: Option<usize>,
+    l2_latency: u32,
+    memory_latency: u32,
+    predictor: Option<usize>,
+    depth: u32,
+    taken: Option<u32>,
+}
+
+/// What an event costs: cycles by which a load's result comes later, and cycles without issue
+/// before and behind the instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// A load's result comes so much later.
+    pub load: u32,
+    /// Nothing issues for so long before it.
+    pub before: u32,
+    /// Nothing issues for so long behind it; absent: what follows may issue in the same cycle.
+    pub behind: Option<u32>,
+    /// Which of both `behind` is.
+    pub mispredicted: bool,
+}
+
+impl Costs {
+    /// Of a machine whose sizes were checked.
+    #[must_use]
+    pub fn new(machine: &Machine) -> Self {
+        let size = |kib: Option<u32>| kib.and_then(|kib| crate::distance::size(kib).ok());
+        Self {
+            l1i: size(machine.l1i_kib),
+            l1d: size(machine.l1d_kib),
+            l2: size(machine.l2_kib),
+            l2_latency: u32::from(machine.l2_latency),
+            memory_latency: u32::from(machine.memory_latency),
+            predictor: machine.predictor.fallible(),
+            depth: u32::from(machine.depth),
+            taken: machine.taken_bubble.map(u32::from),
+        }
+    }
+
+    /// Cycles of a miss beyond those of a hit.
+    fn miss(&self, first: Option<usize>, misses: Misses) -> u32 {
+        let missed = |size: Option<usize>| size.is_some_and(|n| usize::from(misses) > n);
+        match (missed(first), self.l2) {
+            (false, _) => 0,
+            (true, Some(n)) if usize::from(misses) <= n => self.l2_latency,
+            (true, _) => self.memory_latency,
+        }
+    }
+
+    /// What an event costs.
+    #[must_use]
+    pub fn of(&self, event: &Event) -> Cost {
+        let mispredicted = self.predictor.is_some_and(|n| event.wrong >> n & 1 != 0);
+        Cost {
+            load: self.miss(self.l1d, event.data),
+            before: self.miss(self.l1i, event.fetch),
+            behind: match mispredicted {
+                true => Some(self.depth),
+                false if event.taken => self.taken,
+                false => None,
+            },
+            mispredicted,
+        }
+    }
+
+    /// How many of the counted accesses miss in a first level and hit in the second, and how many
+    /// miss in both.
+    fn split(&self, first: Option<usize>, counts: &Counts<f64>) -> (f64, f64) {
+        let (mut second, mut memory) = (0.0, 0.0);
+        let Some(first) = first else {
+            return (0.0, 0.0);
+        };
+        for (misses, count) in counts.iter().enumerate().skip(first + 1) {
+            if self.l2.is_some_and(|n| misses <= n) {
+                second += count;
+            } else {
+                memory += count;
+            }
+        }
+        (second, memory)
+    }
+
+    /// Events that cost something on this machine, out of those counted.
+    #[must_use]
+    pub fn events(&self, counted: &Counted) -> Costly {
+        let (data_second, data_memory) = self.split(self.l1d, &counted.data);
+        let (fetch_second, fetch_memory) = self.split(self.l1i, &counted.fetch);
+        let part = |all: &[f64; FALLIBLE], else_: f64| match self.predictor {
+            Some(n) => all.get(n).copied().unwrap_or(0.0),
+            None => else_,
+        };
+        Costly {
+            data_second,
+            data_memory,
+            fetch_second,
+            fetch_memory,
+            mispredicted: part(&counted.wrong, 0.0),
+            taken: match self.taken {
+                Some(_) => part(&counted.taken_rightly, counted.taken),
+                None => 0.0,
+            },
+        }
+    }
+
+    /// Cycles of misses that the second level serves, and of those that memory does.
+    #[must_use]
+    pub fn latencies(&self) -> (u32, u32) {
+        (self.l2_latency, self.memory_latency)
+    }
+
+    /// Cycles without issue behind a mispredicted branch, and behind one that was foreseen and taken.
+    #[must_use]
+    pub fn bubbles(&self) -> (u32, u32) {
+        (self.depth, self.taken.unwrap_or(0))
+    }
+}
+
+/// Sums of [`Site`]s, in parts of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counted {
+    data: Counts<f64>,
+    fetch: Counts<f64>,
+    taken: f64,
+    wrong: [f64; FALLIBLE],
+    taken_rightly: [f64; FALLIBLE],
+}
+
+impl Counted {
+    /// Adds a share of a site's events.
+    pub fn add(&mut self, site: &Site, share: f64) {
+        let add = |to: &mut [f64], from: &[u64]| {
+            for (to, from) in to.iter_mut().zip(from) {
+                *to += *from as f64 * share;
+            }
+        };
+        add(&mut self.data, &site.data);
+        add(&mut self.fetch, &site.fetch);
+        add(&mut self.wrong, &site.wrong);
+        add(&mut self.taken_rightly, &site.taken_rightly);
+        self.taken += site.taken as f64 * share;
+    }
+}
+
+/// Events that cost something on one machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Costly {
+    /// Loads that miss in the first level and hit in the second.
+    pub data_second: f64,
+    /// Loads that memory serves.
+    pub data_memory: f64,
+    /// Fetches that the second level serves.
+    pub fetch_second: f64,
+    /// Fetches that memory serves.
+    pub fetch_memory: f64,
+    /// Mispredicted branches.
+    pub mispredicted: f64,
+    /// Taken branches that were foreseen, where they cost something.
+    pub taken: f64,
+}
+
+impl Costly {
+    /// There are none.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// For each of so many executions.
+    #[must_use]
+    pub fn per(self, executions: f64) -> Self {
+        let per = |n: f64| n / executions.max(1.0);
+        Self {
+            data_second: per(self.data_second),
+            data_memory: per(self.data_memory),
+            fetch_second: per(self.fetch_second),
+            fetch_memory: per(self.fetch_memory),
+            mispredicted: per(self.mispredicted),
+            taken: per(self.taken),
+        }
+    }
+}
