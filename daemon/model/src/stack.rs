@@ -51,6 +51,9 @@ impl Stack {
         };
         base.chain(named("dependences", self.dependences))
             .chain(named("units", self.units))
-            .chain(self.events().map(|(name, cycles)| (name.to_owned(), cycles)))
+            .chain(
+                self.events()
+                    .map(|(name, cycles)| (name.to_owned(), cycles)),
+            )
     }
 }

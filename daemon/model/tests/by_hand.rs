@@ -98,6 +98,40 @@ fn the_papers_pattern_costs_three_sixteenths() {
     assert!((literal::dependence(&machine(4), &row) - 3.0 / 16.0).abs() < 1e-12);
 }
 
+/// Four instructions of long latency, two of them in one group: each waits for the unit where that is
+/// not pipelined, and the two share a penalty where it is. These are the figures of the paper's Table I.
+#[test]
+fn four_long_instructions_pay_four_penalties_or_three() {
+    use Kind::{Alu, Multiply};
+    let patterns = [
+        [Alu, Alu, Alu, Multiply],
+        [Alu, Alu, Alu, Multiply],
+        [Multiply, Alu, Alu, Multiply],
+        [Multiply, Alu, Alu, Multiply],
+    ];
+    let penalties = |pipelined: bool| {
+        let with = |latency: u8| {
+            let mut machine = machine(4);
+            (machine.multiply.latency, machine.multiply.pipelined) = (latency, pipelined);
+            let penalty = |pattern| {
+                let row = Row {
+                    pattern,
+                    distance: 0,
+                    producer: Alu,
+                    slower: 0,
+                    slower_producer: Alu,
+                };
+                literal::units(&machine, &row)
+            };
+            patterns.map(penalty).iter().sum::<f64>()
+        };
+        // What a group of slots costs has no part in it.
+        (with(9) - with(1)) / 8.0
+    };
+    assert!((penalties(false) - 4.0).abs() < 1e-12);
+    assert!((penalties(true) - 3.0).abs() < 1e-12);
+}
+
 #[test]
 fn stacks_add_up_and_profiles_come_back_as_written() {
     let (profile, _) = program(2000);
@@ -199,4 +233,49 @@ fn what_was_overwritten_is_not_waited_for() {
             assert!((cycles / exact - 1.0).abs() < 1e-3, "{width}: {cycles}");
         }
     }
+}
+
+/// Independent multiplications whose products are summed: with one multiplier that is not pipelined
+/// the second waits for it and the sum for nothing; with two the sum waits for its product. So a second
+/// multiplier moves cycles from units to dependences, as in the paper's susan_s.
+#[test]
+fn a_second_multiplier_moves_cycles_from_units_to_dependences() {
+    use Kind::{Alu, Multiply};
+    let body = vec![
+        inst(Multiply, 1, &[10]),
+        inst(Multiply, 2, &[11]),
+        inst(Alu, 3, &[1, 3]),
+        inst(Alu, 4, &[4]),
+    ];
+    let executions = 10_000;
+    let mut collector = Collector::default();
+    for _ in 0..executions {
+        collector.execute(0, 0, 4, || body.clone());
+    }
+    let profile = collector.finish("convolution".into());
+    let chain = Chain::new(&Rows::of(&profile));
+    let mut stacks = Vec::new();
+    for count in 1..=2 {
+        let mut machine = machine(4);
+        machine.multiply.latency = 5;
+        machine.multiply.pipelined = false;
+        machine.multiply.count = count;
+        let code = StaticCode::new(&machine, &profile.blocks);
+        let mut stepper = Stepper::new(&machine);
+        (0..executions).for_each(|_| stepper.execute(&code, 0));
+        let exact = stepper.finish(&code) as f64;
+        let stack = chain.predict(&machine);
+        assert!((stack.total() / exact - 1.0).abs() < 0.01, "{count}");
+        stacks.push(stack);
+    }
+    let of = |n: usize| {
+        let stack: &mcad_model::stack::Stack = &stacks[n];
+        (
+            stack.units[Multiply as usize],
+            stack.dependences[Multiply as usize],
+        )
+    };
+    let ((unit_1, value_1), (unit_2, value_2)) = (of(0), of(1));
+    assert!(unit_2 < unit_1 / 10.0, "{unit_1} {unit_2}");
+    assert!(value_2 > 10.0 * value_1, "{value_1} {value_2}");
 }

@@ -87,7 +87,11 @@ fn predictors_learn_what_their_kind_can() {
         let mut predictors = Predictors::default();
         let mut wrong = [0; 8];
         for n in 0..4000 {
-            let next = if pattern[n % pattern.len()] { 0 } else { 0x40_1002 };
+            let next = if pattern[n % pattern.len()] {
+                0
+            } else {
+                0x40_1002
+            };
             let went = predictors.branch(&ending(true), next);
             for (bit, wrong) in wrong.iter_mut().enumerate().filter(|_| n >= 1000) {
                 *wrong += u32::from(went.wrong >> bit & 1);
@@ -192,7 +196,10 @@ fn misses_cost_their_latency_and_branches_their_bubbles() {
         assert!((exact / each - 1.0).abs() < 0.01, "{width}: {exact} {each}");
         let stack = chain.predict(&machine);
         let by_chain = stack.total() / f64::from(iterations);
-        assert!((by_chain / each - 1.0).abs() < 0.01, "{width}: {by_chain} {each}");
+        assert!(
+            (by_chain / each - 1.0).abs() < 0.01,
+            "{width}: {by_chain} {each}"
+        );
         let of_misses = stack.data_cache / f64::from(iterations);
         assert!((of_misses - f64::from(latency)).abs() < 1.5, "{of_misses}");
     }
@@ -212,7 +219,8 @@ fn what_fits_costs_nothing() {
     // One cold miss of data and code each, one misprediction.
     let more = stepwise(&cached, &profile, &order) - stepwise(&ideal, &profile, &order);
     assert!((0.0..=230.0).contains(&more), "{more}");
-    let literal = literal::predict(&cached, &rows).total() - literal::predict(&ideal, &rows).total();
+    let literal =
+        literal::predict(&cached, &rows).total() - literal::predict(&ideal, &rows).total();
     assert!((190.0..=230.0).contains(&literal), "{literal}");
     let stack = Chain::new(&rows).predict(&cached);
     assert!(stack.misprediction + stack.data_cache < 1000.0);

@@ -3,6 +3,7 @@
 mod ablations;
 mod forms;
 mod inorder;
+pub(super) use inorder::stepwise;
 mod llvm_mca;
 mod programs;
 mod rtl;

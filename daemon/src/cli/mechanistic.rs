@@ -1,6 +1,7 @@
 //! `mcad model`: profile a program once, then predict its cycles on any in-order core.
 
 mod collect;
+mod figures;
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -62,6 +63,16 @@ enum Command {
         reach: f64,
         #[command(flatten)]
         how: How,
+    },
+    /// Print a figure of the published model for a trace, each point confirmed by the stepwise core
+    Figure {
+        /// What is varied
+        figure: figures::Figure,
+        /// Trace file; - reads stdin
+        trace: PathBuf,
+        /// Instructions from its beginning that are looked at
+        #[arg(long, value_name = "N", default_value_t = 2_000_000)]
+        instructions: u64,
     },
     /// Predict the cycles on every core of a design space, as CSV
     Sweep {
@@ -153,6 +164,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             reach,
             how,
         } => units(&Predictor::new(profile, *how)?, *width, *reach)?,
+        Command::Figure {
+            figure,
+            trace,
+            instructions,
+        } => figures::run(*figure, trace, *instructions)?,
         Command::Sweep {
             profile,
             space,
@@ -378,12 +394,10 @@ fn page(predictor: &Predictor, machines: &[Machine], path: &Path) -> anyhow::Res
     .with_context(|| format!("cannot write {shown}"))
 }
 
-/// Finds the fewest units: of all machines that reach the share, the cheapest, and of those the
-/// fastest.
-fn units(predictor: &Predictor, width: u8, reach: f64) -> anyhow::Result<()> {
+/// Machines of a width with few and many units.
+fn unit_space(width: u8) -> anyhow::Result<Vec<Machine>> {
     let upto = |most: u8| (1..=most).collect::<Vec<u8>>();
     let space = Space {
-        base: Machine::default(),
         width: vec![width],
         alu_units: upto(width),
         load_units: upto(width.min(2)),
@@ -391,28 +405,40 @@ fn units(predictor: &Predictor, width: u8, reach: f64) -> anyhow::Result<()> {
         fp_multiply_units: upto(2),
         ..Space::default()
     };
-    let machines = space.machines().map_err(anyhow::Error::msg)?;
-    let timed = machines.iter().map(|m| (m, predictor.predict(m).cycles));
+    space.machines().map_err(anyhow::Error::msg)
+}
+
+/// The fewest units: of all machines that reach a share of the best speed, in percent, the cheapest,
+/// and of those the fastest; behind the best one.
+fn fewest_units(
+    machines: &[Machine],
+    cycles: impl Fn(&Machine) -> f64,
+    reach: f64,
+) -> Option<[(&Machine, f64); 2]> {
+    let timed = machines.iter().map(|m| (m, cycles(m)));
     let timed: Vec<(&Machine, f64)> = timed.collect();
-    let best = timed.iter().map(|t| t.1).fold(f64::INFINITY, f64::min);
-    let found = timed
+    let best = *timed.iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let fewest = timed
         .iter()
-        .filter(|t| 100.0 * best >= reach * t.1)
-        .min_by(|a, b| cost(a.0).cmp(&cost(b.0)).then_with(|| a.1.total_cmp(&b.1)));
-    let Some((machine, cycles)) = found else {
+        .filter(|t| 100.0 * best.1 >= reach * t.1)
+        .min_by(|a, b| cost(a.0).cmp(&cost(b.0)).then_with(|| a.1.total_cmp(&b.1)))?;
+    Some([best, *fewest])
+}
+
+fn units(predictor: &Predictor, width: u8, reach: f64) -> anyhow::Result<()> {
+    let machines = unit_space(width)?;
+    let found = fewest_units(&machines, |m| predictor.predict(m).cycles, reach);
+    let Some([(_, best), (machine, cycles)]) = found else {
         bail!("no machine reaches {reach} % of the best");
     };
     let mut out = io::stdout().lock();
     let instructions = predictor.profile.instructions as f64;
-    let counts = Kind::ALL
-        .iter()
-        .map(|&kind| u32::from(machine.units(kind).count));
     writeln!(
         out,
         "best {:.4} instructions per cycle; {:.4} with {} units:",
         instructions / best,
         instructions / cycles,
-        counts.sum::<u32>()
+        cost(machine) - u32::from(machine.width)
     )?;
     for kind in Kind::ALL {
         writeln!(out, "  {} {}", machine.units(kind).count, kind.name())?;

@@ -217,7 +217,7 @@ fn piece(translator: &mut Translator, block: &Block, first: usize, end: usize) -
         Decoded::X86(decoded) => Some(&decoded.instruction),
         Decoded::Llvm(_) => None,
     });
-    let last = instructions.clone().last();
+    let last = instructions.clone().next_back();
     Piece {
         insts: instructions.map(|i| inst(translator, i)).collect(),
         addresses: (first..end).map(|n| block.address_of(n)).collect(),
