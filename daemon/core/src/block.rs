@@ -306,7 +306,7 @@ impl Block {
         let mut code_block = u64::MAX;
         for _ in 0..copies {
             for instr in &self.program.instrs {
-                if address / block_bytes != code_block {
+                if address / block_bytes != code_block && !p.uop_cache_lines_flow {
                     code_block = address / block_bytes;
                     (left, room) = (0, 0);
                 }

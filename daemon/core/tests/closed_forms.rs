@@ -501,6 +501,48 @@ fn lines_of_six_are_delivered_two_at_a_time_on_zen_5() {
     }
 }
 
+/// As measured (docs/ZEN5.md): lines go on in the next 64 bytes of code, of which each takes a look-up.
+#[test]
+fn lines_go_on_in_the_next_block_of_code_on_zen_5() {
+    let model = cpu("zen5").unwrap();
+    let nop = |bytes: usize| "66".repeat(bytes - 1) + "90";
+    // Equal nops that fill 64 bytes.
+    let straight = |count: usize| {
+        let longer = 64 % count;
+        nop(64 / count + 1).repeat(longer) + &nop(64 / count).repeat(count - longer)
+    };
+    for (count, sixths) in [(8, 6), (15, 12), (16, 14), (17, 16), (18, 18)] {
+        let got = cycles(&model, Mode::Unrolled, &straight(count));
+        near(
+            got,
+            f64::from(sixths) / 6.0,
+            0.02,
+            &format!("{count} in 64 bytes"),
+        );
+    }
+    // nop dword [rax], with a prefix, or nop dword [rax+rax+0]; dec r15; jnz with 32 bits
+    for (nop, count, want) in [
+        ("660f1f00", 13, 3.0),
+        ("660f1f00", 14, 4.0),
+        ("660f1f00", 29, 4.0),
+        ("660f1f00", 30, 7.0),
+        ("0f1f840000000000", 11, 2.0),
+        ("0f1f840000000000", 13, 14.0 / 8.0),
+        ("0f1f840000000000", 16, 3.0),
+        ("0f1f840000000000", 20, 21.0 / 8.0),
+    ] {
+        let body = nop.repeat(count);
+        let back = -((body.len() / 2 + 9) as i32);
+        let back: String = back
+            .to_le_bytes()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        let got = cycles(&model, Mode::Loop, &format!("{body}49ffcf0f85{back}"));
+        near(got, want, 0.02, &format!("{count} of {nop}"));
+    }
+}
+
 /// As measured (docs/ZEN5.md): what takes the integer core's slots, and the constants of a line.
 #[test]
 fn constants_take_room_in_lines_and_slots_of_the_integer_core_on_zen_5() {

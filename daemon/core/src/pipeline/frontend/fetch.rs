@@ -14,7 +14,7 @@ use super::plan::Run;
 use super::predict::stream::{Start, Starts};
 use super::uop_cache::contents::UopCache;
 use super::uop_cache::groups::{Groups, Pieces};
-use super::uop_cache::pack::{Entry, Line};
+use super::uop_cache::pack::{Entry, Line, Open};
 use super::uop_cache::refills::Refills;
 use crate::pipeline::access::Access;
 use crate::pipeline::backend::Backend;
@@ -43,6 +43,8 @@ pub struct FetchQueue {
     accesses: Backlog<Access>,
     /// First instruction of the open group.
     open: u64,
+    /// What the last line before the open group has room for.
+    line: Open,
     /// The open group's instructions.
     pieces: Pieces,
     next_address: u64,
@@ -78,6 +80,7 @@ impl FetchQueue {
             insts: Window::new(256),
             accesses: Backlog::new(),
             open: 0,
+            line: Open::default(),
             pieces: Pieces::default(),
             next_address: 0,
             route: Source::Decoders,
@@ -116,6 +119,7 @@ impl FetchQueue {
             insts: _,
             accesses: _,
             open: _,
+            line: _,
             pieces: _,
             next_address: _,
             route: _,
@@ -493,7 +497,8 @@ impl FetchQueue {
     /// releases it.
     fn close_group(&mut self, program: &Program, end: u64) {
         let span = (self.open, end);
-        let group = (self.groups).group(program, &self.p, &self.insts, span, &self.pieces);
+        let (pieces, line) = (&self.pieces, self.line);
+        let group = (self.groups).group(program, &self.p, &self.insts, span, pieces, line);
         let Some(group) = group else {
             debug_assert!(false, "a group has instructions");
             return;
@@ -519,9 +524,10 @@ impl FetchQueue {
                         .iter_mut()
                         .for_each(|inst| inst.source = Source::UopCache);
                 }
-                let line = |left: &u8| Line {
-                    left: *left,
+                let line = |&(left, begins): &(u8, bool)| Line {
+                    left,
                     from: at,
+                    begins,
                 };
                 self.lines.extend(lines.iter().map(line));
                 self.entries.append(entries);
@@ -529,6 +535,9 @@ impl FetchQueue {
             at = to;
         }
         self.after_branch = group.ends_in_branch;
+        // A line ends where control goes elsewhere.
+        let goes_on = self.route == Source::UopCache && !group.taken;
+        self.line = if goes_on { group.open } else { Open::default() };
         self.open = end;
     }
 }
@@ -550,6 +559,7 @@ impl Part for FetchQueue {
             insts,
             accesses,
             open,
+            line,
             pieces,
             next_address,
             route,
@@ -569,6 +579,7 @@ impl Part for FetchQueue {
         insts.reset();
         accesses.clear();
         (*open, *next_address) = (0, 0);
+        *line = Open::default();
         pieces.clear();
         (*route, *after_branch) = (Source::Decoders, true);
         detector.reset(end);
@@ -589,6 +600,7 @@ impl Part for FetchQueue {
             insts,
             accesses: _,
             open: _,
+            line: _,
             pieces: _,
             next_address: _,
             route: _,

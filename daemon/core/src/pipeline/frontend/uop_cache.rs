@@ -226,14 +226,14 @@ impl Part for UopCacheDelivery {
         *self = Self::default();
     }
 
-    fn fingerprint(&self, _: &Moment, h: &mut Fingerprint) {
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             delayed,
             body,
             bubble,
             by_lines,
         } = self;
-        by_lines.fingerprint(h);
+        by_lines.fingerprint(at, h);
         h.add(u64::from(*delayed) | u64::from(*body) << 8 | u64::from(*bubble) << 32);
     }
 }

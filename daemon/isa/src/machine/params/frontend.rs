@@ -89,15 +89,15 @@ pub struct Frontend {
     /// cycle.
     #[serde(default)]
     pub uop_cache_follows_taken: bool,
-    /// Lines that the µop cache delivers in a cycle, whole, those of one block of code or of two
-    /// that follow one another ([`Self::uop_cache_across_blocks`]); 0: it delivers up to its width
-    /// out of two lines by uiCA's rules.
+    /// Lines that the µop cache delivers in a cycle, whole, while it looks up a block of code a cycle; 0:
+    /// it delivers up to its width out of two lines by uiCA's rules.
     #[serde(default)]
     pub uop_cache_lines_per_cycle: u32,
-    /// Most µops of lines of two blocks that are delivered in one cycle.
+    /// A line goes on with the code of the next block, as far as it has room, and belongs to the block
+    /// in which it begins.
     #[serde(default)]
-    pub uop_cache_across_blocks: u32,
-    /// Idle cycles between two deliveries out of the first block that follows a taken branch.
+    pub uop_cache_lines_flow: bool,
+    /// Cycles between two look-ups of one block, which more lines need than come in a cycle.
     #[serde(default)]
     pub uop_cache_same_block_stall: u32,
     /// Cycles that a block of code takes to come back into the µop cache, by the decoders, when it is

@@ -1,31 +1,43 @@
-//! Delivery of whole lines, as AMD's op cache does it: two lines a cycle, which belong to one block of
-//! code, or to two that follow one another when their µops are few enough. Behind a taken branch the
-//! next lines of the same block come some cycles later; in code that goes straight on these cycles
-//! are used for the blocks that follow. The target of a taken branch can come in the same cycle when
-//! it does not lead back within its block. docs/ZEN5.md has the measurements.
+//! Delivery of whole lines, as AMD's op cache does it. Blocks of code are looked up, one a cycle and at
+//! its start, and a look-up gives two lines that begin in the block; what needs more of them is looked
+//! up again some cycles later. A block is looked up also where all of it comes with a line of the one
+//! before. The target of a taken branch is looked up in the same cycle as the line that the branch is
+//! in, when that begins in the branch's block, and when the target needs one look-up of another block.
+//! Lines come in program order, a few a cycle. docs/ZEN5.md has the measurements.
 
-use super::pack::{Entry, NO_UOP};
+use super::pack::NO_UOP;
 use crate::pipeline::frontend::microcode::Microcode;
 use crate::pipeline::frontend::target::Target;
 use crate::pipeline::inst::Source;
 use crate::pipeline::observer::{Delivery, Observer};
-use crate::pipeline::state::Fingerprint;
+use crate::pipeline::state::{Fingerprint, Moment};
 
 /// Where delivery is.
 #[derive(Debug, Default)]
 pub struct State {
     /// Cycles in which nothing is delivered.
     idle: u32,
-    /// A block has been left since the last taken branch.
-    beyond: bool,
+    /// Block of code that lines come from.
+    block: u64,
+    /// Cycle of its first look-up.
+    looked_up: u64,
+    /// Lines that have come from it.
+    lines: u32,
+    /// What was delivered last.
+    last: Option<Last>,
 }
 
-/// What was delivered last in a cycle.
-#[derive(Clone, Copy)]
+/// The end of a line.
+#[derive(Clone, Copy, Debug)]
 struct Last {
-    entry: Entry,
-    /// Instruction, by number in the feed.
-    number: u64,
+    /// Number of the instruction that follows in the feed.
+    next: u64,
+    /// Its instruction goes on.
+    within: bool,
+    /// Block of code of its last byte.
+    block: u64,
+    /// Control goes elsewhere behind it.
+    taken: bool,
 }
 
 /// How the entries of a line ended.
@@ -46,74 +58,115 @@ impl State {
             return;
         }
         let bytes = u64::from(t.p.uop_cache_block_bytes.max(1));
-        let block = |entry: &Entry| entry.address / bytes;
         if t.p.uop_cache_refill > 0
             && let Some(first) = t.queue.entries.front()
-            && t.queue.refills.come(block(first), t.back.faults())
+            && t.queue.refills.come(first.address / bytes, t.back.faults())
         {
             self.idle = t.p.uop_cache_refill - 1;
             return;
         }
-        let mut last: Option<Last> = None;
         let mut delivered = 0;
-        for _ in 0..t.p.uop_cache_lines_per_cycle {
-            let (Some(&line), Some(first)) = (t.queue.lines.front(), t.queue.entries.front())
-            else {
+        while let (Some(&line), Some(&first)) = (t.queue.lines.front(), t.queue.entries.front()) {
+            let number = line.from + u64::from(first.number);
+            let last = self.last.filter(|last| last.follows(number));
+            if last.is_none() && delivered > 0 {
+                // The decoders come in between.
                 return;
-            };
-            let count = u32::from(line.left);
-            if let Some(last) = last {
-                let number = line.from + u64::from(first.number);
-                // The decoders may come in between.
-                let follows = t.next_number(last.number) == number || last.number == number;
-                let first = *first;
-                let same = block(&last.entry) == block(&first);
-                let there = same
-                    || t.p.uop_cache_refill == 0
-                    || !t.queue.refills.lacks(block(&first), t.back.faults());
-                let fits = delivered + count <= t.p.uop_cache_across_blocks && there;
-                if last.entry.taken && last.entry.ends_instruction {
-                    // A line is not read twice in a cycle.
-                    let again = same && first.address <= last.entry.address;
-                    if !t.p.uop_cache_follows_taken || again || !fits || !follows {
-                        return;
-                    }
-                } else if !follows || !(same || fits) {
-                    break;
-                } else {
-                    self.beyond |= !same;
-                }
             }
-            match self.line(t, microcode, &mut last) {
-                End::Line | End::Taken => delivered += count,
+            if delivered > 0
+                && t.p.uop_cache_refill > 0
+                && (t.queue.refills).lacks(first.address / bytes, t.back.faults())
+            {
+                return;
+            }
+            if line.begins {
+                self.look_up(t, first.address / bytes, last);
+                let again = 1 + u64::from(t.p.uop_cache_same_block_stall);
+                let there = self.looked_up + u64::from(self.lines / 2) * again;
+                if delivered == t.p.uop_cache_lines_per_cycle || there > t.clock {
+                    return;
+                }
+                delivered += 1;
+                self.lines += 1;
+            }
+            match self.line(t, microcode) {
+                End::Line | End::Taken => {}
                 End::Cycle => return,
             }
         }
-        let (Some(last), Some(next)) = (last, t.queue.entries.front()) else {
+    }
+
+    /// Finds out when the line at the front, which begins in `block`, can come; `last` is what was
+    /// delivered before it.
+    fn look_up<O: Observer>(&mut self, t: &Target<'_, O>, block: u64, last: Option<Last>) {
+        let Some(last) = last else {
+            (self.block, self.looked_up, self.lines) = (block, t.clock, 0);
             return;
         };
-        if last.entry.taken && last.entry.ends_instruction {
+        if block == self.block && !last.taken {
             return;
         }
-        let same = block(&last.entry) == block(next);
-        if same && !self.beyond {
-            self.idle = t.p.uop_cache_same_block_stall;
+        let again = 1 + u64::from(t.p.uop_cache_same_block_stall);
+        let own = 1 + u64::from(self.lines.saturating_sub(1) / 2) * again;
+        // Blocks of which no line begins.
+        let covered = match last.taken {
+            true => last.block.saturating_sub(self.block),
+            false => block.saturating_sub(self.block + 1),
+        };
+        let follows = last.taken
+            && t.p.uop_cache_follows_taken
+            && covered == 0
+            && block != self.block
+            && self.comes_at_once(t, block);
+        let at = self.looked_up + own + covered - u64::from(follows);
+        (self.block, self.looked_up, self.lines) = (block, at.max(t.clock), 0);
+        // The way is taken.
+        self.last = Some(Last {
+            taken: false,
+            ..last
+        });
+    }
+
+    /// Whether one look-up gives all that is to come of `block`.
+    fn comes_at_once<O: Observer>(&self, t: &Target<'_, O>, block: u64) -> bool {
+        let bytes = u64::from(t.p.uop_cache_block_bytes.max(1));
+        let mut at = 0;
+        for n in 0..3 {
+            let (Some(line), Some(first)) = (t.queue.lines.get(n), t.queue.entries.get(at)) else {
+                return true;
+            };
+            if first.address / bytes != block {
+                return true;
+            }
+            at += usize::from(line.left);
+            let last = at.checked_sub(1).and_then(|last| t.queue.entries.get(last));
+            if last.is_some_and(|entry| entry.taken) {
+                return n < 2;
+            }
         }
-        self.beyond |= !same;
+        false
     }
 
     /// Delivers what is left of the line at the front.
-    fn line<O: Observer>(
-        &mut self,
-        t: &mut Target<'_, O>,
-        microcode: &mut Microcode,
-        last: &mut Option<Last>,
-    ) -> End {
+    fn line<O: Observer>(&mut self, t: &mut Target<'_, O>, microcode: &mut Microcode) -> End {
+        let bytes = u64::from(t.p.uop_cache_block_bytes.max(1));
         while let (Some(&line), Some(&entry)) = (t.queue.lines.front(), t.queue.entries.front()) {
             let number = line.from + u64::from(entry.number);
             if number >= t.queue.fetchable() {
                 return End::Cycle;
             }
+            let next = t.next_number(number);
+            // The second half of a fused pair belongs to it.
+            let instr = |n: u64| t.program.instrs.get(t.queue.get(n)?.instr as usize);
+            let length: u64 = (number..next)
+                .filter_map(|n| Some(u64::from(instr(n)?.len)))
+                .sum();
+            self.last = Some(Last {
+                next,
+                within: !entry.ends_instruction || entry.microcode,
+                block: (entry.address + length.saturating_sub(1)) / bytes,
+                taken: entry.taken && entry.ends_instruction,
+            });
             if entry.laminated != NO_UOP {
                 t.deliver(number, entry.laminated, Delivery::Of(Source::UopCache));
             }
@@ -122,13 +175,11 @@ impl State {
                 Some(front) if line.left > 1 => front.left -= 1,
                 _ => t.queue.lines.pop(1),
             }
-            *last = Some(Last { entry, number });
             if entry.microcode {
                 microcode.start(entry.rest(), t.p.uop_cache_to_microcode_stall, 0);
                 return End::Cycle;
             }
             if entry.taken && entry.ends_instruction {
-                self.beyond = false;
                 return End::Taken;
             }
             if line.left <= 1 {
@@ -139,8 +190,27 @@ impl State {
     }
 
     /// Adds what later deliveries depend on.
-    pub fn fingerprint(&self, h: &mut Fingerprint) {
-        let Self { idle, beyond } = self;
-        h.add(u64::from(*idle) << 1 | u64::from(*beyond));
+    pub fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self {
+            idle,
+            block,
+            looked_up,
+            lines,
+            last,
+        } = self;
+        h.add(u64::from(*idle) << 32 | u64::from(*lines));
+        h.add(*block);
+        h.add((looked_up + AGO).saturating_sub(at.clock));
+        h.add(last.map_or(0, |last| last.block << 2 | u64::from(last.taken) << 1 | 1));
     }
 }
+
+impl Last {
+    /// Whether what begins with instruction `number` is next in the program.
+    fn follows(&self, number: u64) -> bool {
+        self.next == number || (self.within && self.next == number + 1)
+    }
+}
+
+/// A look-up so many cycles ago has no effect any more.
+const AGO: u64 = 64;

@@ -6,7 +6,7 @@
 //! exactly the same instructions at the same address, left the same way: nothing else has a part in
 //! it. There is room for few groups, as a block has, until more have come than that.
 
-use super::pack::{Entry, Packed, pack};
+use super::pack::{Entry, Open, Packed, pack};
 use crate::lists::part;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::window::Window;
@@ -20,6 +20,9 @@ const MANY: usize = 1 << 13;
 
 /// Pieces of the program that a group is told from others by; a group of more is not kept.
 const PIECES: usize = 6;
+
+/// Knuth, "The Art of Computer Programming", volume 3, section 6.4: 2^64 over the golden ratio.
+const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Which instructions a group has: pieces of the program, each of consecutive static instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,10 +57,10 @@ impl Pieces {
 
     /// What its place depends on.
     #[inline]
-    fn hash(&self, address: u64, taken: bool) -> u64 {
-        let mut hash = address << 1 | u64::from(taken);
+    fn hash(&self, address: u64, taken: bool, open: Open) -> u64 {
+        let mut hash = (address << 1 | u64::from(taken)) ^ open.key().wrapping_mul(HASH);
         for piece in self.pieces {
-            hash = (hash ^ piece).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash = (hash ^ piece).wrapping_mul(HASH);
         }
         hash >> 40
     }
@@ -84,8 +87,13 @@ pub struct Group {
     /// Of which program, 0: of none.
     program: u32,
     address: u64,
-    taken: bool,
+    /// Control goes elsewhere behind it.
+    pub taken: bool,
     pieces: Pieces,
+    /// What the line before has room for.
+    before: Open,
+    /// What its last line has room for.
+    pub open: Open,
     /// Its parts, first to last.
     pub parts: Vec<Part>,
     /// All of them can be in the cache.
@@ -93,14 +101,15 @@ pub struct Group {
     /// Its last instruction is a branch.
     pub ends_in_branch: bool,
     entries: Vec<Entry>,
-    lines: Vec<u8>,
+    /// Entries of each line, and whether it begins here.
+    lines: Vec<(u8, bool)>,
 }
 
 impl Group {
     /// Its parts, each with its entries, numbered from its first instruction, and with how many each
-    /// of its lines has.
+    /// of its lines has and whether that begins there.
     #[inline]
-    pub fn parts(&self) -> impl Iterator<Item = (&Part, &[Entry], &[u8])> {
+    pub fn parts(&self) -> impl Iterator<Item = (&Part, &[Entry], &[(u8, bool)])> {
         let (mut entry, mut line) = (0, 0);
         self.parts.iter().map(move |of| {
             let entries = part(&self.entries, entry..of.entries);
@@ -116,6 +125,7 @@ impl Group {
         self.entries.clear();
         self.lines.clear();
         self.cacheable = true;
+        self.open = self.before;
         let mut at = from;
         while at < to {
             let Some(first) = insts.get(at) else { break };
@@ -123,11 +133,19 @@ impl Group {
             let other = |n: &u64| insts.get(*n).is_none_or(|i| i.address >> shift != block);
             let end = (at + 1..to).find(other).unwrap_or(to);
             let known = self.entries.len();
-            let packed = pack(program, p, insts, at, end, &mut self.entries);
-            for entry in self.entries.iter().skip(known) {
+            let packed = pack(
+                program,
+                p,
+                insts,
+                at,
+                end,
+                &mut self.open,
+                &mut self.entries,
+            );
+            for (n, entry) in self.entries.iter().skip(known).enumerate() {
                 match self.lines.last_mut() {
-                    Some(count) if !entry.starts_line => *count += 1,
-                    _ => self.lines.push(1),
+                    Some((count, _)) if !entry.starts_line && n > 0 => *count += 1,
+                    _ => self.lines.push((1, entry.starts_line)),
                 }
             }
             self.cacheable &= packed.cacheable;
@@ -172,7 +190,8 @@ impl Groups {
         self.program = self.program.wrapping_add(1);
     }
 
-    /// The group of the instructions from number `from` to before `to`, which `pieces` tell.
+    /// The group of the instructions from number `from` to before `to`, which `pieces` tell; `open` is
+    /// what the line before has room for.
     #[inline]
     pub fn group(
         &mut self,
@@ -181,20 +200,23 @@ impl Groups {
         insts: &Window<Inst>,
         (from, to): (u64, u64),
         pieces: &Pieces,
+        open: Open,
     ) -> Option<&Group> {
         let address = insts.get(from)?.address;
         let taken = insts.get(to.wrapping_sub(1))?.taken;
-        let place = pieces.hash(address, taken) as usize & self.kept.len().wrapping_sub(1);
+        let place = pieces.hash(address, taken, open) as usize & self.kept.len().wrapping_sub(1);
         let group = self.kept.get_mut(place)?;
         let same = group.program == self.program
             && group.address == address
             && group.taken == taken
+            && group.before == open
             && group.pieces == *pieces
             && pieces.count <= PIECES;
         if !same {
             self.missed += 1;
             group.program = self.program;
             (group.address, group.taken, group.pieces) = (address, taken, *pieces);
+            group.before = open;
             group.fill(program, p, insts, from, to);
             if self.missed > self.kept.len() && self.kept.len() < MANY {
                 return self.grow(place);
@@ -211,7 +233,8 @@ impl Groups {
         let room = self.kept.len() * 2;
         self.kept.clear();
         self.kept.resize(room, Group::default());
-        let place = group.pieces.hash(group.address, group.taken) as usize & (room - 1);
+        let hash = group.pieces.hash(group.address, group.taken, group.before);
+        let place = hash as usize & (room - 1);
         *self.kept.get_mut(place)? = group;
         self.kept.get(place)
     }
@@ -264,14 +287,14 @@ mod tests {
             let to = insts.end();
             let mut new = Group::default();
             new.fill(program, p, &insts, from, to);
-            let group = groups.group(program, p, &insts, (from, to), &pieces);
+            let group = groups.group(program, p, &insts, (from, to), &pieces, Open::default());
             let group = group.unwrap();
             assert_eq!(group.entries, new.entries, "{instrs:?}");
             assert_eq!(group.lines, new.lines);
             assert!(!group.entries.is_empty());
             let mut instructions = 0;
             for (of, entries, lines) in group.parts() {
-                let in_lines: usize = lines.iter().map(|n| usize::from(*n)).sum();
+                let in_lines: usize = lines.iter().map(|(n, _)| usize::from(*n)).sum();
                 assert_eq!(in_lines, entries.len());
                 instructions += of.instructions;
             }

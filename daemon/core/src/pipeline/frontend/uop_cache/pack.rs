@@ -58,10 +58,27 @@ impl Entry {
     }
 }
 
+/// What the last line of a block of code has room for, where lines go on in the next block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Open {
+    /// Entries.
+    entries: i32,
+    /// Constants.
+    constants: u32,
+}
+
+impl Open {
+    /// What tells it from others.
+    #[inline]
+    pub fn key(self) -> u64 {
+        (self.entries as u64) << 32 | u64::from(self.constants)
+    }
+}
+
 /// How a block of code lies in the µop cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
-    /// Lines it takes.
+    /// Lines that begin in it.
     pub lines: u32,
     /// Whether it can be cached at all.
     pub cacheable: bool,
@@ -74,23 +91,32 @@ pub struct Line {
     pub left: u8,
     /// Number of the instruction that its entries' numbers count from.
     pub from: u64,
+    /// Begins with the block of code; else it is the rest of a line of the block before.
+    pub begins: bool,
 }
 
 /// Packs the instructions from number `from` to before `to`, which are all of a group in one block
-/// of code, and appends their entries, numbered from the first of them.
+/// of code, and appends their entries, numbered from the first of them. The first ones go to what is
+/// `open` of the line before, of which it leaves what the next block has.
 pub fn pack(
     program: &Program,
     p: &Frontend,
     insts: &Window<Inst>,
     from: u64,
     to: u64,
+    open: &mut Open,
     out: &mut Vec<Entry>,
 ) -> Packed {
     let mut lines = 0;
-    let mut left: i32 = 0;
-    // Constants that the line has room for.
-    let mut room = 0;
-    let mut slot = 0u8;
+    // Entries and constants that the line has room for.
+    let Open {
+        entries: mut left,
+        constants: mut room,
+    } = *open;
+    let mut slot = match left {
+        0 => 0,
+        left => (p.uop_cache_line_entries as u8).saturating_sub(left as u8),
+    };
     let mut erratum = false;
     let mut lcp = LcpRule::default();
     for number in from..to {
@@ -182,6 +208,13 @@ pub fn pack(
             left = 0;
         }
     }
+    *open = match p.uop_cache_lines_flow {
+        true => Open {
+            entries: left,
+            constants: room,
+        },
+        false => Open::default(),
+    };
     Packed {
         lines,
         cacheable: lines <= p.uop_cache_lines_per_block && !erratum && !lcp.too_many(),
