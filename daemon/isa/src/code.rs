@@ -95,9 +95,9 @@ impl Code {
 
     /// Whether it accesses memory whenever it executes.
     #[must_use]
-    pub fn always_accesses(&self, factory: &mut InstructionInfoFactory) -> bool {
+    pub fn always_accesses(&self) -> bool {
         match self {
-            Self::X86(decoded) => always_accesses(factory, &decoded.instruction),
+            Self::X86(decoded) => always_accesses(&decoded.instruction),
             Self::Llvm(instruction) => instruction.always_accesses(),
         }
     }
@@ -176,7 +176,8 @@ fn repeats(instruction: &Instruction) -> bool {
         && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
 }
 
-fn always_accesses(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> bool {
+fn always_accesses(instruction: &Instruction) -> bool {
+    let mut factory = InstructionInfoFactory::new();
     factory.info(instruction).used_memory().iter().any(|m| {
         matches!(
             m.access(),

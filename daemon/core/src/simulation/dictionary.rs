@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use iced_x86::InstructionInfoFactory;
 use mcad_proto::event::{Arch, BlockDef};
 use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS};
 
@@ -208,7 +207,6 @@ impl Dictionary {
                 def.bytes.len()
             ));
         }
-        let mut factory = InstructionInfoFactory::new();
         let mut offsets = Vec::with_capacity(count + 1);
         let mut offset = 0u16;
         for code in &decoded {
@@ -245,10 +243,7 @@ impl Dictionary {
             },
             starts_with_rep: decoded.first().is_some_and(Code::repeats),
             ends_with_rep: last.is_some_and(Code::repeats),
-            accesses: decoded
-                .iter()
-                .map(|code| code.always_accesses(&mut factory))
-                .collect(),
+            accesses: decoded.iter().map(Code::always_accesses).collect(),
             target: target.map(GuestAddr),
             falls_through: matches!(flow, Flow::Next | Flow::Conditional(_) | Flow::System),
         };
