@@ -206,6 +206,13 @@ pub fn class_of(instruction: &Instruction, cpu: &CpuTable) -> Option<&'static Cl
     cpu.cpu.classes.get(usize::from(class).checked_sub(1)?)
 }
 
+/// Registers that the execution of an instruction reads or writes.
+#[must_use]
+pub fn registers_of(instruction: &Instruction, writes: bool) -> Vec<RegId> {
+    let named = named(instruction, writes, Sources::Executed);
+    named.into_iter().map(|named| named.reg).collect()
+}
+
 /// Registers that an instruction reads or writes.
 pub(super) fn named(instruction: &Instruction, writes: bool, sources: Sources) -> Vec<Named> {
     let opcode = instruction.opcode();
