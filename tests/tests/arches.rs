@@ -134,3 +134,29 @@ fn two_builds_are_compared() {
         assert!(cycles[1] < cycles[0], "{arch}: {cycles:?}");
     }
 }
+
+#[test]
+fn the_mechanistic_model_takes_their_programs() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let (trace, profile, live) = (at("trace.mcad"), at("work.profile"), at("live.json"));
+    for (arch, ..) in ARCHES {
+        let program = compiled(&directory, arch, "-O2");
+        mcad_run(["-q", "--json", text(&live), "--record", text(&trace)])
+            .args(["--", text(&program)])
+            .run()
+            .expect(7);
+        let executed = report::read(&live).trace.instructions;
+        let said = mcad(["model", "profile", text(&trace), "-o", text(&profile)])
+            .run()
+            .expect(0);
+        let begin = format!("{executed} instructions, ");
+        assert!(said.stderr.starts_with(&begin), "{arch}: {}", said.stderr);
+        // Its prediction is that of the core stepped through the same instructions.
+        let run = mcad(["eval", "--in-order", text(&trace)]).run().expect(0);
+        let chain = run.stderr.lines().find(|line| line.starts_with("chain:"));
+        let chain = chain.unwrap_or_else(|| panic!("{arch}: {}", run.stderr));
+        let mean: f64 = chain.split_whitespace().nth(2).unwrap().parse().unwrap();
+        assert!(mean < 2.5, "{arch}: {chain}");
+    }
+}

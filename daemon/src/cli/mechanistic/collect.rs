@@ -4,18 +4,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use iced_x86::FlowControl;
 use mcad_core::pipeline::access::Address;
 use mcad_core::pipeline::inorder::code::Code;
 use mcad_core::simulation::dictionary::{Block, Dictionary};
 use mcad_core::simulation::execution::{Assembler, Execution};
-use mcad_isa::code::Code as Decoded;
+use mcad_isa::code::{Code as Decoded, Flow};
+use mcad_isa::llvm;
 use mcad_isa::machine::{self, CpuModel};
 use mcad_isa::x86::inorder::{Class, Translator, classify};
 use mcad_model::kind::Kind;
 use mcad_model::predictors::{Ending, Jump};
 use mcad_model::profile::{Collector, Inst, Order, Piece, Profile};
-use mcad_proto::event::{Arch, EndReason, Event};
+use mcad_proto::event::{EndReason, Event};
 use mcad_proto::word::StreamId;
 use rustc_hash::FxHashMap;
 
@@ -114,12 +114,7 @@ impl Pass {
 
     fn event(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         match event {
-            Event::Session(info) if info.arch != Arch::X86_64 => {
-                bail!(
-                    "the trace is of {} code; profiles are made of x86-64",
-                    info.arch
-                );
-            }
+            Event::Session(info) => self.dictionary = Dictionary::new(info.arch),
             Event::Block(def) => {
                 self.dictionary.define(def).map_err(anyhow::Error::msg)?;
             }
@@ -212,40 +207,56 @@ impl Pass {
 fn piece(translator: &mut Translator, block: &Block, first: usize, end: usize) -> Piece {
     let decoded = block.decode();
     let part = decoded.get(first..end).unwrap_or(&[]);
-    // The session's blocks are of x86-64: `Dictionary::default`.
-    let instructions = part.iter().filter_map(|code| match code {
-        Decoded::X86(decoded) => Some(&decoded.instruction),
-        Decoded::Llvm(_) => None,
-    });
-    let last = instructions.clone().next_back();
+    let last = part.last();
     Piece {
-        insts: instructions.map(|i| inst(translator, i)).collect(),
+        insts: part.iter().map(|code| inst(translator, code)).collect(),
         addresses: (first..end).map(|n| block.address_of(n)).collect(),
         ending: last.filter(|_| end == block.len()).and_then(ending),
     }
 }
 
 /// The branch that an instruction is.
-fn ending(instruction: &iced_x86::Instruction) -> Option<Ending> {
-    let jump = match instruction.flow_control() {
-        FlowControl::ConditionalBranch => Jump::Conditional,
-        FlowControl::UnconditionalBranch => Jump::Direct,
-        FlowControl::Call => Jump::Call,
-        FlowControl::IndirectBranch => Jump::Indirect,
-        FlowControl::IndirectCall => Jump::IndirectCall,
-        FlowControl::Return => Jump::Return,
-        _ => return None,
+fn ending(instruction: &Decoded) -> Option<Ending> {
+    let address = instruction.address();
+    let (jump, backward) = match instruction.flow() {
+        Flow::Conditional(target) => (Jump::Conditional, target.is_some_and(|to| to <= address)),
+        Flow::Jump(Some(_)) => (Jump::Direct, false),
+        Flow::Jump(None) => (Jump::Indirect, false),
+        Flow::Call(Some(_)) => (Jump::Call, false),
+        Flow::Call(None) => (Jump::IndirectCall, false),
+        Flow::Return => (Jump::Return, false),
+        Flow::Next | Flow::System | Flow::Exception => return None,
     };
     Some(Ending {
         jump,
-        address: instruction.ip(),
-        after: instruction.next_ip(),
-        backward: jump == Jump::Conditional && instruction.near_branch_target() <= instruction.ip(),
+        address,
+        after: address.wrapping_add(instruction.len() as u64),
+        backward,
     })
 }
 
 /// An instruction as the models see it.
-fn inst(translator: &mut Translator, instruction: &iced_x86::Instruction) -> Inst {
+fn inst(translator: &mut Translator, instruction: &Decoded) -> Inst {
+    let mut inst = match instruction {
+        Decoded::X86(decoded) => of_x86(translator, &decoded.instruction),
+        Decoded::Llvm(instruction) => {
+            let registers = |writes: bool| {
+                let all = llvm::build::registers_of(instruction, writes);
+                all.into_iter().map(|register| register.0).collect()
+            };
+            Inst {
+                kind: Kind::of_work(llvm::work::work(instruction)),
+                reads: registers(false),
+                writes: registers(true),
+            }
+        }
+    };
+    inst.reads.sort_unstable();
+    inst.reads.dedup();
+    inst
+}
+
+fn of_x86(translator: &mut Translator, instruction: &iced_x86::Instruction) -> Inst {
     let mut code = Code::default();
     translator.append(&mut code, instruction);
     let class = classify(instruction);
@@ -259,8 +270,6 @@ fn inst(translator: &mut Translator, instruction: &iced_x86::Instruction) -> Ins
         reads.extend(code.sources(instr).iter().map(|s| s.register));
         writes.extend(code.targets(instr).iter().map(|t| t.register));
     }
-    reads.sort_unstable();
-    reads.dedup();
     Inst {
         kind: Kind::of(class, loads),
         reads,
