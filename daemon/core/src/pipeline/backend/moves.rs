@@ -11,25 +11,31 @@ use mcad_isa::regs::RegId;
 /// Active cycles that are remembered.
 const HISTORY: u64 = 8;
 
-/// Eliminations and slots in use at the end of the last active cycles: two bytes each, the last one
+/// Eliminations and slots in use at the end of the last active cycles: a byte each, the last one
 /// lowest. A cycle has fewer eliminations, and a class fewer registers, than a byte counts.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct History(u128);
+struct History {
+    eliminated: u64,
+    used: u64,
+}
 
 impl History {
-    const BITS: u64 = 16;
+    const BITS: u64 = 8;
 
     /// All cycles alike, with nothing eliminated.
     #[inline]
     fn still(used: u8) -> Self {
-        Self(u128::from(used) * (u128::MAX / 0xffff))
+        Self {
+            eliminated: 0,
+            used: u64::from(used) * (u64::MAX / 0xff),
+        }
     }
 
     /// What happened so many active cycles ago, up to [`HISTORY`].
     #[inline]
     fn back(self, cycles: u64) -> (u8, u8) {
-        let bits = (self.0 >> (cycles.wrapping_sub(1) % HISTORY * Self::BITS)) as u16;
-        ((bits >> 8) as u8, bits as u8)
+        let bits = cycles.wrapping_sub(1) % HISTORY * Self::BITS;
+        ((self.eliminated >> bits) as u8, (self.used >> bits) as u8)
     }
 
     /// So many more cycles end, with nothing eliminated.
@@ -41,7 +47,10 @@ impl History {
             HISTORY.. => still,
             _ => {
                 let bits = cycles * Self::BITS;
-                Self(self.0 << bits | still.0 & !(u128::MAX << bits))
+                Self {
+                    eliminated: self.eliminated << bits,
+                    used: self.used << bits | still.used & !(u64::MAX << bits),
+                }
             }
         };
     }
@@ -49,7 +58,8 @@ impl History {
     /// Another cycle ends.
     #[inline]
     fn push(&mut self, eliminated: u8, used: u8) {
-        self.0 = self.0 << Self::BITS | u128::from(eliminated) << 8 | u128::from(used);
+        self.eliminated = self.eliminated << Self::BITS | u64::from(eliminated);
+        self.used = self.used << Self::BITS | u64::from(used);
     }
 }
 

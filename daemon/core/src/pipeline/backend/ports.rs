@@ -18,7 +18,7 @@ use unbound::Unbound;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::scheduler::Schedulers;
+use super::scheduler::{Schedulers, Started};
 use crate::pipeline::access::Line;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{Core, MAX_PORTS, MIN_BANK_BYTES, PortSet};
@@ -39,8 +39,8 @@ const WORDS: usize = (WINDOW / 64) as usize;
 struct Slot {
     /// Ports on which a µop starts.
     ports: u32,
-    /// Number of these ports.
-    started: u16,
+    /// Number of these µops, by scheduler.
+    started: Started,
     /// Port that the µop was assigned to which starts on the first divider's port, plus 1.
     divider: u8,
     /// [`A_LOAD`], [`A_WIDE_LOAD`].
@@ -164,8 +164,7 @@ impl Ports {
         self.chooser.next_cycle(ports);
         let starting = self.slots[(self.cycle & MASK) as usize];
         self.queues.end_cycle(self.cycle, starting.ports);
-        self.schedulers
-            .step(self.cycle, starting.ports, starting.started);
+        self.schedulers.step(self.cycle, starting.started);
         self.cycle += 1;
         if self.cycle & 63 == 0 {
             // The 64 cycles behind are never asked for again.
@@ -237,10 +236,10 @@ impl Ports {
     #[inline(always)]
     fn book(&mut self, port: u8, at: u64) {
         let place = (at & MASK) as usize;
-        let port = usize::from(port) & PORT_MASK;
         let slot = &mut self.slots[place];
+        slot.started[self.schedulers.of(port)] += 1;
+        let port = usize::from(port) & PORT_MASK;
         slot.ports |= 1 << port;
-        slot.started += 1;
         self.busy[place / 64][port] |= 1 << (at & 63);
         self.executed[port] += 1;
     }
@@ -286,7 +285,7 @@ impl Ports {
         let slot = &mut self.slots[(at & MASK) as usize];
         if slot.ports & (1 << port) != 0 {
             // The slot stands for two µops, of which it frees one.
-            slot.started -= 1;
+            slot.started[self.schedulers.of(port)] -= 1;
             self.queues.leave(port);
             self.schedulers.leave(port);
             self.chooser.release(counted);

@@ -20,14 +20,18 @@ pub fn ready_cycle(issued: u64, delay: u64, inputs: u64) -> u64 {
 
 const RING: usize = MAX_HOLD as usize + 1;
 
-/// A scheduler that some ports have for themselves.
-struct Own {
-    ports: u32,
-    /// Cycles that a µop keeps its entry after it has started.
+/// A scheduler whose µops keep their entries for some time after they have started.
+struct Keeping {
+    /// Its number.
+    scheduler: u8,
+    /// For so many cycles.
     hold: u64,
-    /// µops that started in each of the last cycles, where they are kept.
-    started: Box<[u8]>,
+    /// µops that started in each of the last cycles.
+    started: Box<[u16; RING]>,
 }
+
+/// µops that start in a cycle, by scheduler.
+pub type Started = [u16; MAX_SCHEDULERS];
 
 /// Occupancy of the schedulers: the common one, and those that some ports have for themselves.
 ///
@@ -36,10 +40,12 @@ struct Own {
 pub struct Schedulers {
     /// Number of the scheduler of each port; 0 is the common one.
     of: [u8; MAX_PORTS],
-    /// µops that each has room for.
-    sizes: [u32; MAX_SCHEDULERS],
-    taken: [u32; MAX_SCHEDULERS],
-    own: Vec<Own>,
+    /// How many there are.
+    count: usize,
+    /// µops that each has room for; no end of it where there is none.
+    sizes: [u16; MAX_SCHEDULERS],
+    taken: [u16; MAX_SCHEDULERS],
+    keeping: Vec<Keeping>,
 }
 
 impl Schedulers {
@@ -47,29 +53,30 @@ impl Schedulers {
     #[must_use]
     pub fn new(core: &Core) -> Self {
         let own = || core.ports.schedulers.iter().take(MAX_SCHEDULERS - 1);
+        let size = |entries: u32| u16::try_from(entries).unwrap_or(u16::MAX);
         let mut of = [0; MAX_PORTS];
-        let mut sizes = [u32::MAX; MAX_SCHEDULERS];
-        sizes[0] = core.execute.scheduler;
-        for (n, scheduler) in own().enumerate() {
-            sizes[n + 1] = scheduler.entries + scheduler.queue;
+        let mut sizes = [u16::MAX; MAX_SCHEDULERS];
+        sizes[0] = size(core.execute.scheduler);
+        let mut keeping = Vec::new();
+        for (n, scheduler) in (1u8..).zip(own()) {
+            sizes[usize::from(n)] = size(scheduler.entries + scheduler.queue);
             for port in scheduler.ports.iter() {
-                of[usize::from(port) % MAX_PORTS] = n as u8 + 1;
+                of[usize::from(port) % MAX_PORTS] = n;
+            }
+            if scheduler.hold > 0 {
+                keeping.push(Keeping {
+                    scheduler: n,
+                    hold: u64::from(scheduler.hold.min(MAX_HOLD)),
+                    started: Box::new([0; RING]),
+                });
             }
         }
         Self {
             of,
+            count: 1 + own().count(),
             sizes,
             taken: [0; MAX_SCHEDULERS],
-            own: own()
-                .map(|scheduler| Own {
-                    ports: scheduler.ports.0,
-                    hold: u64::from(scheduler.hold.min(MAX_HOLD)),
-                    started: match scheduler.hold {
-                        0 => Box::default(),
-                        _ => [0; RING].into(),
-                    },
-                })
-                .collect(),
+            keeping,
         }
     }
 
@@ -77,15 +84,23 @@ impl Schedulers {
     #[inline]
     #[must_use]
     pub fn taken(&self) -> u32 {
-        self.taken.iter().sum()
+        self.taken.iter().map(|taken| u32::from(*taken)).sum()
     }
 
     /// Whether none may issue, since `width` µops could find no room.
     #[inline]
     #[must_use]
     pub fn full(&self, width: u32) -> bool {
-        let own = self.taken.iter().zip(&self.sizes).take(self.own.len() + 1);
-        own.fold(false, |full, (taken, size)| full | (taken + width > *size))
+        let width = width as u16;
+        let all = self.taken.iter().zip(&self.sizes);
+        all.fold(false, |full, (taken, size)| full | (taken + width > *size))
+    }
+
+    /// Number of the scheduler of `port`.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(&self, port: u8) -> usize {
+        usize::from(self.of[usize::from(port) % MAX_PORTS]) % MAX_SCHEDULERS
     }
 
     /// A µop of `port` issues.
@@ -108,34 +123,31 @@ impl Schedulers {
         }
     }
 
-    #[inline]
-    fn taken_of(&mut self, port: u8) -> &mut u32 {
-        let scheduler = self.of[usize::from(port) % MAX_PORTS];
-        &mut self.taken[usize::from(scheduler) % MAX_SCHEDULERS]
+    #[inline(always)]
+    fn taken_of(&mut self, port: u8) -> &mut u16 {
+        let scheduler = self.of(port);
+        &mut self.taken[scheduler]
     }
 
-    /// Those that start in `cycle` leave, or begin to be kept: `started` µops on `ports`.
+    /// Those that start in `cycle` leave, or begin to be kept.
     #[inline]
-    pub fn step(&mut self, cycle: u64, ports: u32, started: u16) {
-        let [common, others @ ..] = &mut self.taken;
-        let mut started = u32::from(started);
-        for (own, taken) in self.own.iter_mut().zip(others) {
-            let mut leaving = (ports & own.ports).count_ones();
-            started -= leaving;
-            if let Some(kept) = own.started.get_mut(place(cycle)) {
-                *kept = leaving as u8;
-                leaving = own.kept_since(cycle.wrapping_sub(own.hold));
-            }
+    pub fn step(&mut self, cycle: u64, mut started: Started) {
+        for keeping in &mut self.keeping {
+            let started = &mut started[usize::from(keeping.scheduler) % MAX_SCHEDULERS];
+            keeping.started[place(cycle)] = *started;
+            *started = keeping.since(cycle.wrapping_sub(keeping.hold));
+        }
+        for (taken, leaving) in self.taken.iter_mut().zip(started) {
             *taken -= leaving;
         }
-        *common -= started;
     }
 }
 
-impl Own {
+impl Keeping {
     /// µops that started in `cycle` and are kept.
-    fn kept_since(&self, cycle: u64) -> u32 {
-        self.started.get(place(cycle)).copied().unwrap_or(0).into()
+    #[inline]
+    fn since(&self, cycle: u64) -> u16 {
+        self.started[place(cycle)]
     }
 }
 
@@ -143,33 +155,35 @@ impl Part for Schedulers {
     fn reset(&mut self, _: &Moment) {
         let Self {
             of: _,
+            count: _,
             sizes: _,
             taken,
-            own,
+            keeping,
         } = self;
         *taken = [0; MAX_SCHEDULERS];
-        for own in own {
-            own.started.fill(0);
+        for keeping in keeping {
+            keeping.started.fill(0);
         }
     }
 
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             of: _,
+            count,
             sizes: _,
             taken,
-            own,
+            keeping,
         } = self;
-        h.add_distances(taken.iter().take(own.len() + 1).map(|n| u64::from(*n)));
-        for own in own {
-            for n in 1..=own.hold {
-                h.add(u64::from(own.kept_since(at.issue.wrapping_sub(n))));
+        h.add_distances(taken.iter().take(*count).map(|n| u64::from(*n)));
+        for keeping in keeping {
+            for n in 1..=keeping.hold {
+                h.add(u64::from(keeping.since(at.issue.wrapping_sub(n))));
             }
         }
     }
 }
 
-#[inline]
+#[inline(always)]
 fn place(cycle: u64) -> usize {
     cycle as usize % RING
 }
@@ -185,6 +199,11 @@ mod tests {
         core.execute.scheduler = 16;
         core.ports.schedulers = for_loads.into_iter().collect();
         Some(Schedulers::new(&core))
+    }
+
+    /// So many µops that start, by scheduler.
+    fn started(by_scheduler: &[u16]) -> Started {
+        std::array::from_fn(|n| by_scheduler.get(n).copied().unwrap_or(0))
     }
 
     #[test]
@@ -203,13 +222,13 @@ mod tests {
         assert!(!schedulers.full(5));
         schedulers.enter(0);
         // One load and the other start in cycle 10.
-        schedulers.step(10, 0b101, 2);
+        schedulers.step(10, started(&[1, 1]));
         assert_eq!(schedulers.taken(), 11);
         for cycle in 11..15 {
-            schedulers.step(cycle, 0, 0);
+            schedulers.step(cycle, started(&[]));
             assert!(schedulers.full(6));
         }
-        schedulers.step(15, 0, 0);
+        schedulers.step(15, started(&[]));
         assert!(!schedulers.full(6));
         assert_eq!(schedulers.taken(), 10);
         Ok(())
@@ -222,7 +241,7 @@ mod tests {
             schedulers.enter(port);
         }
         assert!(schedulers.full(13));
-        schedulers.step(0, 0b1101, 3);
+        schedulers.step(0, started(&[3]));
         assert_eq!(schedulers.taken(), 1);
         assert!(!schedulers.full(13));
         Ok(())

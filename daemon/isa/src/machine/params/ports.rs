@@ -379,7 +379,7 @@ impl PortLayout {
                 "these ports have more than one scheduler".into()
             })?;
             b.within("schedulers", s.entries, 16, 1024)?;
-            b.within("schedulers", s.queue, 0, 1024)?;
+            b.within("schedulers", s.queue, 0, 512)?;
             b.within("schedulers", s.hold, 0, MAX_HOLD)?;
         }
         Ok(())

@@ -7,41 +7,24 @@
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{MAX_PORTS, PortChoice, PortLayout, PortSet};
 
-const PORT_MASK: usize = MAX_PORTS - 1;
-/// Bits that a port's number takes in a key by which ports are ordered.
-const PORT_BITS: u32 = MAX_PORTS.trailing_zeros();
-/// The highest port in such a key.
-const LAST: u32 = MAX_PORTS as u32 - 1;
+mod usage;
 
-/// µops by port, in halves: most cores have no port in the second one.
-type Usage = [[u16; HALF]; 2];
+use usage::{Usage, VECTORS};
 
-const HALF: usize = MAX_PORTS / 2;
-
-#[inline(always)]
-fn used(usage: &Usage, port: u32) -> u16 {
-    usage.as_flattened()[port as usize & PORT_MASK]
-}
-
-#[inline(always)]
-fn used_mut(usage: &mut Usage, port: u8) -> &mut u16 {
-    &mut usage.as_flattened_mut()[usize::from(port) & PORT_MASK]
-}
+/// The highest rank of a port.
+const LAST: u8 = MAX_PORTS as u8 - 1;
+/// µops that a port may have more than the least used one and still be chosen
+/// ([`PortChoice::Ordered`], [`PortChoice::OrderedBySlot`]).
+const ELIGIBLE: u16 = 5;
 
 /// A multiple of every number of ports up to 16.
 const MANY_TURNS: u32 = 720_720;
 
-/// The order in which µops of one cycle that may use the same ports take them
-/// ([`PortChoice::Ordered`], [`PortChoice::OrderedBySlot`]).
+/// How many µops of one cycle have taken one of the same ports ([`PortChoice::Ordered`]).
 #[derive(Clone, Copy)]
 struct Order {
     ports: PortSet,
-    /// µops so far.
     taken: u8,
-    /// How many of `order` may be taken.
-    eligible: u8,
-    /// Ports, least used first.
-    order: [u8; MAX_PORTS],
 }
 
 /// Ports that are taken in turn.
@@ -61,8 +44,8 @@ pub struct Chooser {
     count: usize,
     /// Ports that nothing is assigned to.
     unbound: u32,
-    /// There are ports in the second half.
-    many: bool,
+    /// Vectors of ports that there are.
+    vectors: usize,
     /// µops assigned and not dispatched: now, at the start of the issue cycle and of the one before.
     now: Usage,
     at_start: Usage,
@@ -77,15 +60,17 @@ pub struct Chooser {
 impl Chooser {
     /// Nothing is assigned.
     pub fn new(layout: &PortLayout) -> Self {
+        let count = layout.count().min(MAX_PORTS);
+        let usage = idle(layout.choice);
         Self {
             choice: layout.choice,
             alu: layout.alu,
-            count: layout.count().min(MAX_PORTS),
+            count,
             unbound: layout.unbound.0,
-            many: layout.count() > HALF,
-            now: Usage::default(),
-            at_start: Usage::default(),
-            before: Usage::default(),
+            vectors: count.div_ceil(MAX_PORTS / VECTORS).min(VECTORS),
+            now: usage,
+            at_start: usage,
+            before: usage,
             orders: Vec::with_capacity(16),
             turns: (layout.in_turn.iter())
                 .map(|&ports| Turn {
@@ -103,7 +88,7 @@ impl Chooser {
     #[inline]
     pub fn release(&mut self, port: u8) {
         if self.unbound & (1 << port) == 0 {
-            *used_mut(&mut self.now, port) -= 1;
+            self.now.remove(port);
         }
     }
 
@@ -112,21 +97,12 @@ impl Chooser {
     #[inline]
     pub fn next_cycle(&mut self, ports: u32) {
         let ports = ports & !self.unbound;
-        self.next_cycle_of(0, ports);
-        if self.many {
-            self.next_cycle_of(1, ports >> HALF);
+        for vector in 0..self.vectors {
+            self.before.copy(&self.at_start, vector);
+            self.now.remove_each(ports, vector);
+            self.at_start.copy(&self.now, vector);
         }
         self.orders.clear();
-    }
-
-    #[inline(always)]
-    fn next_cycle_of(&mut self, half: usize, ports: u32) {
-        // Many ports at once: which ones dispatch cannot be foreseen.
-        for (port, used) in self.now[half].iter_mut().enumerate() {
-            *used = used.wrapping_sub(u16::from(ports as u16 & (1 << port) != 0));
-        }
-        self.before[half] = self.at_start[half];
-        self.at_start[half] = self.now[half];
     }
 
     /// Chooses the port of a µop that issues in `slot` of the current cycle.
@@ -139,15 +115,12 @@ impl Chooser {
             true => ports.0.trailing_zeros() as u8,
             false => self.of_several(ports, slot),
         };
-        *used_mut(&mut self.now, port) += 1;
+        self.now.add(port);
         port
     }
 
-    #[inline(never)]
+    #[inline]
     fn of_several(&mut self, ports: PortSet, slot: u32) -> u8 {
-        if matches!(self.choice, PortChoice::InTurn | PortChoice::Scattered) {
-            return self.regardless(ports);
-        }
         if ports.0 & !self.in_turn == 0
             && let Some(turn) = self.turns.iter_mut().find(|turn| turn.ports == ports)
         {
@@ -156,17 +129,28 @@ impl Chooser {
             turn.next = if next < turn.count { next } else { 0 };
             return port;
         }
+        match self.vectors {
+            1 => self.by_use::<1>(ports, slot),
+            2 => self.by_use::<2>(ports, slot),
+            _ => self.by_use::<VECTORS>(ports, slot),
+        }
+    }
+
+    /// A port by the choice's rule, on a core with so many vectors of ports.
+    #[inline(never)]
+    fn by_use<const N: usize>(&mut self, ports: PortSet, slot: u32) -> u8 {
         match self.choice {
-            PortChoice::LeastOrSecond => self.least_or_second(ports, slot),
-            PortChoice::LeastUsed | PortChoice::InTurn | PortChoice::Scattered => {
-                self.least_used(ports)
-            }
-            PortChoice::Ordered | PortChoice::OrderedBySlot => self.ordered(ports, slot),
-            PortChoice::LeastOrMost => self.least_or_most(ports, slot),
+            PortChoice::LeastOrSecond => self.least_or_second::<N>(ports, slot),
+            PortChoice::LeastUsed => self.least_used(ports),
+            PortChoice::InTurn | PortChoice::Scattered => self.regardless(ports),
+            PortChoice::Ordered => self.ordered::<N>(ports, slot),
+            PortChoice::OrderedBySlot => self.by_slot::<N>(ports, slot),
+            PortChoice::LeastOrMost => self.least_or_most::<N>(ports, slot),
         }
     }
 
     /// A port that does not depend on the use of any.
+    #[inline(never)]
     fn regardless(&mut self, ports: PortSet) -> u8 {
         let count = ports.len().max(1);
         let n = if self.choice == PortChoice::Scattered {
@@ -183,110 +167,73 @@ impl Chooser {
         nth_port(ports, n)
     }
 
+    /// The least used port; of equally used ones the next after the last one that was chosen so.
+    #[inline(never)]
     fn least_used(&mut self, ports: PortSet) -> u8 {
-        let last = self.rotation;
-        let key = |port: u32| {
-            let used = used(&self.now, port);
-            let behind = port.wrapping_sub(last + 1) % MAX_PORTS as u32;
-            u32::from(used) << PORT_BITS | behind
-        };
-        let port = ports.iter().map(u32::from).min_by_key(|port| key(*port));
-        self.rotation = port.unwrap_or(0);
-        self.rotation as u8
+        let next = self.rotation + 1;
+        let behind = |port: u32| port.wrapping_sub(next) % MAX_PORTS as u32;
+        let key = |port: &u8| (self.now.of(*port), behind(u32::from(*port)));
+        let port = ports.iter().min_by_key(key).unwrap_or(0);
+        self.rotation = u32::from(port);
+        port
     }
 
     #[inline]
-    fn least_or_second(&self, ports: PortSet, slot: u32) -> u8 {
+    fn least_or_second<const N: usize>(&self, ports: PortSet, slot: u32) -> u8 {
         // Of equally used ports the higher one comes first.
-        let (mut first, mut second) = (u32::MAX, u32::MAX);
-        let mut rest = ports.0;
-        while rest != 0 {
-            let port = rest.trailing_zeros();
-            rest &= rest - 1;
-            let used = used(&self.at_start, port);
-            let key = u32::from(used) << PORT_BITS | (LAST - port);
-            second = second.min(first.max(key));
-            first = first.min(key);
+        let keys = self.at_start.keys::<N>(ports);
+        let first = keys.least();
+        if slot.is_multiple_of(2) {
+            return LAST - first.rank();
         }
-        let port = |key: u32| (LAST - (key & LAST)) as u8;
-        if slot.is_multiple_of(2) || second >> PORT_BITS >= (first >> PORT_BITS) + 3 {
-            port(first)
-        } else {
-            port(second)
-        }
+        let second = keys.without(first).least();
+        let far = second.used() >= first.used() + 3;
+        LAST - if far { first } else { second }.rank()
     }
 
-    fn ordered(&mut self, ports: PortSet, slot: u32) -> u8 {
-        let place = match self.orders.iter().position(|o| o.ports == ports) {
-            Some(place) => place,
-            None => {
-                let order = self.order(ports);
-                self.orders.push(order);
-                self.orders.len() - 1
-            }
-        };
-        let choice = self.choice;
-        let order = &mut self.orders[place];
-        let earlier = order.taken;
-        order.taken += 1;
-        let place = match (choice, slot) {
-            (PortChoice::OrderedBySlot, _) => slot as u8 % order.eligible,
-            (_, 4) => 0,
-            (_, 3) if earlier == 0 && order.eligible > 1 => 1,
-            _ => earlier % order.eligible,
-        };
-        order.order[usize::from(place) & PORT_MASK]
+    #[inline]
+    fn ordered<const N: usize>(&mut self, ports: PortSet, slot: u32) -> u8 {
+        let orders = &mut self.orders;
+        let place = orders.iter().position(|o| o.ports == ports);
+        let place = place.unwrap_or_else(|| {
+            orders.push(Order { ports, taken: 0 });
+            orders.len() - 1
+        });
+        let earlier = orders[place].taken;
+        orders[place].taken += 1;
+        self.in_order::<N>(ports, |eligible| match slot {
+            4 => 0,
+            3 if earlier == 0 && eligible > 1 => 1,
+            _ => earlier % eligible,
+        })
     }
 
-    /// The order of `ports` in the current cycle.
-    fn order(&self, ports: PortSet) -> Order {
-        let mut keys = [u32::MAX; MAX_PORTS];
-        let mut n = 0;
-        let mut rest = ports.0;
-        while rest != 0 {
-            let port = rest.trailing_zeros();
-            rest &= rest - 1;
-            let used = used(&self.before, port);
-            let key = u32::from(used) << PORT_BITS | (LAST - port);
-            // Insertion: these are few.
-            let mut at = n;
-            while at > 0 && keys[at - 1] > key {
-                keys[at] = keys[at - 1];
-                at -= 1;
-            }
-            keys[at] = key;
-            n += 1;
-        }
-        let least = keys[0] >> PORT_BITS;
-        let mut order = [0; MAX_PORTS];
-        let mut eligible = 0;
-        for (place, key) in order.iter_mut().zip(&keys[..n]) {
-            *place = (LAST - (key & LAST)) as u8;
-            eligible += u8::from(key >> PORT_BITS < least + 5);
-        }
-        Order {
-            ports,
-            taken: 0,
-            eligible,
-            order,
-        }
+    #[inline]
+    fn by_slot<const N: usize>(&self, ports: PortSet, slot: u32) -> u8 {
+        self.in_order::<N>(ports, |eligible| slot as u8 % eligible)
     }
 
-    fn least_or_most(&self, ports: PortSet, slot: u32) -> u8 {
+    /// The port in the place that is chosen of those that are eligible, least used first.
+    #[inline(always)]
+    fn in_order<const N: usize>(&self, ports: PortSet, place: impl FnOnce(u8) -> u8) -> u8 {
+        // Of equally used ports the higher one comes first.
+        let mut keys = self.before.keys::<N>(ports);
+        let mut key = keys.least();
+        let eligible = keys.close_to(key, ELIGIBLE).max(1);
+        for _ in 0..place(eligible) {
+            keys = keys.without(key);
+            key = keys.least();
+        }
+        LAST - key.rank()
+    }
+
+    #[inline]
+    fn least_or_most<const N: usize>(&self, ports: PortSet, slot: u32) -> u8 {
         // Of equally used ports the lower one comes first, the higher one last.
-        let mut least = u32::MAX;
-        let mut most = 0;
-        let mut rest = ports.0;
-        while rest != 0 {
-            let port = rest.trailing_zeros();
-            rest &= rest - 1;
-            let used = used(&self.at_start, port);
-            let key = u32::from(used) << PORT_BITS | port;
-            least = least.min(key);
-            most = most.max(key);
-        }
-        let first = (least & LAST) as u8;
-        if (most >> PORT_BITS) - (least >> PORT_BITS) >= 3 {
+        let keys = self.at_start.keys::<N>(ports);
+        let (least, most) = (keys.least(), keys.most());
+        let first = least.rank();
+        if most.used() - least.used() >= 3 {
             first
         } else if ports == self.alu && ports.len() == 3 {
             // Lowest, middle and highest port by issue slot, beginning with the least used.
@@ -299,19 +246,27 @@ impl Chooser {
         } else if slot.is_multiple_of(2) {
             first
         } else {
-            (most & LAST) as u8
+            most.rank()
         }
+    }
+}
+
+/// No µops, with the ranks that a choice needs.
+fn idle(choice: PortChoice) -> Usage {
+    match choice {
+        PortChoice::LeastOrMost => Usage::new(|port| port),
+        _ => Usage::new(|port| LAST - port),
     }
 }
 
 impl Part for Chooser {
     fn reset(&mut self, _: &Moment) {
         let Self {
-            choice: _,
+            choice,
             alu: _,
             count: _,
             unbound: _,
-            many: _,
+            vectors: _,
             now,
             at_start,
             before,
@@ -321,7 +276,7 @@ impl Part for Chooser {
             rotation,
         } = self;
         for usage in [now, at_start, before] {
-            *usage = Usage::default();
+            *usage = idle(*choice);
         }
         orders.clear();
         for turn in turns {
@@ -336,7 +291,7 @@ impl Part for Chooser {
             alu: _,
             count,
             unbound: _,
-            many: _,
+            vectors: _,
             now,
             at_start,
             before,
@@ -346,13 +301,7 @@ impl Part for Chooser {
             rotation,
         } = self;
         for usage in [now, at_start, before] {
-            h.add_distances(
-                usage
-                    .as_flattened()
-                    .iter()
-                    .take(*count)
-                    .map(|n| u64::from(*n)),
-            );
+            h.add_distances(usage.counts().take(*count).map(u64::from));
         }
         for order in orders {
             h.add(u64::from(order.ports.0) << 8 | u64::from(order.taken));

@@ -1,0 +1,246 @@
+//! How many µops are assigned to each port, kept as the keys by which ports are compared: eight ports
+//! a vector, so that a few machine instructions find the least used of a set.
+//!
+//! A key is the count above a port's rank among equally used ones. Keys are biased, so that they
+//! compare as signed numbers, which is what baseline vector instructions do.
+
+use mcad_isa::machine::params::{MAX_PORTS, PortSet};
+
+/// Ports of a vector.
+const LANES: usize = 8;
+/// Vectors for all ports.
+pub const VECTORS: usize = MAX_PORTS / LANES;
+/// Bits that a rank takes in a key.
+const RANK_BITS: u32 = MAX_PORTS.trailing_zeros();
+/// One µop in a key.
+const ONE: i16 = 1 << RANK_BITS;
+const RANK: i16 = ONE - 1;
+
+type Vector = [i16; LANES];
+
+/// By the bits of a set of eight ports: the highest key where a port is not in it, else the lowest.
+static OUTSIDE: [Vector; 256] = {
+    let mut all = [[i16::MIN; LANES]; 256];
+    let mut set = 0;
+    while set < all.len() {
+        let mut lane = 0;
+        while lane < LANES {
+            if set >> lane & 1 == 0 {
+                all[set][lane] = i16::MAX;
+            }
+            lane += 1;
+        }
+        set += 1;
+    }
+    all
+};
+
+/// By the bits of a set of eight ports: one µop where a port is in it.
+static EACH: [Vector; 256] = {
+    let mut all = [[0; LANES]; 256];
+    let mut set = 0;
+    while set < all.len() {
+        let mut lane = 0;
+        while lane < LANES {
+            if set >> lane & 1 != 0 {
+                all[set][lane] = ONE;
+            }
+            lane += 1;
+        }
+        set += 1;
+    }
+    all
+};
+
+/// The bits of the eight ports of a vector.
+#[inline(always)]
+fn bits_of(ports: u32, vector: usize) -> usize {
+    usize::from((ports >> (LANES * vector)) as u8)
+}
+
+/// µops by port.
+#[derive(Clone, Copy)]
+pub struct Usage([Vector; VECTORS]);
+
+impl Usage {
+    /// None; of equally used ports the one of the lowest rank comes first, and a rank is below
+    /// [`MAX_PORTS`].
+    pub fn new(rank: impl Fn(u8) -> u8) -> Self {
+        let ports = std::array::from_fn(|vector| {
+            std::array::from_fn(|lane| {
+                let port = (vector * LANES + lane) as u8;
+                i16::MIN | i16::from(rank(port)) & RANK
+            })
+        });
+        Self(ports)
+    }
+
+    /// One more µop for a port.
+    #[inline(always)]
+    pub fn add(&mut self, port: u8) {
+        let key = &mut self.0.as_flattened_mut()[usize::from(port) & (MAX_PORTS - 1)];
+        *key = key.wrapping_add(ONE);
+    }
+
+    /// One µop less for a port.
+    #[inline]
+    pub fn remove(&mut self, port: u8) {
+        let key = &mut self.0.as_flattened_mut()[usize::from(port) & (MAX_PORTS - 1)];
+        *key = key.wrapping_sub(ONE);
+    }
+
+    /// One µop less for each of these among the ports of a vector.
+    #[inline(always)]
+    pub fn remove_each(&mut self, ports: u32, vector: usize) {
+        let each = &EACH[bits_of(ports, vector)];
+        for (key, one) in self.0[vector & (VECTORS - 1)].iter_mut().zip(each) {
+            *key = key.wrapping_sub(*one);
+        }
+    }
+
+    /// Takes the counts of the ports of a vector over from another.
+    #[inline(always)]
+    pub fn copy(&mut self, other: &Self, vector: usize) {
+        let vector = vector & (VECTORS - 1);
+        self.0[vector] = other.0[vector];
+    }
+
+    /// The keys of `ports`, which lie in the first `N` vectors.
+    #[inline(always)]
+    pub fn keys<const N: usize>(&self, ports: PortSet) -> Keys<N> {
+        Keys(std::array::from_fn(|vector| {
+            let outside = &OUTSIDE[bits_of(ports.0, vector)];
+            let keys = &self.0[vector & (VECTORS - 1)];
+            std::array::from_fn(|lane| keys[lane].max(outside[lane]))
+        }))
+    }
+
+    /// µops of a port.
+    #[inline(always)]
+    pub fn of(&self, port: u8) -> u16 {
+        Key(self.0.as_flattened()[usize::from(port) & (MAX_PORTS - 1)]).used()
+    }
+
+    /// µops by port.
+    pub fn counts(&self) -> impl Iterator<Item = u16> {
+        self.0.as_flattened().iter().map(|key| Key(*key).used())
+    }
+}
+
+/// A port among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(i16);
+
+impl Key {
+    /// What the rank says of the port.
+    #[inline(always)]
+    pub fn rank(self) -> u8 {
+        (self.0 & RANK) as u8
+    }
+
+    /// µops that are assigned to it.
+    #[inline(always)]
+    pub fn used(self) -> u16 {
+        (self.0 ^ i16::MIN) as u16 >> RANK_BITS
+    }
+}
+
+/// Keys of some ports, and the highest key for all others.
+#[derive(Clone, Copy)]
+pub struct Keys<const N: usize>([Vector; N]);
+
+impl<const N: usize> Keys<N> {
+    /// The least.
+    #[inline(always)]
+    pub fn least(&self) -> Key {
+        let mut least = [i16::MAX; LANES];
+        for keys in &self.0 {
+            for (least, key) in least.iter_mut().zip(keys) {
+                *least = (*least).min(*key);
+            }
+        }
+        Key(least.into_iter().fold(i16::MAX, i16::min))
+    }
+
+    /// The most; of ports that are not in the set none.
+    #[inline(always)]
+    pub fn most(&self) -> Key {
+        let mut most = [i16::MIN; LANES];
+        for keys in &self.0 {
+            for (most, key) in most.iter_mut().zip(keys) {
+                let key = if *key == i16::MAX { i16::MIN } else { *key };
+                *most = (*most).max(key);
+            }
+        }
+        Key(most.into_iter().fold(i16::MIN, i16::max))
+    }
+
+    /// The same without one.
+    #[inline(always)]
+    pub fn without(mut self, gone: Key) -> Self {
+        for key in self.0.as_flattened_mut() {
+            *key = if *key == gone.0 { i16::MAX } else { *key };
+        }
+        self
+    }
+
+    /// How many have fewer than `more` µops more than one of them.
+    #[inline(always)]
+    pub fn close_to(&self, least: Key, more: u16) -> u8 {
+        let end = (least.0 & !RANK).saturating_add((more << RANK_BITS) as i16);
+        let mut counts = [0i16; LANES];
+        for keys in &self.0 {
+            for (count, key) in counts.iter_mut().zip(keys) {
+                *count += i16::from(*key < end);
+            }
+        }
+        counts.into_iter().sum::<i16>() as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_compare_by_their_counts_then_by_their_rank() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut usage = Usage::new(|port| 31 - port);
+        let mut counts = [0u16; MAX_PORTS];
+        for _ in 0..2000 {
+            let port = random.u8(..MAX_PORTS as u8);
+            if random.bool() && counts[usize::from(port)] < 40 {
+                usage.add(port);
+                counts[usize::from(port)] += 1;
+            }
+            let starting = random.u32(..) & random.u32(..);
+            let starting = (0..32).filter(|p| counts[*p as usize] > 0 && starting >> p & 1 != 0);
+            let starting = starting.fold(0u32, |all, port| all | 1 << port);
+            for vector in 0..VECTORS {
+                usage.remove_each(starting, vector);
+            }
+            for (port, count) in counts.iter_mut().enumerate() {
+                *count -= (starting >> port) as u16 & 1;
+            }
+            assert!(usage.counts().eq(counts));
+
+            let ports = PortSet(random.u32(1..));
+            let mut expected: Vec<(u16, u8)> = (ports.iter())
+                .map(|port| (counts[usize::from(port)], 31 - port))
+                .collect();
+            expected.sort_unstable();
+            let least = expected[0].0;
+            let keys = usage.keys::<VECTORS>(ports);
+            let close = expected.iter().filter(|(used, _)| *used < least + 5);
+            assert_eq!(usize::from(keys.close_to(keys.least(), 5)), close.count());
+            let most = keys.most();
+            assert_eq!(Some(&(most.used(), most.rank())), expected.last());
+            let mut left = keys;
+            for (used, rank) in expected {
+                let key = left.least();
+                assert_eq!((key.used(), key.rank()), (used, rank));
+                left = left.without(key);
+            }
+        }
+    }
+}
