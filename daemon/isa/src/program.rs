@@ -123,6 +123,14 @@ pub struct Output {
     pub latency: u16,
 }
 
+impl Output {
+    /// Nothing is written.
+    pub const NONE: Self = Self {
+        reg: RegId::NONE,
+        latency: 0,
+    };
+}
+
 /// What kind of branch an instruction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BranchKind {
@@ -213,8 +221,10 @@ impl Instr {
     }
 }
 
-/// A laminated µop: what is delivered as one.
+/// A laminated µop: what is delivered as one. It lies in one line of a cache, with all that the back
+/// end must know of most.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Laminated {
     /// First µop in [`Program::uops`].
     pub uops: u32,
@@ -224,6 +234,35 @@ pub struct Laminated {
     pub fused: u16,
     /// Slots of the integer core.
     pub integer: u16,
+    /// Last of its instruction.
+    pub is_last: bool,
+    /// Its instruction uses rsp, through the stack engine or not.
+    pub uses_stack: bool,
+    /// A single µop that computes, of a plain instruction, with nothing special about it: what
+    /// follows says all of it.
+    pub is_simple: bool,
+    /// Registers written, if it is simple.
+    pub outputs_len: u8,
+    /// Ports that can execute it.
+    pub ports: PortSet,
+    /// What it reads; [`RegId::NONE`] where that is less.
+    pub inputs: [RegId; FIRST_INPUTS],
+    /// What it writes.
+    pub outputs: [Output; SIMPLE_OUTPUTS],
+}
+
+/// Most registers that a simple µop writes.
+pub const SIMPLE_OUTPUTS: usize = 4;
+
+impl Laminated {
+    /// The registers that a simple µop writes.
+    #[inline(always)]
+    #[must_use]
+    pub fn outputs(&self) -> &[Output] {
+        self.outputs
+            .get(..usize::from(self.outputs_len))
+            .unwrap_or(&[])
+    }
 }
 
 /// Static instructions of one session on one CPU.
@@ -275,6 +314,7 @@ impl Program {
             instr.flags |= flag::SPACED;
         }
         instr.laminated_mite = u16::from(instr.uops_mite).min(instr.laminated_len);
+        let end = self.laminated.len() + laminated.len();
         let mut written = 0u128;
         for group in laminated {
             let uops = self.uops.len() as u32;
@@ -327,11 +367,56 @@ impl Program {
                 uops,
                 uops_len: (self.uops.len() as u32 - uops) as u16,
                 fused: group.len() as u16,
+                is_last: self.laminated.len() + 1 == end,
+                uses_stack: instr.rsp_change != 0 || instr.is(flag::READS_RSP | flag::WRITES_RSP),
+                is_simple: false,
+                outputs_len: 0,
+                ports: PortSet::NONE,
+                inputs: [RegId::NONE; FIRST_INPUTS],
+                outputs: [Output::NONE; SIMPLE_OUTPUTS],
             });
             instr.fused += group.len() as u16;
         }
         instr.plain = self.is_plain(&instr);
+        self.simplify(&instr);
         self.instrs.push(instr);
+    }
+
+    /// Tells those of an instruction's laminated µops that are simple.
+    fn simplify(&mut self, instr: &Instr) {
+        /// What a µop of such an instruction does besides is not in its inputs, ports and outputs.
+        const SPECIAL: u32 = flag::ELIMINABLE
+            | flag::ADD_IMMEDIATE
+            | flag::FP_ADD
+            | flag::SHIFT
+            | flag::CONDITIONAL
+            | flag::POINTER_LOAD
+            | flag::LATE_FLAGS;
+        if !instr.plain || instr.is(SPECIAL) || !instr.zeroed.is_empty() {
+            return;
+        }
+        let all = self.laminated.iter_mut().skip(instr.laminated as usize);
+        for laminated in all.filter(|laminated| laminated.uops_len == 1) {
+            let Some(uop) = self.uops.get(laminated.uops as usize) else {
+                continue;
+            };
+            let first = uop.outputs as usize;
+            let outputs = self
+                .outputs
+                .get(first..first + usize::from(uop.outputs_len));
+            let Some(outputs) = outputs.filter(|outputs| outputs.len() <= SIMPLE_OUTPUTS) else {
+                continue;
+            };
+            if uop.kind == UopKind::Compute && !uop.ports.is_empty() {
+                laminated.is_simple = true;
+                laminated.ports = uop.ports;
+                laminated.inputs = uop.first_inputs;
+                laminated.outputs_len = outputs.len() as u8;
+                for (slot, output) in laminated.outputs.iter_mut().zip(outputs) {
+                    *slot = *output;
+                }
+            }
+        }
     }
 
     /// [`Instr::plain`] of an instruction whose µops are there.

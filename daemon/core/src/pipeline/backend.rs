@@ -28,7 +28,7 @@ use crate::memory::counts::Counts;
 use issue::{Issue, Resources};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::{Execute, PortSet, Rename};
-use mcad_isa::program::{Instr, Program, Uop, flag};
+use mcad_isa::program::{Laminated, Program, Uop, flag};
 use mcad_isa::regs::RegId;
 use mcad_report::TopDown;
 use memory::Memory;
@@ -235,7 +235,7 @@ impl Backend {
         self.queue.push(self.issue.cycle());
         let input = self.registers.ready(RegId::RSP).cycle();
         let (stamps, dispatched) =
-            self.simple(self.alu_ports, input, UopStamps::SYNC, delivered, inst);
+            self.own(self.alu_ports, input, UopStamps::SYNC, delivered, inst);
         self.registers.synchronise_stack(dispatched + 1);
         if O::UOPS {
             observer.uop(inst, stamps);
@@ -244,7 +244,7 @@ impl Backend {
     }
 
     /// A one-cycle µop of the machine's own; returns its stamps and its dispatch.
-    fn simple(
+    fn own(
         &mut self,
         ports: PortSet,
         input: u64,
@@ -294,7 +294,7 @@ impl Backend {
             if mask & (1 << reg.0) != 0 {
                 let input = self.registers.ready(reg).cycle();
                 let (stamps, at) =
-                    self.simple(self.merge_ports, input, UopStamps::MERGE, delivered, inst);
+                    self.own(self.merge_ports, input, UopStamps::MERGE, delivered, inst);
                 self.registers.merge(reg, at + 1);
                 if O::UOPS {
                     observer.uop(inst, stamps);
@@ -305,18 +305,60 @@ impl Backend {
         self.issue.close();
     }
 
+    /// Issues a laminated µop of `inst` that is simple ([`Laminated::is_simple`]), delivered in cycle
+    /// `delivered`: the same as [`Backend::laminated`] does, without all that cannot happen. Returns
+    /// the cycle in which it is done; `None`, and nothing has happened, where something may.
+    #[inline(always)]
+    pub fn simple<O: Observer>(
+        &mut self,
+        inst: &Inst,
+        uop: &Laminated,
+        first: bool,
+        delivered: u64,
+        observer: &mut O,
+    ) -> Option<u64> {
+        if !uop.is_simple || self.registers.high8_apart() != 0 || inst.stores != 0 || O::UOPS {
+            return None;
+        }
+        if first {
+            self.issue.begin(inst.instr);
+        }
+        self.place((1, u32::from(uop.integer)), delivered, FREE);
+        let issued = self.issue.cycle();
+        self.queue.push(issued);
+        let inputs = self.registers.inputs(&uop.inputs);
+        let waited = inputs.keeps_waiting_for_a_load(issued);
+        let port = self.ports.choose(uop.ports, self.issue.slots());
+        let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs.cycle());
+        let dispatched = if self.ports.are_bound(uop.ports) {
+            self.ports.start(port, ready)
+        } else {
+            self.start_simple_on_any(uop, ready)
+        };
+        let written = self.registers.write_simple(uop, dispatched);
+        let executed = written.max(dispatched + 2);
+        let cause = self.cause(waited, issued, ready, dispatched);
+        self.retire_fused(inst, executed, cause, first);
+        if uop.is_last {
+            self.retire_instruction(inst, observer);
+        }
+        Some(executed)
+    }
+
     /// Issues one laminated µop of `inst`; `accesses` are the instruction's. Returns the cycle in
     /// which its last fused µop is done.
-    #[inline(always)]
+    #[inline(never)]
     pub fn laminated<O: Observer>(
         &mut self,
-        program: &Program,
-        inst: &Inst,
-        instr: &Instr,
+        (program, inst, laminated): (&Program, &Inst, &Laminated),
         delivered: Delivered,
         accesses: &[Access],
         observer: &mut O,
     ) -> u64 {
+        let Some(instr) = program.instrs.get(inst.instr as usize) else {
+            debug_assert!(false, "an instruction is in its program");
+            return 0;
+        };
         if delivered.number == 0 {
             self.issue.begin(inst.instr);
         }
@@ -324,6 +366,7 @@ impl Backend {
             program,
             inst,
             instr,
+            laminated,
             accesses,
         };
         if instr.plain && self.registers.high8_apart() == 0 && !O::UOPS {
@@ -338,17 +381,12 @@ impl Backend {
     #[inline(always)]
     fn plain<O: Observer>(&mut self, i: &Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {
         let first = delivered.number == 0;
-        let last = delivered.number + 1 == i.instr.laminated_len;
-        let place = i.instr.laminated as usize + usize::from(delivered.number);
-        let Some(laminated) = i.program.laminated.get(place) else {
-            debug_assert!(false, "an instruction's µops are in its program");
-            return 0;
-        };
         let room = match first {
             true => self.memory.room_for(i.inst),
             false => 0,
         };
         let at_least = (room, Stall::Memory(Wait::Stores));
+        let laminated = i.laminated;
         let slots = (u32::from(laminated.fused), u32::from(laminated.integer));
         self.place(slots, delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
@@ -357,14 +395,15 @@ impl Backend {
         let last_done = match part(&i.program.uops, from..to) {
             [uop] => {
                 let (executed, why) = self.plain_uop(i, uop);
-                self.retire_fused(i, executed, why, first);
+                self.retire_fused(i.inst, executed, why, first);
                 executed
             }
             uops => self.plain_uops(i, uops, first),
         };
-        if last {
+        if laminated.is_last {
             self.registers.set_to_zero(i.program, i.instr);
-            self.retire_instruction(i, observer);
+            self.memory.retire(i.inst, i.accesses, self.ends.last);
+            self.retire_instruction(i.inst, observer);
         }
         last_done
     }
@@ -380,7 +419,7 @@ impl Backend {
                 (done, cause) = (executed, why.after(cause));
             }
             if uop.ends_fused {
-                self.retire_fused(i, done, cause, first);
+                self.retire_fused(i.inst, done, cause, first);
                 last_done = done;
                 (done, cause, first) = (0, Cause::CORE, false);
             }
@@ -392,17 +431,13 @@ impl Backend {
     #[inline(never)]
     fn any<O: Observer>(&mut self, i: &Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {
         let first = delivered.number == 0;
-        let last = delivered.number + 1 == i.instr.laminated_len;
-        let place = i.instr.laminated as usize + usize::from(delivered.number);
-        let laminated = i.program.laminated.get(place);
-        let uops = laminated.and_then(|l| {
-            let from = l.uops as usize;
-            i.program.uops.get(from..from + usize::from(l.uops_len))
-        });
-        let (Some(laminated), Some(uops)) = (laminated, uops) else {
-            debug_assert!(false, "an instruction's µops are in its program");
-            return 0;
-        };
+        let laminated = i.laminated;
+        let last = laminated.is_last;
+        let from = laminated.uops as usize;
+        let uops = part(
+            &i.program.uops,
+            from..from + usize::from(laminated.uops_len),
+        );
         let at_least = if first {
             self.before_issue(i, delivered.cycle, observer)
         } else {
@@ -433,7 +468,7 @@ impl Backend {
             }
             if uop.ends_fused {
                 let issued = self.issue.cycle();
-                let retired = self.retire_fused(i, done, cause, first_group);
+                let retired = self.retire_fused(i.inst, done, cause, first_group);
                 if O::UOPS {
                     // The first of an instruction that fetch came to from a wrong path.
                     let lost = self.issue.losses().iter();
@@ -453,15 +488,16 @@ impl Backend {
         }
         if last {
             self.registers.end_instruction(i.program, i.instr);
-            self.retire_instruction(i, observer);
+            self.memory.retire(i.inst, i.accesses, self.ends.last);
+            self.retire_instruction(i.inst, observer);
         }
         last_done
     }
 
     /// A fused µop, done at `done`, retires and has taken an issue slot; returns the cycle.
     #[inline(always)]
-    fn retire_fused(&mut self, i: &Given<'_>, done: u64, cause: Cause, first: bool) -> u64 {
-        let (retired, slot) = self.retirement.retire(done, cause, i.inst.instr);
+    fn retire_fused(&mut self, inst: &Inst, done: u64, cause: Cause, first: bool) -> u64 {
+        let (retired, slot) = self.retirement.retire(done, cause, inst.instr);
         if first {
             self.ends.first = retired;
         }
@@ -472,17 +508,16 @@ impl Backend {
 
     /// All µops of an instruction have their stamps.
     #[inline(always)]
-    fn retire_instruction<O: Observer>(&mut self, i: &Given<'_>, observer: &mut O) {
-        self.memory.retire(i.inst, i.accesses, self.ends.last);
+    fn retire_instruction<O: Observer>(&mut self, inst: &Inst, observer: &mut O) {
         if O::STATES {
-            observer.backlog(i.inst, self.backlog(self.ends.last));
+            observer.backlog(inst, self.backlog(self.ends.last));
         }
         let losses = self.issue.losses();
         if !losses.is_empty() {
             observer.lost(losses);
             losses.clear();
         }
-        observer.retired(i.inst, self.ends);
+        observer.retired(inst, self.ends);
     }
 
     /// Inserts the merges that an instruction needs; returns the first cycle in which it may

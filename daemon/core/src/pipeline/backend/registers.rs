@@ -5,7 +5,7 @@ use super::moves::Moves;
 use crate::lists::part;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{Execute, Rename};
-use mcad_isa::program::{FIRST_INPUTS, Instr, NO_REG, Program, Uop, flag};
+use mcad_isa::program::{FIRST_INPUTS, Instr, Laminated, NO_REG, Output, Program, Uop, flag};
 use mcad_isa::regs::RegId;
 use mcad_isa::uop::UopKind;
 
@@ -143,8 +143,8 @@ impl Registers {
     /// When the inputs are there that a µop holds itself.
     #[inline(always)]
     #[must_use]
-    pub fn inputs(&self, uop: &Uop) -> Stamp {
-        let [a, b, c, d] = uop.first_inputs;
+    pub fn inputs(&self, first: &[RegId; FIRST_INPUTS]) -> Stamp {
+        let [a, b, c, d] = *first;
         let (a, b) = (self.ready(a), self.ready(b));
         a.max(b).max(self.ready(c).max(self.ready(d)))
     }
@@ -163,8 +163,8 @@ impl Registers {
     /// When the inputs of a µop would be there if those of one cycle had not had to wait for their
     /// ports.
     #[must_use]
-    pub fn awaited_inputs(&self, program: &Program, uop: &Uop) -> u64 {
-        let inputs = program.inputs_of(uop).iter().map(|input| {
+    pub fn awaited_inputs(&self, inputs: &[RegId]) -> u64 {
+        let inputs = inputs.iter().map(|input| {
             let ready = self.ready(*input).cycle();
             match self.awaited.get(place(*input)) {
                 Some(awaited) if awaited.ready == ready => awaited.sooner,
@@ -175,8 +175,8 @@ impl Registers {
     }
 
     /// A µop that was ready at `ready` has started at `dispatched` and written its outputs.
-    pub fn awaited(&mut self, program: &Program, uop: &Uop, ready: u64, dispatched: u64) {
-        for output in program.outputs_of(uop) {
+    pub fn awaited(&mut self, outputs: &[Output], ready: u64, dispatched: u64) {
+        for output in outputs {
             if output.latency == 1
                 && let Some(awaited) = self.awaited.get_mut(place(output.reg))
             {
@@ -262,7 +262,7 @@ impl Registers {
         if uop.ports.is_empty() {
             if uop.outputs_len > 0 {
                 // It only delays what it hands on.
-                let inputs = self.inputs(uop).cycle();
+                let inputs = self.inputs(&uop.first_inputs).cycle();
                 self.write(program, instr, uop, cycle, inputs);
             }
             AtRename::Done
@@ -358,6 +358,18 @@ impl Registers {
     ) -> u64 {
         let at = |latency: u64| Stamp::new(dispatched + latency, false);
         self.write_all(program, instr, uop, cycle, dispatched, at)
+    }
+
+    /// [`Registers::write`] for a simple µop.
+    #[inline(always)]
+    pub fn write_simple(&mut self, uop: &Laminated, dispatched: u64) -> u64 {
+        let mut done = dispatched;
+        for output in uop.outputs() {
+            let at = dispatched + u64::from(output.latency);
+            done = done.max(at);
+            self.set_now(output.reg, Stamp::new(at, false), 0);
+        }
+        done
     }
 
     /// Writes the outputs of a load, which has its data `sooner` or `later` than from the first

@@ -12,7 +12,9 @@ use super::topdown::{Cause, Stall, Unit, Wait};
 use super::{Delivered, UopStamps};
 use crate::pipeline::access::Access;
 use crate::pipeline::inst::Inst;
-use mcad_isa::program::{FIRST_INPUTS, Instr, Program, Uop, flag};
+use mcad_isa::machine::params::PortSet;
+use mcad_isa::program::{FIRST_INPUTS, Instr, Laminated, Output, Program, Uop, flag};
+use mcad_isa::regs::RegId;
 use mcad_isa::uop::UopKind;
 
 /// The instruction that a µop belongs to.
@@ -21,6 +23,7 @@ pub(super) struct Given<'a> {
     pub(super) program: &'a Program,
     pub(super) inst: &'a Inst,
     pub(super) instr: &'a Instr,
+    pub(super) laminated: &'a Laminated,
     /// Its loads, then its stores.
     pub(super) accesses: &'a [Access],
 }
@@ -74,7 +77,7 @@ impl Backend {
                 cause: Cause::CORE,
             };
         }
-        let mut inputs = self.registers.inputs(uop);
+        let mut inputs = self.registers.inputs(&uop.first_inputs);
         if usize::from(uop.inputs_len) > FIRST_INPUTS {
             inputs = inputs.max(self.registers.other_inputs(i.program, uop));
         }
@@ -138,7 +141,7 @@ impl Backend {
         } else if uop.ports.is_empty() || i.instr.is(UNUSUAL) {
             self.plain_unusual(i, uop)
         } else {
-            let inputs = self.registers.inputs(uop);
+            let inputs = self.registers.inputs(&uop.first_inputs);
             self.compute(i, uop, inputs)
         }
     }
@@ -157,14 +160,20 @@ impl Backend {
             self.start_on_any(i, uop, ready).1
         };
         let written = (self.registers).write(i.program, i.instr, uop, issued, dispatched);
-        let cause = match waited {
+        let cause = self.cause(waited, issued, ready, dispatched);
+        (written.max(dispatched + 2), cause)
+    }
+
+    /// Why a µop that computes is done when it is; `waited`: for a load.
+    #[inline(always)]
+    pub(super) fn cause(&self, waited: bool, issued: u64, ready: u64, dispatched: u64) -> Cause {
+        match waited {
             true => Cause::memory(Wait::First),
             false => {
                 let entered = issued + self.execute.issue_to_dispatch;
                 Cause::core(Unit::of(entered, ready, dispatched))
             }
-        };
-        (written.max(dispatched + 2), cause)
+        }
     }
 
     /// A µop of a plain instruction that may be done at rename, or waits longer for some inputs;
@@ -174,7 +183,7 @@ impl Backend {
         if self.done_at_rename(i, uop) {
             return (self.issue.cycle(), Cause::CORE);
         }
-        let inputs = self.registers.inputs(uop);
+        let inputs = self.registers.inputs(&uop.first_inputs);
         let issued = self.issue.cycle();
         let inputs = (self.registers).late_inputs(i.program, i.instr, uop, issued, inputs);
         self.compute(i, uop, inputs)
@@ -183,7 +192,7 @@ impl Backend {
     /// A memory µop of a plain instruction; returns when it is done.
     #[inline(never)]
     fn plain_access(&mut self, i: &Given<'_>, uop: &Uop) -> u64 {
-        let inputs = self.registers.inputs(uop).cycle();
+        let inputs = self.registers.inputs(&uop.first_inputs).cycle();
         let ready = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
         let ready = ready.max(self.fenced(uop));
         let port = self.ports.choose(uop.ports, self.issue.slots());
@@ -199,15 +208,31 @@ impl Backend {
     }
 
     /// Starts a µop of unbound ports that is ready at `ready`; returns where and when.
-    #[inline(never)]
     fn start_on_any(&mut self, i: &Given<'_>, uop: &Uop, ready: u64) -> (u8, u64) {
+        let (inputs, outputs) = (i.program.inputs_of(uop), i.program.outputs_of(uop));
+        self.start_unbound(uop.ports, inputs, outputs, ready)
+    }
+
+    /// The same of a simple one; returns when.
+    pub(super) fn start_simple_on_any(&mut self, uop: &Laminated, ready: u64) -> u64 {
+        (self.start_unbound(uop.ports, &uop.inputs, uop.outputs(), ready)).1
+    }
+
+    #[inline(never)]
+    fn start_unbound(
+        &mut self,
+        ports: PortSet,
+        inputs: &[RegId],
+        outputs: &[Output],
+        ready: u64,
+    ) -> (u8, u64) {
         if !self.execute.vain_starts {
-            return self.ports.start_on_any(uop.ports, ready, ready);
+            return self.ports.start_on_any(ports, ready, ready);
         }
-        let inputs = self.registers.awaited_inputs(i.program, uop);
+        let inputs = self.registers.awaited_inputs(inputs);
         let woken = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
-        let (port, dispatched) = self.ports.start_on_any(uop.ports, woken, ready);
-        self.registers.awaited(i.program, uop, ready, dispatched);
+        let (port, dispatched) = self.ports.start_on_any(ports, woken, ready);
+        self.registers.awaited(outputs, ready, dispatched);
         (port, dispatched)
     }
 

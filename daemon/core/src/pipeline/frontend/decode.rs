@@ -87,7 +87,7 @@ impl Decoders {
             delivered = true;
             let (mite, all) = (instr.laminated_mite, instr.laminated_len);
             for n in 0..mite {
-                t.deliver_here(number, n, from);
+                t.deliver_here(number, n, instr.laminated + u32::from(n), from);
             }
             if instr.microcoded {
                 let stall = t.p.decoder_to_microcode_stall;

@@ -46,46 +46,53 @@ impl<O: Observer> Target<'_, O> {
     /// Delivers one laminated µop of instruction `number`, which is the next one.
     #[inline(never)]
     pub fn deliver(&mut self, number: u64, laminated: u16, from: Delivery) {
-        self.deliver_here(number, laminated, from);
+        let instr = self.queue.get(number);
+        let instr = instr.and_then(|inst| self.program.instrs.get(inst.instr as usize));
+        let place = instr.map_or(0, |instr| instr.laminated) + u32::from(laminated);
+        self.deliver_here(number, laminated, place, from);
     }
 
-    /// [`Target::deliver`] for the two places that deliver most.
+    /// [`Target::deliver`] for the two places that deliver most, which know the µop's place in
+    /// [`Program::laminated`].
     #[inline(always)]
-    pub fn deliver_here(&mut self, number: u64, laminated: u16, from: Delivery) {
+    pub fn deliver_here(&mut self, number: u64, laminated: u16, place: u32, from: Delivery) {
         // Second halves of fused pairs.
         while self.queue.head() < number {
             self.queue.pop();
         }
-        let instr = |i: u32| self.program.instrs.get(i as usize);
-        let Some((inst, instr)) = (self.queue.front()).and_then(|i| Some((i, instr(i.instr)?)))
-        else {
+        let uop = self.program.laminated.get(place as usize);
+        let (Some(inst), Some(uop)) = (self.queue.front(), uop) else {
             debug_assert!(false, "what is delivered is in the queue");
             return;
         };
+        let cycle = self.clock;
         if laminated == 0
+            && uop.uses_stack
             && !matches!(from, Delivery::Of(Source::LoopStream))
+            && let Some(instr) = self.program.instrs.get(inst.instr as usize)
             && let Some(offset) = self.stack.pass(instr)
         {
-            (self.back).stack_sync(inst, offset, self.clock, self.observer);
+            (self.back).stack_sync(inst, offset, cycle, self.observer);
         }
-        let delivered = Delivered {
-            number: laminated,
-            cycle: self.clock,
-            from,
+        let first = laminated == 0;
+        let simple = (self.back).simple(inst, uop, first, cycle, self.observer);
+        self.executed = match simple {
+            Some(executed) => executed,
+            None => {
+                let accesses = match inst.loads | inst.stores {
+                    0 => &[],
+                    _ => self.queue.front_accesses(),
+                };
+                let delivered = Delivered {
+                    number: laminated,
+                    cycle,
+                    from,
+                };
+                let given = (self.program, inst, uop);
+                (self.back).laminated(given, delivered, accesses, self.observer)
+            }
         };
-        let accesses = match inst.loads | inst.stores {
-            0 => &[],
-            _ => self.queue.front_accesses(),
-        };
-        self.executed = (self.back).laminated(
-            self.program,
-            inst,
-            instr,
-            delivered,
-            accesses,
-            self.observer,
-        );
-        if laminated + 1 >= instr.laminated_len {
+        if uop.is_last {
             self.queue.pop();
         }
     }

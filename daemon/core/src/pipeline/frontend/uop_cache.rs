@@ -158,7 +158,8 @@ impl UopCacheDelivery {
         }
         c.last = Some(number);
         if entry.laminated != NO_UOP {
-            t.deliver_here(number, entry.laminated, Delivery::Of(Source::UopCache));
+            let from = Delivery::Of(Source::UopCache);
+            t.deliver_here(number, entry.laminated, entry.place, from);
             if c.delivered == 0 {
                 self.body = (self.body + 1).min(2);
             }

@@ -168,7 +168,8 @@ impl State {
                 taken: entry.taken && entry.ends_instruction,
             });
             if entry.laminated != NO_UOP {
-                t.deliver(number, entry.laminated, Delivery::Of(Source::UopCache));
+                let from = Delivery::Of(Source::UopCache);
+                t.deliver_here(number, entry.laminated, entry.place, from);
             }
             t.queue.entries.pop(1);
             match t.queue.lines.front_mut() {

@@ -18,6 +18,8 @@ pub struct Entry {
     pub number: u8,
     /// Laminated µop of the instruction.
     pub laminated: u16,
+    /// The same by its place in the program.
+    pub place: u32,
     /// Place in the line.
     pub slot: u8,
     /// Microcode follows.
@@ -175,6 +177,7 @@ pub fn pack(
                 // A block of code has no more bytes than a line has.
                 number: (number - from) as u8,
                 laminated,
+                place: place as u32,
                 slot,
                 microcode,
                 extra: last && extra && laminated != NO_UOP,
