@@ -272,6 +272,9 @@ fn ideal_cycle<O: Observer>(t: &mut Target<'_, O>, room: usize) {
 
 /// Source of the next instruction; second halves of fused pairs are dropped on the way.
 fn next_source<O: Observer>(t: &mut Target<'_, O>) -> Option<Source> {
+    if t.queue.begins_with_entry() {
+        return Some(Source::UopCache);
+    }
     loop {
         let inst = t.queue.front()?;
         let instr = t.program.instrs.get(inst.instr as usize)?;

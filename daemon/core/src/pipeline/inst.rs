@@ -113,6 +113,13 @@ impl Inst {
         }
     }
 
+    /// Accesses that came with it.
+    #[inline(always)]
+    #[must_use]
+    pub fn accesses(&self) -> usize {
+        usize::from(self.loads) + usize::from(self.stores)
+    }
+
     /// The 64-byte line that it begins in.
     #[inline]
     #[must_use]

@@ -176,6 +176,13 @@ impl<T: Copy + Default> Window<T> {
         self.end += entries.len() as u64;
     }
 
+    /// Drops the first entry, which must be there.
+    #[inline(always)]
+    pub fn skip_one(&mut self) {
+        debug_assert!(self.head < self.end);
+        self.head += 1;
+    }
+
     /// Takes the first entry.
     #[inline]
     pub fn pop(&mut self) -> Option<&T> {

@@ -238,10 +238,29 @@ impl FetchQueue {
     #[inline]
     pub fn pop(&mut self) {
         if let Some(inst) = self.insts.pop() {
-            let accesses = usize::from(inst.loads) + usize::from(inst.stores);
+            let accesses = inst.accesses();
             if accesses > 0 {
                 self.accesses.pop(accesses);
             }
+        }
+    }
+
+    /// The same of one that has so many accesses.
+    #[inline(always)]
+    pub fn pop_with(&mut self, accesses: usize) {
+        self.insts.skip_one();
+        if accesses > 0 {
+            self.accesses.pop(accesses);
+        }
+    }
+
+    /// Whether the next instruction has the next entry of a µop-cache line.
+    #[inline]
+    #[must_use]
+    pub fn begins_with_entry(&self) -> bool {
+        match (self.entries.front(), self.lines.front()) {
+            (Some(entry), Some(line)) => line.from + u64::from(entry.number) == self.head(),
+            _ => false,
         }
     }
 

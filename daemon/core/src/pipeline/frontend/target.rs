@@ -66,6 +66,7 @@ impl<O: Observer> Target<'_, O> {
             return;
         };
         let cycle = self.clock;
+        let own_accesses = inst.accesses();
         if laminated == 0
             && uop.uses_stack
             && !matches!(from, Delivery::Of(Source::LoopStream))
@@ -79,7 +80,7 @@ impl<O: Observer> Target<'_, O> {
         self.executed = match simple {
             Some(executed) => executed,
             None => {
-                let accesses = match inst.loads | inst.stores {
+                let accesses = match own_accesses {
                     0 => &[],
                     _ => self.queue.front_accesses(),
                 };
@@ -93,7 +94,7 @@ impl<O: Observer> Target<'_, O> {
             }
         };
         if uop.is_last {
-            self.queue.pop();
+            self.queue.pop_with(own_accesses);
         }
     }
 }

@@ -33,11 +33,11 @@ pub struct UopCacheDelivery {
 }
 
 /// How far a cycle of delivery has come.
-struct Cycle {
-    /// The line that entries come from.
+struct Cycle<'a> {
+    /// Entries that have not been delivered.
+    rest: &'a [Entry],
+    /// The line that they come from.
     line: Line,
-    /// Entries that the queue has given.
-    entries: usize,
     /// Number behind the last instruction that is fetched.
     fetchable: u64,
     /// Fused µops that may still be delivered.
@@ -67,22 +67,27 @@ impl UopCacheDelivery {
         let Some(&line) = t.queue.lines.front() else {
             return;
         };
+        // Nobody else looks at them before the cycle ends.
+        let mut entries = std::mem::take(&mut t.queue.entries);
+        let all = entries.all();
         let mut c = Cycle {
+            rest: all,
             line,
-            entries: 0,
             fetchable: t.queue.fetchable(),
             remaining: t.p.uop_cache_width,
             delivered: 0,
-            new_line: t.queue.entries.front().is_some_and(|e| e.slot == 0),
+            new_line: all.first().is_some_and(|e| e.slot == 0),
             second_line: false,
             last: None,
         };
         self.entries(&mut c, t, microcode);
-        t.queue.entries.pop(c.entries);
-        if c.line.left > 0
+        let (gone, left) = (all.len() - c.rest.len(), c.line.left);
+        entries.pop(gone);
+        t.queue.entries = entries;
+        if left > 0
             && let Some(line) = t.queue.lines.front_mut()
         {
-            line.left = c.line.left;
+            line.left = left;
         }
     }
 
@@ -90,7 +95,7 @@ impl UopCacheDelivery {
     #[inline]
     fn entries<O: Observer>(
         &mut self,
-        c: &mut Cycle,
+        c: &mut Cycle<'_>,
         t: &mut Target<'_, O>,
         microcode: &mut Microcode,
     ) {
@@ -99,31 +104,30 @@ impl UopCacheDelivery {
             if c.line.left == 0 && !c.load_second_line(t) {
                 return;
             }
-            let Some(&entry) = t.queue.entries.get(c.entries) else {
+            let Some((entry, rest)) = c.rest.split_first() else {
                 return;
             };
-            if !self.deliver(c, t, &entry, microcode) {
+            if !self.deliver(c, t, entry, microcode) {
                 return;
             }
-            c.entries += 1;
+            c.rest = rest;
             c.line.left -= 1;
             if c.line.left == 0 {
                 t.queue.lines.pop(1);
             }
-            if entry.taken && entry.ends_instruction {
+            if entry.leaves() {
                 self.leave(t.p);
                 // A line is not read twice in a cycle.
-                let block = |e: &Entry| e.address / u64::from(t.p.uop_cache_block_bytes);
-                let next = t.queue.entries.get(c.entries);
-                let again =
-                    next.is_some_and(|n| block(n) == block(&entry) && n.address <= entry.address);
+                let again = rest.first().is_some_and(|next| {
+                    next.shares_block(entry, t.p) && next.address <= entry.address
+                });
                 let follows = t.p.uop_cache_follows_taken && !again;
                 if t.p.uop_cache_taken_ends_cycle && !follows {
                     return;
                 }
             }
             if c.line.left == 0 && c.remaining > 0 {
-                c.end_line(t, &entry, delayed);
+                c.end_line(t, entry, delayed);
             }
         }
     }
@@ -140,20 +144,17 @@ impl UopCacheDelivery {
     #[inline(always)]
     fn deliver<O: Observer>(
         &mut self,
-        c: &mut Cycle,
+        c: &mut Cycle<'_>,
         t: &mut Target<'_, O>,
         entry: &Entry,
         microcode: &mut Microcode,
     ) -> bool {
         let number = c.line.from + u64::from(entry.number);
-        let width = match t.p.uop_cache_delivers_unlaminated {
-            true => u32::from(entry.fused),
-            false => 1,
-        };
-        if number >= c.fetchable
-            || (entry.extra && c.remaining < 2)
-            || (width > c.remaining && c.delivered > 0)
-        {
+        let width = u32::from(entry.width);
+        if number >= c.fetchable || (width > c.remaining && c.delivered > 0) {
+            return false;
+        }
+        if entry.extra && c.remaining < 2 {
             return false;
         }
         c.last = Some(number);
@@ -164,11 +165,11 @@ impl UopCacheDelivery {
                 self.body = (self.body + 1).min(2);
             }
             c.delivered += 1;
-            c.remaining = match entry.extra {
-                true => 0,
-                false => c.remaining.saturating_sub(width),
-            };
-            self.delayed |= entry.extra;
+            c.remaining = c.remaining.saturating_sub(width);
+            if entry.extra {
+                c.remaining = 0;
+                self.delayed = true;
+            }
         }
         if entry.microcode {
             microcode.start(entry.rest(), t.p.uop_cache_to_microcode_stall, 0);
@@ -178,33 +179,32 @@ impl UopCacheDelivery {
     }
 }
 
-impl Cycle {
+impl Cycle<'_> {
     /// Goes on to the next line, if one can be delivered from in the same cycle.
     fn load_second_line<O: Observer>(&mut self, t: &Target<'_, O>) -> bool {
         let Some(&next) = t.queue.lines.front() else {
             return false;
         };
-        let last = self.entries + usize::from(next.left).saturating_sub(1);
-        let ends_in_microcode = (t.queue.entries.get(last)).is_some_and(|e| e.microcode);
+        let last = usize::from(next.left).saturating_sub(1);
+        let ends_in_microcode = self.rest.get(last).is_some_and(|e| e.microcode);
         if self.second_line || ends_in_microcode {
             return false;
         }
         self.second_line = true;
         self.line = next;
         // It must be next in the program; the decoders may come in between.
-        let first = (t.queue.entries.get(self.entries)).map(|e| next.from + u64::from(e.number));
+        let first = self.rest.first().map(|e| next.from + u64::from(e.number));
         first.is_some() && first == self.last.map(|last| t.next_number(last))
     }
 
     /// What of the cycle is left for another line behind a line's last entry.
     fn end_line<O: Observer>(&mut self, t: &Target<'_, O>, entry: &Entry, delayed: bool) {
         let pairing = t.p.uop_cache_pairing;
-        let next = t.queue.entries.get(self.entries);
+        let next = self.rest.first();
         let Some(next) = next.filter(|_| pairing != LinePairing::Free) else {
             return;
         };
-        let block = |e: &Entry| e.address / u64::from(t.p.uop_cache_block_bytes);
-        let same_block = block(next) == block(entry);
+        let same_block = next.shares_block(entry, t.p);
         let ends_body = entry.taken;
         if pairing == LinePairing::CountedInBody && same_block && ends_body && !delayed {
             self.remaining = 0;

@@ -165,7 +165,7 @@ impl State {
                 next,
                 within: !entry.ends_instruction || entry.microcode,
                 block: (entry.address + length.saturating_sub(1)) / bytes,
-                taken: entry.taken && entry.ends_instruction,
+                taken: entry.leaves(),
             });
             if entry.laminated != NO_UOP {
                 let from = Delivery::Of(Source::UopCache);
@@ -180,7 +180,7 @@ impl State {
                 microcode.start(entry.rest(), t.p.uop_cache_to_microcode_stall, 0);
                 return End::Cycle;
             }
-            if entry.taken && entry.ends_instruction {
+            if entry.leaves() {
                 return End::Taken;
             }
             if line.left <= 1 {

@@ -30,8 +30,8 @@ pub struct Entry {
     pub taken: bool,
     /// First of its line.
     pub starts_line: bool,
-    /// Fused µops of the laminated µop.
-    pub fused: u8,
+    /// What it takes of a cycle: fused µops, where these are what is delivered, or one.
+    pub width: u8,
     /// Last of its instruction.
     pub ends_instruction: bool,
 }
@@ -41,6 +41,20 @@ impl Entry {
     #[must_use]
     pub fn starts_instruction(&self) -> bool {
         self.laminated == 0 || self.laminated == NO_UOP
+    }
+
+    /// Control goes elsewhere after it.
+    #[inline]
+    #[must_use]
+    pub fn leaves(&self) -> bool {
+        self.taken && self.ends_instruction
+    }
+
+    /// Whether another entry is of the same block of code.
+    #[inline]
+    #[must_use]
+    pub fn shares_block(&self, other: &Self, p: &Frontend) -> bool {
+        (self.address ^ other.address) >> p.uop_cache_block_bytes.trailing_zeros() == 0
     }
 
     /// The first laminated µop of its instruction that comes from microcode, where some do.
@@ -183,7 +197,10 @@ pub fn pack(
                 extra: last && extra && laminated != NO_UOP,
                 taken,
                 starts_line: starts,
-                fused: fused.min(255) as u8,
+                width: match p.uop_cache_delivers_unlaminated {
+                    true => fused.min(255) as u8,
+                    false => 1,
+                },
                 ends_instruction: last,
             });
         };
