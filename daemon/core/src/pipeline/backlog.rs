@@ -60,6 +60,12 @@ impl<T> Backlog<T> {
         }
     }
 
+    /// Appends one.
+    #[inline]
+    pub fn push(&mut self, item: T) {
+        self.items.push(item);
+    }
+
     /// Appends.
     #[inline]
     pub fn extend(&mut self, items: impl IntoIterator<Item = T>) {

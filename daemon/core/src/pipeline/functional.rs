@@ -170,7 +170,7 @@ impl Functional {
                 if start.number >= released {
                     break;
                 }
-                rest.pop_front();
+                rest.pop(1);
                 if let Way::Branch(steer) = start.way {
                     self.pace.steer(steer);
                 }

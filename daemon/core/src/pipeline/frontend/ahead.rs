@@ -11,10 +11,9 @@
 //! All stamps are of delivery: what lies between prediction and delivery in a pipeline that is
 //! full counts only after a redirect, whose cost has it.
 
-use std::collections::VecDeque;
-
 use super::predict::Steer;
 use super::predict::stream::{LINE_SHIFT, Start, Way};
+use crate::pipeline::backlog::Backlog;
 use mcad_isa::machine::params::branch::{Branch, MAX_BTB_LEVELS};
 
 /// Most lines that a predictor may be ahead.
@@ -121,7 +120,8 @@ impl Ahead {
         } else {
             let bubbles = match start.way {
                 Way::Branch(Steer::Taken(level)) => {
-                    start.bubbles + self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
+                    u64::from(start.bubbles)
+                        + self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
                 }
                 _ => 0,
             };
@@ -166,7 +166,7 @@ impl Ahead {
     #[inline]
     pub fn limit(
         &mut self,
-        starts: &mut VecDeque<Start>,
+        starts: &mut Backlog<Start>,
         now: &Now,
         mut late: impl FnMut(&Start, u64) -> u64,
     ) -> (u64, Option<(u64, Wait)>) {
@@ -194,7 +194,7 @@ impl Ahead {
                 *slot = now.clock;
             }
             self.count = self.count.wrapping_add(1);
-            starts.pop_front();
+            starts.pop(1);
         }
         self.held = (0, 0);
         (u64::MAX, None)
@@ -207,7 +207,7 @@ mod tests {
 
     /// Cycles in which the predictor comes to the starts of turns of a loop: a call, a return and a
     /// jump back, all predicted and in the nearest buffer, with code in the first-level cache.
-    fn cycles_a_turn(call: u64, back: u64) -> f64 {
+    fn cycles_a_turn(call: u32, back: u32) -> f64 {
         let mut p = mcad_isa::machine::cpu("zen5")
             .ok()
             .and_then(|model| model.core.branch.clone())
@@ -215,16 +215,15 @@ mod tests {
         p.starts_per_cycle = 2;
         let mut ahead = Ahead::new(&p);
         let turns = 1000;
-        let mut starts: VecDeque<Start> = (0..3 * turns)
-            .map(|n| Start {
-                number: n,
-                address: 0x1000 * (1 + n % 3),
-                way: Way::Branch(Steer::Taken(0)),
-                bubbles: [call, back, 0][n as usize % 3],
-            })
-            .collect();
+        let mut starts = Backlog::new();
+        starts.extend((0..3 * turns).map(|n| Start {
+            number: n,
+            address: 0x1000 * (1 + n % 3),
+            way: Way::Branch(Steer::Taken(0)),
+            bubbles: [call, back, 0][n as usize % 3],
+        }));
         let mut clock = 0;
-        while !starts.is_empty() {
+        while starts.front().is_some() {
             let now = Now {
                 head: u64::MAX,
                 released: u64::MAX,
@@ -251,7 +250,8 @@ mod tests {
             way: Way::Line,
             bubbles: 0,
         };
-        let mut starts: VecDeque<Start> = (0..4).map(line).collect();
+        let mut starts = Backlog::new();
+        starts.extend((0..4).map(line));
         let mut asked = Vec::new();
         for (released, expected) in [(9, 16), (9, 16), (32, u64::MAX)] {
             let now = Now {
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn bubbles_of_calls_and_returns_add_to_the_predictors_pace() {
         for (call, back) in [(0, 0), (1, 0), (1, 2), (3, 3)] {
-            let expected = 1.5 + (call + back) as f64;
+            let expected = 1.5 + f64::from(call + back);
             let found = cycles_a_turn(call, back);
             assert!((found - expected).abs() < 0.01, "{call} {back}: {found}");
         }

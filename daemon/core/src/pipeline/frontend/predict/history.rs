@@ -75,24 +75,22 @@ pub struct Path {
     all: u64,
     /// Taken branches so far.
     count: usize,
-    lengths: Vec<Length>,
+    lengths: Box<[Length]>,
 }
 
 impl Path {
     /// An empty history with these lengths, each from 1 to [`MAX_HISTORY`].
     #[must_use]
     pub fn new(lengths: &[u32]) -> Self {
+        let length = |&taken: &u32| Length {
+            taken,
+            weight: BASE.wrapping_pow(taken),
+        };
         Self {
             before: Box::new([0; RING]),
             all: 0,
             count: 0,
-            lengths: lengths
-                .iter()
-                .map(|&taken| Length {
-                    taken,
-                    weight: BASE.wrapping_pow(taken),
-                })
-                .collect(),
+            lengths: lengths.iter().map(length).collect(),
         }
     }
 
@@ -104,21 +102,13 @@ impl Path {
         self.count = self.count.wrapping_add(1);
     }
 
-    /// The hash of each length, shortest first.
-    #[inline]
-    pub fn hashes(&self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator {
-        self.lengths.iter().map(|length| self.of(length))
-    }
-
-    /// The hash of length number `n`; 0 where there is none.
-    #[inline]
+    /// The hash of length number `n`, shortest first; 0 where there is none.
+    #[inline(always)]
     #[must_use]
     pub fn hash(&self, n: usize) -> u64 {
-        self.lengths.get(n).map_or(0, |length| self.of(length))
-    }
-
-    #[inline]
-    fn of(&self, length: &Length) -> u64 {
+        let Some(length) = self.lengths.get(n) else {
+            return 0;
+        };
         // Before the first branch it is 0, as in places that were never written.
         let first = self.count.wrapping_sub(length.taken as usize) % RING;
         let older = self.before[first].wrapping_mul(length.weight);
@@ -149,8 +139,9 @@ mod tests {
             path.push(f);
             all.push(f);
             if n % 97 == 0 {
-                for (hash, length) in path.hashes().zip(lengths) {
-                    assert_eq!(hash, literal(&all, length as usize), "{length} at {n}");
+                for (place, length) in lengths.into_iter().enumerate() {
+                    let expected = literal(&all, length as usize);
+                    assert_eq!(path.hash(place), expected, "{length} at {n}");
                 }
             }
         }

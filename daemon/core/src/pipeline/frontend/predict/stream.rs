@@ -5,12 +5,12 @@
 //! entry for it: fetch goes from line to line, and each line, target of a branch, and right path
 //! after a wrong one is a start. Between two starts nothing holds up fetch.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::{Executed, Kind, Predictor, Steer};
+use crate::pipeline::backlog::Backlog;
 use crate::pipeline::inst::Inst;
 use mcad_isa::machine::params::branch;
 use mcad_isa::program::Program;
@@ -37,7 +37,7 @@ pub struct Start {
     /// How fetch comes there.
     pub way: Way,
     /// Cycles that the predictor takes longer for the kind of branch that it was.
-    pub bubbles: u64,
+    pub bubbles: u32,
 }
 
 /// What became of a branch's predictions.
@@ -112,13 +112,13 @@ pub struct Starts {
     told: (Steers, usize),
     /// What is made of branches, for somebody else.
     record: Option<Vec<Steer>>,
-    call_bubbles: u64,
-    return_bubbles: u64,
+    call_bubbles: u32,
+    return_bubbles: u32,
     ideal: bool,
     pending: Option<Pending>,
     line: u64,
     /// Those that fetch has not come to.
-    pub queue: VecDeque<Start>,
+    pub queue: Backlog<Start>,
     /// What happened so far.
     pub counts: Counts,
 }
@@ -131,12 +131,12 @@ impl Starts {
             predictor: Predictor::new(p),
             told: Default::default(),
             record: None,
-            call_bubbles: p.call_bubbles,
-            return_bubbles: p.return_bubbles,
+            call_bubbles: u32::try_from(p.call_bubbles).unwrap_or(u32::MAX),
+            return_bubbles: u32::try_from(p.return_bubbles).unwrap_or(u32::MAX),
             ideal: p.ideal,
             pending: None,
             line: u64::MAX,
-            queue: VecDeque::new(),
+            queue: Backlog::new(),
             counts: Counts::default(),
         }
     }
@@ -153,7 +153,7 @@ impl Starts {
             ideal: self.ideal,
             pending: self.pending,
             line: self.line,
-            queue: VecDeque::new(),
+            queue: Backlog::new(),
             counts: Counts::default(),
         }
     }
@@ -202,7 +202,7 @@ impl Starts {
         if let Some(way) = way {
             let free = matches!(way, Way::Line | Way::Branch(Steer::Taken(_)));
             if !(replayed && free) {
-                self.queue.push_back(Start {
+                self.queue.push(Start {
                     number,
                     address: inst.address,
                     way,
@@ -224,7 +224,7 @@ impl Starts {
         }
     }
 
-    fn bubbles(&self, kind: Kind) -> u64 {
+    fn bubbles(&self, kind: Kind) -> u32 {
         match kind {
             Kind::Call | Kind::IndirectCall => self.call_bubbles,
             Kind::Return => self.return_bubbles,

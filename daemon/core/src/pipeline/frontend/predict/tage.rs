@@ -189,14 +189,15 @@ impl Tage {
         let base_sure = counter == 0 || counter == 3;
         f.hit = 0;
         f.other = 0;
-        let tables = self.tables.min(TABLES);
-        for (n, hash) in history.hashes().enumerate().take(tables).rev() {
-            let x = mix(hash ^ key);
-            let place = ((n << self.log) + (x >> self.shift) as usize) as u32;
-            let tag = (x >> TAG_BITS_AT) as u16 & self.tag_mask;
+        let (tables, log, shift) = (self.tables.min(TABLES), self.log, self.shift);
+        let (entries, tag_mask) = (&*self.entries, self.tag_mask);
+        for n in (0..tables).rev() {
+            let x = mix(history.hash(n) ^ key);
+            let place = (n << log) as u32 + (x >> shift) as u32;
+            let tag = (x >> TAG_BITS_AT) as u16 & tag_mask;
             f.places[n] = place;
             f.tags[n] = tag;
-            let entry = self.entries.get(place as usize).copied().unwrap_or(0);
+            let entry = entries.get(place as usize).copied().unwrap_or(0);
             if entry >> TAG_SHIFT == tag {
                 if f.hit > 0 {
                     f.other = n + 1;

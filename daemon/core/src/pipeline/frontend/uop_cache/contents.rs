@@ -36,7 +36,11 @@ impl UopCache {
         if self.warm {
             return true;
         }
-        let Some(set) = self.content.get_mut((block % self.sets) as usize) else {
+        let number = match self.sets.is_power_of_two() {
+            true => block & (self.sets - 1),
+            false => block % self.sets,
+        };
+        let Some(set) = self.content.get_mut(number as usize) else {
             return false;
         };
         if let Some(last) = set.last()

@@ -25,9 +25,10 @@ const PIECES: usize = 6;
 const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Which instructions a group has: pieces of the program, each of consecutive static instructions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Pieces {
-    /// First instruction and how many, in the upper and the lower half.
+    /// First instruction and how many, in the upper and the lower half; what is behind the last one
+    /// is of no use.
     pieces: [u64; PIECES],
     /// How many pieces there are, which may be more than are told here.
     count: usize,
@@ -52,14 +53,29 @@ impl Pieces {
     /// Nothing: another group begins.
     #[inline]
     pub fn clear(&mut self) {
-        *self = Self::default();
+        self.count = 0;
+    }
+
+    /// Those that are told.
+    #[inline]
+    fn told(&self) -> &[u64] {
+        self.pieces.get(..self.count).unwrap_or(&self.pieces)
+    }
+
+    /// Whether these are exactly the instructions of the others, as far as can be told.
+    #[inline]
+    fn same(&self, other: &Self) -> bool {
+        let pieces = || self.told().iter().zip(other.told());
+        self.count == other.count
+            && self.count <= PIECES
+            && pieces().all(|(piece, other)| piece == other)
     }
 
     /// What its place depends on.
     #[inline]
     fn hash(&self, address: u64, taken: bool, open: Open) -> u64 {
         let mut hash = (address << 1 | u64::from(taken)) ^ open.key().wrapping_mul(HASH);
-        for piece in self.pieces {
+        for piece in self.told() {
             hash = (hash ^ piece).wrapping_mul(HASH);
         }
         hash >> 40
@@ -210,8 +226,7 @@ impl Groups {
             && group.address == address
             && group.taken == taken
             && group.before == open
-            && group.pieces == *pieces
-            && pieces.count <= PIECES;
+            && group.pieces.same(pieces);
         if !same {
             self.missed += 1;
             group.program = self.program;
