@@ -211,11 +211,11 @@ impl Issue {
         self.losses.push(Loss { instr, slots, why });
     }
 
-    #[inline]
+    #[inline(always)]
     fn step_to(&mut self, cycle: u64, ports: &mut Ports) {
-        while self.cycle < cycle {
-            ports.step();
-            self.cycle += 1;
+        if self.cycle < cycle {
+            ports.step_to(cycle);
+            self.cycle = cycle;
         }
     }
 }

@@ -196,7 +196,7 @@ impl Memory {
     }
 
     /// Where load number `number` of an instruction gets its data from.
-    #[inline]
+    #[inline(always)]
     pub fn load(
         &mut self,
         inst: &Inst,

@@ -116,13 +116,6 @@ impl Class {
         *history = History::default();
     }
 
-    /// Whether cycles end without a change: the whole history is as this cycle will be.
-    #[inline]
-    fn is_quiet(&self) -> bool {
-        let still = || self.history == History::still(self.shared.len() as u8);
-        self.slots.is_none() || (self.now == 0 && !self.loose && still())
-    }
-
     fn possible(&self, pipeline: u64) -> bool {
         let Some(slots) = self.slots else { return true };
         let recent: u32 = (1..pipeline)
@@ -196,19 +189,23 @@ impl Class {
     /// Ends so many cycles, the first of which is `active`.
     #[inline]
     fn end_cycles(&mut self, active: u64, cycles: u64) {
-        if self.is_quiet() {
+        if self.slots.is_none() {
             return;
         }
-        for n in 0..cycles {
-            if self.loose {
-                self.free(active + n);
-            }
+        let mut ended = 0;
+        while self.loose && ended < cycles {
+            self.free(active + ended);
+            self.history.push(self.now, self.shared.len() as u8);
+            self.now = 0;
+            ended += 1;
+        }
+        if ended < cycles {
             let used = self.shared.len() as u8;
             self.history.push(self.now, used);
             self.now = 0;
-            if !self.loose {
-                self.history.push_still(cycles - n - 1, used);
-                return;
+            // The others are alike.
+            if cycles - ended > 1 {
+                self.history.push_still(cycles - ended - 1, used);
             }
         }
     }
@@ -299,15 +296,9 @@ impl Moves {
     /// Ends the current active cycle and lets `idle` more pass.
     #[inline]
     pub fn end_cycle(&mut self, idle: u64) {
-        if self.gpr.is_quiet() && self.simd.is_quiet() {
-            self.active += 1 + idle;
-            return;
-        }
-        // Later idle cycles are alike and the history holds only the last ones.
-        let ended = 1 + idle.min(HISTORY + 1);
-        self.gpr.end_cycles(self.active, ended);
-        self.simd.end_cycles(self.active, ended);
-        self.active += ended + (1 + idle - ended) / HISTORY * HISTORY;
+        self.gpr.end_cycles(self.active, 1 + idle);
+        self.simd.end_cycles(self.active, 1 + idle);
+        self.active += 1 + idle;
     }
 }
 

@@ -36,6 +36,7 @@ const WORDS: usize = (WINDOW / 64) as usize;
 
 /// Dispatches of one cycle.
 #[derive(Clone, Copy, Default)]
+#[repr(align(32))]
 struct Slot {
     /// Ports on which a µop starts.
     ports: u32,
@@ -47,6 +48,14 @@ struct Slot {
     loads: u8,
     /// Where loads conflict in banks: those that loads take, one bit each: any, and as many as may.
     banks: [u16; 2],
+}
+
+/// What the assignment of ports sees to have started: one cycle late.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// See [`Slot`].
+    ports: u32,
+    divider: u8,
 }
 
 /// A load starts in a cycle.
@@ -65,6 +74,8 @@ pub struct Ports {
     /// Issue cycle.
     cycle: u64,
     slots: Box<[Slot; WINDOW as usize]>,
+    /// What started in the cycle before the issue cycle.
+    seen: Seen,
     /// By word and port: cycles that are taken.
     busy: Box<[[u64; MAX_PORTS]; WORDS]>,
     /// Line of the store data that starts in a cycle, where stores of one cycle must share it.
@@ -117,6 +128,7 @@ impl Ports {
             bank_shift: p.bank_bytes.max(MIN_BANK_BYTES).trailing_zeros(),
             cycle: 0,
             slots: boxed(Slot::default()),
+            seen: Seen::default(),
             busy: boxed([0; MAX_PORTS]),
             lines: if p.paired_stores {
                 vec![Line::default(); WINDOW as usize].into()
@@ -148,21 +160,32 @@ impl Ports {
         &self.schedulers
     }
 
+    /// Moves the issue cycle on to a later one.
+    #[inline(never)]
+    pub fn step_to(&mut self, cycle: u64) {
+        while self.cycle < cycle {
+            self.step();
+        }
+    }
+
     /// Moves the issue cycle on by one.
-    #[inline]
-    pub fn step(&mut self) {
-        let behind = (self.cycle.wrapping_sub(1) & MASK) as usize;
-        let slot = std::mem::take(&mut self.slots[behind]);
-        let mut ports = slot.ports;
-        if slot.divider != 0 {
-            self.chooser.release(slot.divider - 1);
+    #[inline(always)]
+    fn step(&mut self) {
+        let Seen { mut ports, divider } = self.seen;
+        if divider != 0 {
+            self.chooser.release(divider - 1);
             ports &= !(1 << self.dividers.first_port());
         }
         if self.first_far <= self.cycle {
             self.start_far();
         }
         self.chooser.next_cycle(ports);
-        let starting = self.slots[(self.cycle & MASK) as usize];
+        // Nothing more can start in this cycle.
+        let starting = std::mem::take(&mut self.slots[(self.cycle & MASK) as usize]);
+        self.seen = Seen {
+            ports: starting.ports,
+            divider: starting.divider,
+        };
         self.queues.end_cycle(self.cycle, starting.ports);
         self.schedulers.step(self.cycle, starting.started);
         self.cycle += 1;
@@ -477,6 +500,7 @@ impl Part for Ports {
             word += 64;
         }
         self.cycle = 0;
+        self.seen = Seen::default();
         self.chooser.reset(at);
         self.schedulers.reset(at);
         self.dividers.reset(at);
@@ -497,9 +521,11 @@ impl Part for Ports {
         self.dividers.fingerprint(moment, h);
         self.queues.fingerprint(moment, h);
         self.unbound.fingerprint(moment, h);
-        let first = self.cycle.saturating_sub(1);
+        let first = self.cycle;
         let cycles = first..=end.min(first + WINDOW);
         h.add(end.saturating_sub(first));
+        let Seen { ports, divider } = self.seen;
+        h.add(u64::from(ports) << 8 | u64::from(divider));
         for at in cycles {
             let slot = &self.slots[(at & MASK) as usize];
             let [any, full] = slot.banks;

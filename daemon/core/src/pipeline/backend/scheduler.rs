@@ -130,7 +130,7 @@ impl Schedulers {
     }
 
     /// Those that start in `cycle` leave, or begin to be kept.
-    #[inline]
+    #[inline(always)]
     pub fn step(&mut self, cycle: u64, mut started: Started) {
         for keeping in &mut self.keeping {
             let started = &mut started[usize::from(keeping.scheduler) % MAX_SCHEDULERS];

@@ -322,7 +322,7 @@ impl Backend {
     }
 
     /// Executes a load; returns the cycle in which its value is there.
-    #[inline]
+    #[inline(always)]
     fn load(&mut self, i: &Given<'_>, uop: &Uop, number: u8, dispatched: u64) -> u64 {
         let issued = self.issue.cycle();
         let loaded = (self.memory).load(i.inst, i.instr, number, dispatched, i.accesses);

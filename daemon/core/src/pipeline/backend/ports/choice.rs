@@ -94,15 +94,24 @@ impl Chooser {
 
     /// An issue cycle ends and the next one begins. One µop on each of `ports` was dispatched in the
     /// cycle before the one that ends.
-    #[inline]
+    #[inline(always)]
     pub fn next_cycle(&mut self, ports: u32) {
         let ports = ports & !self.unbound;
-        for vector in 0..self.vectors {
-            self.before.copy(&self.at_start, vector);
-            self.now.remove_each(ports, vector);
-            self.at_start.copy(&self.now, vector);
+        self.next_cycle_of(ports, 0);
+        if self.vectors > 1 {
+            self.next_cycle_of(ports, 1);
+            for vector in 2..self.vectors {
+                self.next_cycle_of(ports, vector);
+            }
         }
         self.orders.clear();
+    }
+
+    #[inline(always)]
+    fn next_cycle_of(&mut self, ports: u32, vector: usize) {
+        self.before.copy(&self.at_start, vector);
+        self.now.remove_each(ports, vector);
+        self.at_start.copy(&self.now, vector);
     }
 
     /// Chooses the port of a µop that issues in `slot` of the current cycle.
