@@ -12,9 +12,11 @@
 //! What misses in caches and predictors is counted for all of their sizes at once ([`distance`],
 //! [`predictors`]) and costs what [`events`] says.
 //!
-//! [`machine`] is a point of the design space ([`space`]), [`kind`] what instructions are told apart by, and
-//! [`stack`] where the cycles go.
+//! [`machine`] is a point of the design space ([`space`]; [`built_in`] measures the points that the
+//! CPUs' own models are), [`kind`] what instructions are told apart by, and [`stack`] where the
+//! cycles go.
 
+pub mod built_in;
 pub mod chain;
 pub mod distance;
 pub mod events;

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use mcad_isa::machine;
+use mcad_model::built_in;
 use mcad_model::chain::Chain;
 use mcad_model::kind::Kind;
 use mcad_model::machine::Machine;
@@ -19,6 +21,7 @@ use mcad_model::stack::Stack;
 use mcad_model::{literal, paths};
 use mcad_viewers::sweep::{self, Point};
 
+use crate::near::nearest;
 pub(super) use collect::{Collected, Wanted, collect};
 
 /// Options of `mcad model`.
@@ -42,7 +45,8 @@ enum Command {
     Predict {
         /// Profile
         profile: PathBuf,
-        /// In-order core: a built-in one, or a file of width, depth, latencies and units
+        /// In-order core: cortex-a8, any in-order one of `mcad cpus` as far as this model knows it, or
+        /// a file of width, depth, latencies and units
         #[arg(long, value_name = "NAME|FILE.toml", default_value = "cortex-a8")]
         cpu: String,
         #[command(flatten)]
@@ -218,8 +222,19 @@ fn machine(name: &str) -> anyhow::Result<Machine> {
         return Ok(machine);
     }
     if !name.ends_with(".toml") {
-        let known = Machine::BUILT_IN.map(|m| m.0).join(", ");
-        bail!("no in-order core is called {name}: there are {known}, and files ending in .toml");
+        if let Ok(model) = machine::cpu(name) {
+            return Machine::of(&model).map_err(anyhow::Error::msg);
+        }
+        let mut known = Machine::BUILT_IN.map(|m| m.0).to_vec();
+        known.extend(built_in::names());
+        let near = match nearest(name, &known).first() {
+            Some(near) => format!("; did you mean {near}?"),
+            None => ":".to_owned(),
+        };
+        bail!(
+            "no in-order core is called {name}{near} there are {}, and files ending in .toml",
+            known.join(", ")
+        );
     }
     let text = std::fs::read_to_string(name).with_context(|| format!("cannot read {name}"))?;
     let machine: Machine = toml::from_str(&text).with_context(|| name.to_owned())?;
