@@ -39,6 +39,8 @@ pub(crate) fn bottleneck(detail: &Detail) -> String {
     let names = names.join(", ");
     if detail.explained {
         names
+    } else if detail.in_order {
+        "what its instructions wait for in order".to_owned()
     } else {
         format!("several parts together (nearest: {names})")
     }
@@ -199,6 +201,9 @@ pub(crate) fn evidence(limit: &Limit, d: &Detail) -> String {
 
 fn chain(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let Some(chain) = &d.chain else {
+        if d.in_order {
+            return Ok(());
+        }
         return writeln!(
             out,
             "\n  The block is too large to look for its longest chain"

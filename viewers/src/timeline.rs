@@ -7,8 +7,9 @@
 //! - `2` code: number, address, text, function, module; before its first use.
 //! - `3` instruction: thread, number, code, flags (bit 0: macro-fused pair), retirement cycle of
 //!   its first and last fused µop, number of µops, and per µop: kind (bits 0 to 1: the
-//!   instruction's own, stack synchronisation, register merge; bits 2 to 4: [`Source`]; bits 5 to 7:
-//!   [`Late`]), port, and its six cycles. Cycles are written as zigzag differences to the cycle before.
+//!   instruction's own, stack synchronisation, register merge; bits 2 to 4: [`Source`]), [`Late`], port,
+//!   and its six cycles. Cycles are written as zigzag differences to the cycle before. In files of
+//!   version 1 [`Late`] is in bits 5 to 7 of the kind.
 //! - `4` end: JSON of [`End`]; once, last. A file without it is cut off.
 //!
 //! The stream has zstd's checksum, so that a flipped bit is an error at the end of reading at the
@@ -29,7 +30,7 @@ use serde::{Deserialize, Serialize};
 pub const MAGIC: &[u8; 8] = b"mcadtime";
 
 /// Version of the format; raised on every change.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +52,10 @@ pub struct Header {
     pub port_names: Vec<String>,
     /// The window as asked for.
     pub window: String,
+    /// Of an in-order core: each µop is delivered when the one before has issued, unless it is late
+    /// for it.
+    #[serde(default)]
+    pub in_order: bool,
 }
 
 impl Header {
@@ -58,6 +63,7 @@ impl Header {
     #[must_use]
     pub fn port_name(&self, port: u8) -> String {
         match self.port_names.get(usize::from(port)) {
+            None if port == ANY_PORT => "any".to_owned(),
             Some(name) => crate::escape::escape(name).into_owned(),
             None => format!("{port:X}"),
         }
@@ -116,7 +122,7 @@ pub enum Source {
     Inserted,
 }
 
-/// What made a µop late, where that is a miss or a redirect.
+/// What made a µop late, where that is a miss or a redirect; on an in-order core what it waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Late {
     /// Neither.
@@ -132,18 +138,54 @@ pub enum Late {
     Translation,
     /// Fetch came to it from a wrong path.
     Redirect,
+    /// It was not fetched in time.
+    Fetch,
+    /// Its line of code was missing.
+    InstructionCache,
+    /// A value was not there.
+    Value,
+    /// A loaded value was not there.
+    Load,
+    /// All units of a kind were busy.
+    Unit,
+    /// It does not issue with what is before it.
+    Pairing,
+    /// Something serialises.
+    Serialization,
+    /// A division kept everything waiting.
+    Division,
+    /// The store buffer was full.
+    StoreBuffer,
+    /// Its result would have been written before an older one's.
+    WriteBack,
 }
 
 impl Late {
     /// All, in the order of their numbers in a file.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 16] = [
         Self::No,
         Self::L2,
         Self::L3,
         Self::Dram,
         Self::Translation,
         Self::Redirect,
+        Self::Fetch,
+        Self::InstructionCache,
+        Self::Value,
+        Self::Load,
+        Self::Unit,
+        Self::Pairing,
+        Self::Serialization,
+        Self::Division,
+        Self::StoreBuffer,
+        Self::WriteBack,
     ];
+
+    /// Whether it had not come from the front end.
+    #[must_use]
+    pub fn is_front_end(self) -> bool {
+        matches!(self, Self::Redirect | Self::Fetch | Self::InstructionCache)
+    }
 
     /// For people; empty for [`Late::No`].
     #[must_use]
@@ -155,12 +197,25 @@ impl Late {
             Self::Dram => "miss: line from memory",
             Self::Translation => "miss: translation of the address",
             Self::Redirect => "redirect: fetched after a wrong path",
+            Self::Fetch => "waited for fetch",
+            Self::InstructionCache => "miss: line of code",
+            Self::Value => "waited for a value",
+            Self::Load => "waited for a loaded value",
+            Self::Unit => "waited for a unit",
+            Self::Pairing => "does not issue with what is before it",
+            Self::Serialization => "waited for what serialises",
+            Self::Division => "waited for a division",
+            Self::StoreBuffer => "waited for the store buffer",
+            Self::WriteBack => "waited for an older result to be written",
         }
     }
 }
 
-/// No port.
+/// No port: it does not execute.
 pub const NO_PORT: u8 = 0xff;
+
+/// It executes, and not on a port of its own: in-order cores have units for some instructions only.
+pub const ANY_PORT: u8 = 0xfe;
 
 /// One µop's cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -171,7 +226,7 @@ pub struct Uop {
     pub source: Source,
     /// What made it late.
     pub late: Late,
-    /// Port, [`NO_PORT`] when it needed none.
+    /// Port, [`NO_PORT`] when it needed none, or [`ANY_PORT`].
     pub port: u8,
     /// Entered the instruction decode queue.
     pub delivered: u64,

@@ -263,7 +263,8 @@ impl<O: Observer> Pipeline<O> {
     /// µops executed per port.
     #[must_use]
     pub fn port_uops(&self) -> [u64; MAX_PORTS] {
-        self.back.ports.executed
+        let executed = || self.back.ports.executed;
+        (self.in_order.as_ref()).map_or_else(executed, |core| core.port_uops())
     }
 
     /// Where issue slots went until the last retirement.

@@ -36,6 +36,9 @@ pub struct Detail {
     pub alignments: Vec<f64>,
     /// Instructions for which figures of a similar form were used.
     pub approximated: usize,
+    /// The core issues in order.
+    #[serde(default)]
+    pub in_order: bool,
     /// Number of ports of the CPU.
     pub ports: usize,
     /// Their names.

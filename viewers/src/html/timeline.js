@@ -18,8 +18,10 @@ for (const root of document.querySelectorAll(".timeline")) {
     let cycle = 0;
     const stamps = steps.map((step) => (cycle += step));
     const [delivered, issued, ready, dispatched, executed, retired] = stamps;
-    const first = before === null ? delivered : Math.min(before + 1, delivered);
-    before = delivered;
+    // On an in-order core a µop waits for the front end only where that made it late.
+    const waits = before !== null && (!data.in_order || data.front_end[late]);
+    const first = waits ? Math.min(before + 1, delivered) : delivered;
+    before = data.in_order ? dispatched : delivered;
     const parts = [];
     let last = first;
     const until = (end, state) => {
@@ -29,7 +31,7 @@ for (const root of document.querySelectorAll(".timeline")) {
     };
     until(delivered, FRONT);
     until(issued, QUEUE);
-    if (port >= 0) {
+    if (port !== -1) {
       until(ready, INPUT);
       until(dispatched, PORT);
       until(executed - 1, EXECUTE);
@@ -264,12 +266,12 @@ for (const root of document.querySelectorAll(".timeline")) {
     };
     const now = x < gutter ? null : row.parts.find(([first, end]) => first <= cycle && cycle < end);
     const parts = [line(label(row), "what"), line(`${name ? name + ", " : ""}${address}`, "dim")];
-    parts.push(line(`instruction ${row.number.toLocaleString("en")}, ${row.port < 0 ? "no port" : "port " + (data.ports[row.port] ?? row.port)}`));
+    parts.push(line(`instruction ${row.number.toLocaleString("en")}, ${row.port === -1 ? "no port" : row.port < 0 ? "any port" : "port " + (data.ports[row.port] ?? row.port)}`));
     if (row.late) parts.push(line(data.late[row.late], "late"));
     if (now) parts.push(line(`cycle ${(cycle + data.base).toLocaleString("en")}: ${data.states[now[2]][1]} (${now[1] - now[0]} cycle${now[1] - now[0] === 1 ? "" : "s"})`, "now"));
     const stamps = document.createElement("table");
     row.stamps.forEach((stamp, n) => {
-      if (row.port < 0 && n > 1 && n < 5) return;
+      if (row.port === -1 && n > 1 && n < 5) return;
       const tr = stamps.insertRow();
       tr.insertCell().textContent = names[n];
       tr.insertCell().textContent = (stamp + data.base).toLocaleString("en");

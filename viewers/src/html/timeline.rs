@@ -9,7 +9,9 @@ use serde::Serialize;
 use crate::escape::{escape, html as esc};
 use crate::layout::{grouped, percent};
 use crate::timeline::read::Reader;
-use crate::timeline::{Code, Instruction, Kind, Late, NO_PORT, TimelineError, Uop, terminal};
+use crate::timeline::{
+    ANY_PORT, Code, Header, Instruction, Kind, Late, NO_PORT, TimelineError, Uop, terminal,
+};
 
 /// Most µops: some 40 bytes each in the page.
 const MAX_UOPS: usize = 20_000;
@@ -47,6 +49,10 @@ struct Data {
     ports: Vec<String>,
     /// What may make a µop late, by number.
     late: Vec<&'static str>,
+    /// Which of these are the front end.
+    front_end: Vec<bool>,
+    /// The core issues in order.
+    in_order: bool,
 }
 
 impl Excerpt {
@@ -70,6 +76,8 @@ impl Excerpt {
                     .map(|port| header.port_name(port as u8))
                     .collect(),
                 late: Late::ALL.iter().map(|late| late.text()).collect(),
+                front_end: Late::ALL.iter().map(|late| late.is_front_end()).collect(),
+                in_order: header.in_order,
                 ..Data::default()
             },
             cpu: header.cpu.clone(),
@@ -99,8 +107,8 @@ impl Excerpt {
                 codes.len() as u32 - 1
             });
             for (n, uop) in i.uops.iter().enumerate() {
-                let first = terminal::first_cycle(uop, before);
-                before = Some(uop.delivered);
+                let first = terminal::first_cycle(&header, uop, before);
+                before = Some(terminal::turn(&header, uop));
                 for (sum, cycles) in excerpt.states.iter_mut().zip(terminal::cycles(uop, first)) {
                     *sum += cycles;
                 }
@@ -130,12 +138,18 @@ impl Excerpt {
             let offset = format!("+{:#x}", i.offset);
             (offset, escape(&i.text).into_owned(), String::new(), hot(n))
         };
+        let header = Header {
+            in_order: d.in_order,
+            ..Header::default()
+        };
         let mut excerpt = Self {
             data: Data {
                 states: terminal::STATES.to_vec(),
                 codes: (0..).zip(&d.instructions).map(code).collect(),
                 ports: d.port_names.clone(),
                 late: Late::ALL.iter().map(|late| late.text()).collect(),
+                front_end: Late::ALL.iter().map(|late| late.is_front_end()).collect(),
+                in_order: header.in_order,
                 ..Data::default()
             },
             cpu: d.cpu.clone(),
@@ -167,8 +181,8 @@ impl Excerpt {
                 retired: t.retired,
                 ..Uop::default()
             };
-            let first = terminal::first_cycle(&uop, before);
-            before = Some(uop.delivered);
+            let first = terminal::first_cycle(&header, &uop, before);
+            before = Some(terminal::turn(&header, &uop));
             for (sum, cycles) in excerpt.states.iter_mut().zip(terminal::cycles(&uop, first)) {
                 *sum += cycles;
             }
@@ -274,10 +288,10 @@ fn kind_of(i: &Instruction, n: usize, uop: &Uop) -> u8 {
 
 /// A µop of an instruction of this number.
 fn row(number: u64, kind: u8, uop: &Uop, code: u32, base: u64) -> Row {
-    let port = if uop.port == NO_PORT {
-        -1
-    } else {
-        uop.port as i8
+    let port = match uop.port {
+        NO_PORT => -1,
+        ANY_PORT => -2,
+        port => port as i8,
     };
     let stamps = [
         uop.delivered,

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::labels::{Append, Labels};
 use super::read::Reader;
-use super::{Code, Instruction, Late, NO_PORT, TimelineError};
+use super::{ANY_PORT, Code, Instruction, Late, NO_PORT, TimelineError};
 use crate::escape::json;
 
 /// Cycles between two values of a counter.
@@ -138,7 +138,7 @@ impl Events<'_> {
         for (n, uop) in i.uops.iter().enumerate() {
             line.text(if n == 0 { "[" } else { ",[" });
             match uop.port {
-                NO_PORT => line.text("-1"),
+                NO_PORT | ANY_PORT => line.text("-1"),
                 port => line.number(port),
             };
             for (n, cycle) in [

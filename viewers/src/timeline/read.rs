@@ -21,6 +21,7 @@ const MAX_CYCLE: u64 = 1 << 56;
 /// A timeline file being read.
 pub struct Reader<R: Read> {
     input: BufReader<zstd::stream::read::Decoder<'static, BufReader<R>>>,
+    version: u32,
     header: Header,
     codes: Vec<Code>,
     /// Place in `codes` by the file's number.
@@ -44,13 +45,14 @@ impl<R: Read> Reader<R> {
         if begun.is_err() || magic != *MAGIC {
             return Err(TimelineError::Foreign);
         }
-        match u32::from_le_bytes(version) {
-            VERSION => {}
-            other => return Err(TimelineError::Version(other)),
+        let version = u32::from_le_bytes(version);
+        if !(1..=VERSION).contains(&version) {
+            return Err(TimelineError::Version(version));
         }
         let input = zstd::stream::read::Decoder::new(input)?;
         let mut reader = Self {
             input: BufReader::with_capacity(1 << 16, input),
+            version,
             header: Header::default(),
             codes: Vec::new(),
             places: FxHashMap::default(),
@@ -173,7 +175,11 @@ impl<R: Read> Reader<R> {
                 4 => Source::Inserted,
                 _ => return Err(self.damaged("a µop from an unknown source")),
             };
-            let Some(&late) = Late::ALL.get(usize::from(bits >> 5)) else {
+            let late = match self.version {
+                1 => bits >> 5,
+                _ => self.byte()?,
+            };
+            let Some(&late) = Late::ALL.get(usize::from(late)) else {
                 return Err(self.damaged("a µop that is late for an unknown reason"));
             };
             i.uops.push(Uop {

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 
 use super::labels::{Append, Labels};
 use super::read::Reader;
-use super::{Header, Instruction, Kind, NO_PORT, TimelineError, Uop};
+use super::{ANY_PORT, Header, Instruction, Kind, NO_PORT, TimelineError, Uop};
 use crate::escape::escape;
 use crate::layout::cut;
 use crate::style::{Paint, Style};
@@ -68,7 +68,8 @@ pub fn write<R: Read>(
         writeln!(out, "  {glyph}  {meaning}")?;
     }
     writeln!(out, "  >  goes on beyond the right edge")?;
-    let columns = style.width.saturating_sub(NUMBER + TEXT + 6).max(16) as u64;
+    let taken = NUMBER + TEXT + 3 + port_width(&header);
+    let columns = style.width.saturating_sub(taken).max(16) as u64;
     let mut rows = 0;
     let mut base = 0;
     let mut first = None;
@@ -98,21 +99,33 @@ pub fn write<R: Read>(
         for (n, uop) in i.uops.iter().enumerate() {
             if rows % SECTION == 0 {
                 base = uop.delivered;
-                section(base, columns, style, out)?;
+                section(base, columns, port_width(&header), style, out)?;
             }
             rows += 1;
             line.clear();
             label(&header, &i, n, uop, text, &mut line);
-            row(uop, before, base, columns, &mut line);
+            row(
+                uop,
+                first_cycle(&header, uop, before),
+                base,
+                columns,
+                &mut line,
+            );
             line.push(b'\n');
             out.write_all(&line)?;
-            before = Some(uop.delivered);
+            before = Some(turn(&header, uop));
         }
     }
     Ok(drawn)
 }
 
-fn section(base: u64, columns: u64, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn section(
+    base: u64,
+    columns: u64,
+    ports: usize,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut scale = String::new();
     for column in 0..columns {
         scale.push(match (base + column) % 10 {
@@ -122,7 +135,7 @@ fn section(base: u64, columns: u64, style: Style, out: &mut dyn Write) -> io::Re
         });
     }
     let line = format!(
-        "\n{:>NUMBER$} {:>2} {:<TEXT$} {}  from cycle {base}",
+        "\n{:>NUMBER$}{:>ports$} {:<TEXT$} {}  from cycle {base}",
         "number",
         "on",
         "instruction",
@@ -143,14 +156,20 @@ fn label(header: &Header, i: &Instruction, n: usize, uop: &Uop, text: &str, line
     let mut digits = itoa::Buffer::new();
     right(digits.format(i.number), NUMBER, line);
     let port = match uop.port {
-        NO_PORT => String::new(),
+        NO_PORT | ANY_PORT => String::new(),
         port => header.port_name(port),
     };
-    right(&port, 3, line);
+    right(&port, port_width(header), line);
     let text = cut(&text, TEXT);
     line.push(b' ');
     line.text(&text);
     pad((TEXT + 1).saturating_sub(text.chars().count()), line);
+}
+
+/// Columns of a port's name, with the space before it.
+fn port_width(header: &Header) -> usize {
+    let widths = header.port_names.iter().map(|name| name.chars().count());
+    widths.max().unwrap_or(0).clamp(2, TEXT) + 1
 }
 
 fn right(text: &str, width: usize, line: &mut Vec<u8>) {
@@ -162,10 +181,20 @@ fn pad(width: usize, line: &mut Vec<u8>) {
     line.extend(std::iter::repeat_n(b' ', width));
 }
 
-/// The cycle from which a µop is drawn: it waits for the front end from the delivery of the one
-/// `before` on.
-pub(crate) fn first_cycle(uop: &Uop, before: Option<u64>) -> u64 {
+/// The cycle from which a µop is drawn: it waits for the front end from the [`turn`] of the one
+/// `before` on. On an in-order core it only does so where the front end is what it waits for.
+pub(crate) fn first_cycle(header: &Header, uop: &Uop, before: Option<u64>) -> u64 {
+    let before = before.filter(|_| !header.in_order || uop.late.is_front_end());
     before.map_or(uop.delivered, |before| (before + 1).min(uop.delivered))
+}
+
+/// The cycle behind which the next µop could have come: of its delivery or, in order, of its start.
+pub(crate) fn turn(header: &Header, uop: &Uop) -> u64 {
+    if header.in_order {
+        uop.dispatched
+    } else {
+        uop.delivered
+    }
 }
 
 /// What a µop drawn from `first` does: each glyph with the cycle that it ends before. First it is
@@ -203,11 +232,11 @@ pub(crate) fn cycles(uop: &Uop, first: u64) -> [u64; STATES.len()] {
     cycles
 }
 
-/// The cycles of a µop from `base` on, each as what it does then.
-fn row(uop: &Uop, before: Option<u64>, base: u64, columns: u64, line: &mut Vec<u8>) {
+/// The cycles from `base` on of a µop drawn from `first`, each as what it does then.
+fn row(uop: &Uop, first: u64, base: u64, columns: u64, line: &mut Vec<u8>) {
     let edge = base.saturating_add(columns);
     let mut at = base;
-    for (glyph, end) in runs(uop, first_cycle(uop, before)) {
+    for (glyph, end) in runs(uop, first) {
         let cycles = end.min(edge).saturating_sub(at);
         line.extend(std::iter::repeat_n(glyph, cycles as usize));
         at += cycles;
@@ -249,9 +278,9 @@ mod tests {
         };
         for uop in [waiting, quick, without] {
             for before in [None, Some(2), Some(5)] {
-                let first = first_cycle(&uop, before);
+                let first = first_cycle(&Header::default(), &uop, before);
                 let mut drawn = Vec::new();
-                row(&uop, before, first, 100, &mut drawn);
+                row(&uop, first, first, 100, &mut drawn);
                 let drawn = String::from_utf8(drawn).unwrap();
                 let counted = cycles(&uop, first);
                 assert_eq!(counted.iter().sum::<u64>(), uop.retired + 1 - first);

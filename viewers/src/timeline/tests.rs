@@ -71,6 +71,7 @@ fn header() -> Header {
             .map(str::to_owned)
             .into(),
         window: "all".into(),
+        in_order: false,
     }
 }
 
@@ -373,4 +374,120 @@ fn misses_redirects_and_ports_have_their_names() {
     );
     assert!(export(Late::Redirect)[0].contains("redirect"));
     assert!(!export(Late::No)[0].contains("\"late\""));
+}
+
+/// What an in-order core shows: each instruction from the issue of the one before on, and waiting for
+/// the front end only where that is what made it late.
+#[test]
+fn in_order_cores_show_what_keeps_the_oldest_instruction() {
+    let uop = |port, delivered, issued, dispatched, executed, retired, late| Uop {
+        port,
+        delivered,
+        issued,
+        ready: dispatched,
+        dispatched,
+        executed,
+        retired,
+        late,
+        ..Uop::default()
+    };
+    let uops = [
+        uop(0, 10, 10, 10, 13, 14, Late::No),
+        uop(ANY_PORT, 10, 10, 13, 14, 15, Late::Load),
+        uop(1, 13, 13, 13, 14, 16, Late::No),
+        uop(ANY_PORT, 17, 19, 19, 20, 21, Late::Fetch),
+    ];
+    let header = Header {
+        in_order: true,
+        port_names: ["memory", "multiplier"].map(str::to_owned).into(),
+        ..header()
+    };
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    for n in 0..3 {
+        writer.code(n, &code(n)).unwrap();
+    }
+    for (n, uop) in uops.iter().enumerate() {
+        let instruction = Instruction {
+            number: n as u64,
+            code: n as u32 % 3,
+            retired: [uop.retired; 2],
+            uops: vec![*uop],
+            ..Instruction::default()
+        };
+        writer.instruction(&instruction).unwrap();
+    }
+    let file = writer.finish(22, 0).unwrap();
+    let mut out = Vec::new();
+    let mut reader = Reader::new(&file[..]).unwrap();
+    terminal::write(&mut reader, Style::plain(), None, 100, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let row = |n: usize| {
+        let at = format!("{n:>NUMBER$} ", NUMBER = 9);
+        let line = text.lines().find(|line| line.starts_with(&at)).unwrap();
+        line.rsplit("[2J")
+            .next()
+            .unwrap()
+            .trim_start_matches(|c: char| c != ' ')
+            .trim()
+    };
+    assert_eq!(row(0), "eeE-R", "{text}");
+    assert_eq!(row(1), "===E-R", "{text}");
+    // The front end is waited for from the issue of the one before on.
+    assert_eq!(row(3), "...##E-R", "{text}");
+    let mut chrome = Vec::new();
+    chrome::write(&mut Reader::new(&file[..]).unwrap(), &mut chrome).unwrap();
+    let chrome = String::from_utf8(chrome).unwrap();
+    for what in ["waited for a loaded value", "waited for fetch"] {
+        assert!(chrome.contains(what), "{what} in {chrome}");
+    }
+}
+
+/// A file of the format's first version, whose reasons are in the bits of the kind.
+#[test]
+fn files_of_the_first_version_are_read() {
+    let mut content = vec![1];
+    let text = |content: &mut Vec<u8>, text: &str| {
+        leb128::write::unsigned(content, text.len() as u64).unwrap();
+        content.extend(text.as_bytes());
+    };
+    text(&mut content, &serde_json::to_string(&header()).unwrap());
+    content.extend([2, 0, 0]);
+    for part in ["nop", "main", "prog"] {
+        text(&mut content, part);
+    }
+    // Thread, number, code, flags; retired at 7 twice; one µop: kind 0, source 1, late 3; port 2.
+    content.extend([
+        3,
+        0,
+        5,
+        0,
+        0,
+        14,
+        0,
+        1,
+        1 << 2 | 3 << 5,
+        2,
+        13,
+        2,
+        2,
+        2,
+        2,
+        2,
+    ]);
+    content.push(4);
+    text(&mut content, r#"{"records":1,"cycles":9,"left_out":0}"#);
+    let mut file = MAGIC.to_vec();
+    file.extend(1u32.to_le_bytes());
+    file.extend(zstd::encode_all(&content[..], 1).unwrap());
+    let mut reader = Reader::new(&file[..]).unwrap();
+    let mut i = Instruction::default();
+    assert!(reader.next(&mut i).unwrap());
+    assert_eq!((i.number, i.retired), (5, [7, 7]));
+    let uop = i.uops[0];
+    assert_eq!(
+        (uop.late, uop.source, uop.port),
+        (Late::Dram, Source::UopCache, 2)
+    );
+    assert_eq!([uop.delivered, uop.issued, uop.retired], [0, 1, 5]);
+    assert!(!reader.next(&mut i).unwrap());
 }

@@ -87,8 +87,7 @@ impl<W: Write> Writer<W> {
             };
             let late = Late::ALL.iter().position(|late| *late == uop.late);
             let late = late.unwrap_or(0) as u8;
-            self.buffer
-                .extend([kind | source << 2 | late << 5, uop.port]);
+            self.buffer.extend([kind | source << 2, late, uop.port]);
             for cycle in [
                 uop.delivered,
                 uop.issued,

@@ -10,6 +10,7 @@ use super::graph;
 use super::simulator::Simulator;
 use super::trace::{Event, Trace};
 use super::{ALIGNMENTS, Block, Mode, Options};
+use crate::pipeline::inorder::slots::Cause;
 use crate::pipeline::inst::Source;
 use crate::pipeline::observer::{Delivery, UopStamps};
 use mcad_isa::llvm::{self, build::class_of};
@@ -74,8 +75,9 @@ impl Block {
             alignment: self.alignment as u8,
             alignments: Vec::new(),
             approximated: self.approximated(),
-            ports: self.model.core.ports.count(),
-            port_names: self.model.core.ports.names.clone(),
+            in_order: self.model.core.in_order.is_some(),
+            ports: self.model.core.port_names().len(),
+            port_names: self.model.core.port_names(),
             instructions: self.instructions(&steady, mode, print),
             timeline: timeline_of(&trace, timeline),
         }
@@ -107,12 +109,15 @@ impl Block {
                 break;
             };
             let counts = steady.instructions.get(n).cloned().unwrap_or_default();
-            let own = !described.fused_previous;
+            // Latencies and dividers of the base's table say nothing of an in-order core.
+            let own = !described.fused_previous && self.model.core.in_order.is_none();
+            let notes = self.notes(n, instr, described, offset, mode, &counts);
             all.push(InstructionDetail {
                 offset,
                 bytes: hex(&decoded.bytes),
                 text: print(&decoded.instruction),
-                form: described.form.filter(|_| own).map(|f| f.name.to_string()),
+                form: (described.form.filter(|_| !described.fused_previous))
+                    .map(|f| f.name.to_string()),
                 delivered: counts.delivered,
                 issued: counts.issued,
                 executed: counts.executed,
@@ -120,14 +125,7 @@ impl Block {
                 eliminated: counts.eliminated,
                 latency: if own { latency(described) } else { None },
                 divider: if own { described.perf.div_cycles } else { 0 },
-                notes: self.notes(
-                    n,
-                    instr,
-                    described,
-                    offset,
-                    mode,
-                    (counts.eliminated, counts.executed),
-                ),
+                notes,
             });
             offset += decoded.bytes.len();
         }
@@ -161,9 +159,8 @@ impl Block {
                 eliminated: 0.0,
                 latency: cycles().min().zip(cycles().max()),
                 divider: 0,
-                notes: like
-                    .map(|like| format!("figures of {like}"))
-                    .into_iter()
+                notes: held(&counts.held)
+                    .chain(like.map(|like| format!("figures of {like}")))
                     .collect(),
             });
         }
@@ -176,8 +173,16 @@ impl Block {
         described: &Described,
         offset: usize,
         mode: Mode,
-        (eliminated, executed): (f64, f64),
+        counts: &Counts,
     ) -> Vec<String> {
+        let (eliminated, executed) = (counts.eliminated, counts.executed);
+        if let Some(core) = &self.model.core.in_order {
+            let like = described.form.and_then(|f| f.approximated_from.as_deref());
+            let like = like.filter(|_| core.scheduled);
+            return held(&counts.held)
+                .chain(like.map(|like| format!("figures of {like}")))
+                .collect();
+        }
         let mut notes = Vec::new();
         let mut note = |on: bool, text: &str| {
             if on {
@@ -243,6 +248,12 @@ impl Block {
     }
 }
 
+/// What an instruction of an in-order core waits for, and for how long.
+fn held(cycles: &[f64; Cause::ALL.len()]) -> impl Iterator<Item = String> {
+    let waits = Cause::ALL.iter().zip(cycles).filter(|(_, c)| **c >= 0.005);
+    waits.map(|(cause, cycles)| format!("{}: {cycles:.2} cycles", cause.name()))
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
@@ -264,6 +275,8 @@ struct Counts {
     executed: f64,
     ports: Vec<f64>,
     eliminated: f64,
+    /// In order: cycles that it kept all behind it waiting, by cause.
+    held: [f64; Cause::ALL.len()],
 }
 
 /// Averages over the iterations that the throughput is taken from.
@@ -281,7 +294,7 @@ impl Steady {
             (first as u32, first as u32)
         };
         let share = 1.0 / f64::from(to - from + 1);
-        let ports = block.model.core.ports.count();
+        let ports = block.model.core.port_names().len();
         let empty = Counts {
             ports: vec![0.0; ports],
             ..Counts::default()
@@ -309,11 +322,16 @@ impl Steady {
                 *place += share;
                 counts.issued += share;
             }
+            if let Some(cause) = event.stamps.held {
+                let waited = event.stamps.dispatched - event.stamps.delivered;
+                counts.held[cause as usize] += share * waited as f64;
+            }
             match counts.ports.get_mut(usize::from(event.stamps.port)) {
                 Some(port) => {
                     *port += share;
                     counts.executed += share;
                 }
+                None if whole => counts.executed += share,
                 None if instr.is_some_and(|i| i.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE)) => {
                     counts.eliminated += share;
                 }

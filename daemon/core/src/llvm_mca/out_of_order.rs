@@ -294,7 +294,7 @@ impl<'c> Core<'c> {
                 self.entries[place] += 1;
             }
         }
-        self.units.take(cost, now);
+        let _ = self.units.take(cost, now);
         for taken in &cost.taken {
             let place = usize::from(taken.resource);
             if self.buffers[place] == 0 {

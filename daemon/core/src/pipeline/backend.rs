@@ -273,6 +273,7 @@ impl Backend {
             port,
             source: Delivery::Inserted,
             late: None,
+            held: None,
         };
         (stamps, dispatched)
     }

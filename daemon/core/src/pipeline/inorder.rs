@@ -64,6 +64,10 @@ pub struct Stamps {
     pub cause: Cause,
     /// Fetch had gone elsewhere behind it.
     pub mispredicted: bool,
+    /// When its results are there.
+    pub done: u64,
+    /// The unit that it takes, as views number them.
+    pub port: Option<u8>,
 }
 
 /// Receives instructions with their stamps, in program order.
@@ -291,6 +295,8 @@ impl<O: Observer> Core<O> {
             late: issued.late,
             cause: issued.cause,
             mispredicted,
+            done: issued.done,
+            port: issued.port,
         };
         self.observer.retired(&held.executed, &stamps);
         issued

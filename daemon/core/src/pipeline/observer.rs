@@ -1,6 +1,7 @@
 //! What the outside learns of the simulation as it goes.
 
 use super::backend::topdown::{Loss, Stall};
+use super::inorder::slots::Cause;
 use super::inst::{Inst, Source};
 use super::state::State;
 
@@ -44,12 +45,14 @@ pub struct UopStamps {
     pub executed: u64,
     /// Left the re-order buffer.
     pub retired: u64,
-    /// Port, 0xff when none was needed.
+    /// Port, 0xff when none was needed, 0xfe where an in-order core executes on no unit of its own.
     pub port: u8,
     /// Where it was delivered from.
     pub source: Delivery,
     /// What made it late, if that is a miss or a redirect.
     pub late: Option<Stall>,
+    /// What an in-order core waited for with it, where it waited.
+    pub held: Option<Cause>,
 }
 
 /// Where a µop came from.

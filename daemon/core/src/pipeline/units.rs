@@ -69,6 +69,8 @@ struct State {
     turn: Turn,
     /// It has no buffer: what is dispatched to it holds up dispatch.
     hazard: bool,
+    /// The port of its first unit.
+    port: Option<u8>,
 }
 
 /// All units.
@@ -108,6 +110,7 @@ impl Units {
             groups: groups_of(n),
             turn: Turn::new(r.units),
             hazard: r.buffer == 0,
+            port: r.port,
         });
         Self {
             states: states.collect(),
@@ -203,13 +206,15 @@ impl Units {
         at
     }
 
-    /// Takes what an instruction needs.
-    pub fn take(&mut self, cost: &Cost, now: u64) {
+    /// Takes what an instruction needs; gives the first port among it.
+    pub fn take(&mut self, cost: &Cost, now: u64) -> Option<u8> {
+        let mut port = None;
         if !cost.overlapping {
             for taken in &cost.taken {
-                self.take_one(taken, now);
+                let taken = self.take_one(taken, now);
+                port = port.or(taken);
             }
-            return;
+            return port;
         }
         let mut waiting: Vec<Taken> = Vec::new();
         for taken in &cost.taken {
@@ -218,7 +223,8 @@ impl Units {
             if !taken.reserved && group && self.free(place, now).count_ones() > 1 {
                 waiting.push(*taken);
             } else {
-                self.take_one(taken, now);
+                let taken = self.take_one(taken, now);
+                port = port.or(taken);
             }
         }
         // Groups with less choice first.
@@ -229,36 +235,34 @@ impl Units {
             for (n, taken) in waiting.iter().enumerate() {
                 let choice = self.free(usize::from(taken.resource), now).count_ones();
                 if n == 0 || choice == 1 {
-                    self.take_one(taken, now);
+                    let taken = self.take_one(taken, now);
+                    port = port.or(taken);
                 } else {
                     later.push(*taken);
                 }
             }
             waiting = later;
         }
+        port
     }
 
-    fn take_one(&mut self, taken: &Taken, now: u64) {
+    fn take_one(&mut self, taken: &Taken, now: u64) -> Option<u8> {
         let place = usize::from(taken.resource);
         let until = now + u64::from(taken.cycles);
         if taken.reserved {
             if let Some(state) = self.states.get_mut(place) {
                 state.reserved = until;
             }
-            return;
+            return None;
         }
         let mut place = place;
         if self.states.get(place).is_some_and(|state| state.group) {
             let free = self.free(place, now);
-            let Some(state) = self.states.get_mut(place) else {
-                return;
-            };
+            let state = self.states.get_mut(place)?;
             place = state.turn.choose(free).trailing_zeros() as usize;
         }
         let free = self.free(place, now);
-        let Some(state) = self.states.get_mut(place) else {
-            return;
-        };
+        let state = self.states.get_mut(place)?;
         let unit = match state.free.len() {
             1 => 1,
             _ => state.turn.choose(free),
@@ -269,6 +273,7 @@ impl Units {
         if state.free.len() > 1 {
             state.turn.used(unit);
         }
+        let port = (state.port).map(|first| first + unit.trailing_zeros() as u8);
         let (groups, full) = (state.groups, free & !unit == 0);
         if full {
             for group in bits(groups) {
@@ -277,5 +282,6 @@ impl Units {
                 }
             }
         }
+        port
     }
 }

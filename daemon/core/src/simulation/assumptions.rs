@@ -17,7 +17,15 @@ pub(super) fn of_programs(core: &Core) -> Vec<String> {
             unless(false, "every branch is predicted");
             unless(!in_order.fetch.ideal, "the front end always delivers");
         }
-        Some(_) => unless(core.cache.is_some(), "the model's own caches at most"),
+        Some(in_order) => {
+            unless(false, "every load hits the first-level cache");
+            unless(
+                in_order.icache.is_some(),
+                "all code is in the first-level cache",
+            );
+            unless(in_order.predictor.is_some(), "every branch is predicted");
+            unless(!in_order.fetch.ideal, "the front end always delivers");
+        }
         None => {
             unless(
                 core.cache.is_some(),

@@ -273,7 +273,7 @@ fn pipeline_report(
     symbols: &dyn Symbolizer,
 ) -> CpuReport {
     let cycles: u64 = core.finished.iter().map(|t| t.cycles).sum();
-    let layout = &core.model.core.ports;
+    let port_names = core.model.core.port_names();
     let (threads, processes) = by_process(s, core);
     let cycles_of = |id: BlockId| core.cycles(id).iter().sum();
     let uops_of = |id: BlockId| core.fused_in(id) * executed(s, id).times;
@@ -293,7 +293,7 @@ fn pipeline_report(
             .totals
             .port_uops
             .iter()
-            .zip(&layout.names)
+            .zip(&port_names)
             .map(|(uops, name)| PortUse {
                 port: name.clone(),
                 uops: *uops,

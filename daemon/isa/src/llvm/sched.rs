@@ -42,6 +42,9 @@ pub struct Resource {
     pub units: u64,
     /// Entries of its buffer: -1: none of its own; 0: it holds up dispatch while it is taken.
     pub buffer: i32,
+    /// The port by which views know its first unit; the others follow. None of groups and of what is
+    /// part of another.
+    pub port: Option<u8>,
 }
 
 impl Resource {
@@ -171,6 +174,7 @@ impl Machine {
             resources: Vec::new(),
             places: vec![None; cpu.resources.len()],
         };
+        let mut ports = 0;
         // Resource 0 stands for none.
         for groups in [false, true] {
             for (n, resource) in cpu.resources.iter().enumerate().skip(1) {
@@ -184,7 +188,14 @@ impl Machine {
                 });
                 let members = members.fold(0, |all, mask| all | mask);
                 machine.places[n] = Some(place as u8);
+                let port = (!groups && resource.part_of == 0).then_some(ports);
+                ports += if port.is_some() {
+                    resource.units as u8
+                } else {
+                    0
+                };
                 machine.resources.push(Resource {
+                    port,
                     name: resource.name.clone(),
                     mask: 1 << place | members,
                     units: match groups {

@@ -156,6 +156,7 @@ pub fn model_from(place: &str, text: &str, files: Read<'_>) -> Result<Arc<CpuMod
         merged = Some(table);
         layers.push(layer);
         core.check().map_err(|wrong| unbounded(&layers, &wrong))?;
+        let core = core.without_replaced_parts();
         if let Some(layer) = layers.last() {
             model = Some(applied(layer, core, model)?);
         }

@@ -339,6 +339,19 @@ fn check_predictor(p: &GroupGshare, fetch: &Fetch) -> Result<(), String> {
 }
 
 impl InOrder {
+    /// Names of its units, each copy on its own: what views call ports. None where issue follows the
+    /// scheduling model of the CPU's table.
+    #[must_use]
+    pub fn ports(&self) -> Vec<String> {
+        let names = self.units.iter().flat_map(|unit| {
+            (0..unit.count).map(|copy| match unit.count {
+                1 => unit.name.clone(),
+                _ => format!("{} {copy}", unit.name),
+            })
+        });
+        names.collect()
+    }
+
     /// Whether the parameters make sense together.
     ///
     /// # Errors

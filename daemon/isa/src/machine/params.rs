@@ -107,6 +107,30 @@ impl Core {
         }
         self.prefetch.check()
     }
+
+    /// The same, without the parts of a base that an in-order core has none of or its own in place of.
+    pub(super) fn without_replaced_parts(self) -> Self {
+        if self.in_order.is_none() {
+            return self;
+        }
+        Self {
+            cache: None,
+            dram: None,
+            tlb: None,
+            branch: None,
+            prefetch: Prefetch::default(),
+            ..self
+        }
+    }
+
+    /// Names of what views call ports: the ports, or the units of an in-order core.
+    #[must_use]
+    pub fn port_names(&self) -> Vec<String> {
+        match &self.in_order {
+            Some(core) if !core.scheduled => core.ports(),
+            _ => self.ports.names.clone(),
+        }
+    }
 }
 
 fn yes() -> bool {

@@ -57,6 +57,7 @@ impl Executed {
             port: self.port,
             source: delivered.from,
             late: Some(self.cause.stall()).filter(Stall::is_miss),
+            held: None,
         }
     }
 }

@@ -50,6 +50,10 @@ pub struct Issued {
     pub late: bool,
     /// What kept it from issuing sooner, at last.
     pub cause: Cause,
+    /// When its results are there.
+    pub done: u64,
+    /// The unit that it takes.
+    pub port: Option<u8>,
 }
 
 impl Issued {
@@ -60,6 +64,8 @@ impl Issued {
             retired: cycle,
             late: false,
             cause,
+            done: cycle,
+            port: None,
         }
     }
 }
@@ -75,6 +81,8 @@ pub struct Issue {
     rules: Vec<Rules>,
     /// By unit: when each of its copies is free.
     free: Vec<Vec<u64>>,
+    /// By unit: the port of its first copy, as [`InOrder::ports`] has them.
+    ports: Vec<u8>,
     stores: Option<StoreBuffer>,
     registers: Box<[Register; REGISTERS]>,
     /// The last cycle of issue, slots taken in it, and what closes it.
@@ -122,6 +130,13 @@ impl Issue {
                 .units
                 .iter()
                 .map(|u| vec![0; u.count as usize])
+                .collect(),
+            ports: (core.units.iter())
+                .scan(0, |next, unit| {
+                    let first = *next;
+                    *next += unit.count as u8;
+                    Some(first)
+                })
                 .collect(),
             stores: core.store_buffer.as_ref().map(StoreBuffer::new),
             registers: Box::new([Register::FREE; REGISTERS]),
@@ -299,20 +314,27 @@ impl Issue {
         self.late_branch |= late
             && instr.control != Control::None
             && self.late.as_ref().is_some_and(|l| l.branch_blocks_load);
-        if let Some(copies) = rules.unit.and_then(|u| self.free.get_mut(usize::from(u)))
-            && let Some(copy) = copies.iter_mut().min()
+        let mut port = None;
+        if let Some(unit) = rules.unit
+            && let Some(copies) = self.free.get_mut(usize::from(unit))
+            && let Some((n, copy)) = copies.iter_mut().enumerate().min_by_key(|c| *c.1)
         {
             *copy = cycle + rules.interval;
+            port = self.ports.get(usize::from(unit)).map(|p| p + n as u8);
         }
         let loaded = rules.access == Some(AccessKind::Load);
+        let mut done = cycle + 1;
         for target in code.targets(instr) {
+            let latency = if late {
+                self.late_latency
+            } else {
+                target.latency
+            };
+            let operand = u64::from(latency[Use::Operand as usize]);
+            done = done.max(cycle + operand + u64::from(executed.missed));
             self.registers[usize::from(target.register)] = Register {
                 issued: cycle + u64::from(executed.missed),
-                latency: if late {
-                    self.late_latency
-                } else {
-                    target.latency
-                },
+                latency,
                 loaded,
             };
         }
@@ -339,6 +361,8 @@ impl Issue {
             retired,
             late,
             cause: wait.cause,
+            done: if executed.cycles > 0 { retired } else { done },
+            port,
         }
     }
 }

@@ -162,7 +162,7 @@ impl Scheduled {
             self.begun = false;
             self.closed = false;
         }
-        self.units.take(cost, cycle);
+        let port = self.units.take(cost, cycle);
         let mut done = cycle + u64::from(instr.latency);
         self.slots.used += u64::from(cost.uops);
         let room = if self.closed { 0 } else { self.left };
@@ -207,6 +207,8 @@ impl Scheduled {
             retired: self.retired,
             late: false,
             cause: wait.cause,
+            done,
+            port,
         }
     }
 

@@ -11,6 +11,10 @@ use super::{Core, Executed, Observer as Retirements, Stamps};
 use crate::pipeline::access::{Access, Address};
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::observer::{Delivery, Observer, Retired, UopStamps};
+use mcad_isa::machine::params::MAX_PORTS;
+
+/// Of an instruction that executes on no unit of its own.
+const ANY_PORT: u8 = 0xfe;
 
 /// The last instruction with all its stamps.
 #[derive(Default)]
@@ -31,6 +35,9 @@ pub struct Stream {
     /// Cycle of the last retirement, and instructions that retired in it.
     cycle: u64,
     in_cycle: u32,
+    /// Cycle of the last issue: what follows is the next one to issue from then on.
+    issued: u64,
+    port_uops: [u64; MAX_PORTS],
 }
 
 impl Stream {
@@ -43,6 +50,8 @@ impl Stream {
             instructions: 0,
             cycle: 0,
             in_cycle: 0,
+            issued: 0,
+            port_uops: [0; MAX_PORTS],
         }
     }
 
@@ -53,6 +62,8 @@ impl Stream {
         self.instructions = 0;
         self.cycle = 0;
         self.in_cycle = 0;
+        self.issued = 0;
+        self.port_uops.fill(0);
     }
 
     /// Takes the next instruction. Accesses matter to the store buffer alone.
@@ -106,24 +117,35 @@ impl Stream {
             tag: executed.tag,
             ..Inst::new(executed.instr, executed.address)
         };
+        let port = stamps.port.unwrap_or(ANY_PORT);
+        if let Some(uops) = self.port_uops.get_mut(usize::from(port)) {
+            *uops += 1;
+        }
+        // From the issue of the one before on it could have issued, had it been fetched and nothing
+        // else held it up.
+        let next = std::mem::replace(&mut self.issued, stamps.issued);
+        let oldest = stamps.ready.max(next);
         if O::UOPS
             && let Some(instr) = program.instrs.get(executed.instr as usize)
             && (instr.uops as usize) < program.uops.len()
         {
             let ahead = u64::from(self.p.fetch.align_to_issue);
+            let waited = stamps.issued > next.max(1);
+            let for_unit = stamps.cause == Cause::Unit;
             observer.uop(
                 &inst,
                 UopStamps {
                     uop: instr.uops,
-                    delivered: stamps.ready.saturating_sub(ahead),
-                    issued: stamps.ready,
-                    ready: stamps.issued,
+                    delivered: stamps.ready.saturating_sub(ahead).max(next).min(oldest),
+                    issued: oldest,
+                    ready: if for_unit { oldest } else { stamps.issued },
                     dispatched: stamps.issued,
-                    executed: stamps.retired,
+                    executed: stamps.done.clamp(stamps.issued, retired),
                     retired,
-                    port: 0xff,
+                    port,
                     source: Delivery::Of(Source::Decoders),
                     late: None,
+                    held: Some(stamps.cause).filter(|_| waited),
                 },
             );
         }
@@ -149,6 +171,12 @@ impl Stream {
         self.instructions
     }
 
+    /// Instructions that took each unit.
+    #[must_use]
+    pub fn port_uops(&self) -> [u64; MAX_PORTS] {
+        self.port_uops
+    }
+
     /// Where issue slots went until the last retirement. What is before the first issue and after
     /// the last is `other`.
     #[must_use]
@@ -171,9 +199,10 @@ impl Stream {
                 Cause::Unit,
                 Cause::Pairing,
                 Cause::Division,
+                Cause::Serialization,
                 Cause::WriteBack,
             ]),
-            other: slots.of(Cause::Serialization) + all - slots.total(),
+            other: all - slots.total(),
         }
     }
 
