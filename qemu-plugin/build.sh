@@ -13,6 +13,6 @@ out=$1/libmcad-plugin.so
 ${CC:-cc} -std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -pthread \
     ${CFLAGS:-} -shared -o "$out.$$" \
     "$here/plugin.c" "$here/dict.c" "$here/ring.c" "$here/modules.c" "$here/syscalls.c" \
-    "$here/follow.c" "$here/guest.c" "$here/signals.c" "$here/target.c" "$here/watch.c" ${LDLIBS:--ldl}
+    "$here/follow.c" "$here/guest.c" "$here/kernel.c" "$here/signals.c" "$here/target.c" "$here/watch.c" ${LDLIBS:--ldl}
 # Renamed into place: an emulator that has the old one mapped keeps it.
 mv -- "$out.$$" "$out"

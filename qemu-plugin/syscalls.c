@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * System calls of a Linux guest: file mappings change the module map, execve may end the
+ * System calls of a Linux guest: what they do to memory is recorded (kernel.h), file mappings change the module map, execve may end the
  * session without any further callback, and a thread about to block may have to give up its chunk.
  */
 #include "syscalls.h"
 
+#include <string.h>
 #include <sys/stat.h>
 
 #include "follow.h"
 #include "guest.h"
+#include "kernel.h"
 #include "modules.h"
 #include "ring.h"
 #include "signals.h"
@@ -20,8 +22,8 @@
 /* Whether the call under way can change where files are mapped. */
 static __thread bool moves_files;
 
-/* Where the wait4 under way puts the status. */
-static __thread uint64_t waited_at;
+/* Arguments of the call under way. */
+static __thread uint64_t arguments[MCAD_CALL_ARGUMENTS];
 
 static bool makes_process(int64_t number)
 {
@@ -49,10 +51,11 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
                        uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6,
                        uint64_t a7, uint64_t a8)
 {
-    (void)id, (void)vcpu, (void)a5, (void)a6, (void)a7, (void)a8;
+    (void)id, (void)vcpu, (void)a6, (void)a7, (void)a8;
     if (mcad_silent()) {
         return;
     }
+    memcpy(arguments, (uint64_t[MCAD_CALL_ARGUMENTS]){a1, a2, a3, a4, a5}, sizeof(arguments));
     const struct guest_calls *calls = &mcad_target->calls;
     if (number == calls->mmap) {
         moves_files = (a4 & GUEST_MAP_ANONYMOUS) == 0 || (a4 & GUEST_MAP_FIXED) != 0;
@@ -67,8 +70,6 @@ static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint6
     } else if (number == calls->exit /* of the last thread it is the program's */ ||
                number == calls->exit_group) {
         __atomic_store_n(&mcad_ring()->exit_status, a1 & 0xff, __ATOMIC_RELAXED);
-    } else if (number == calls->wait4) {
-        waited_at = a2;
     }
     mcad_lane_yield_if_crowded();
 }
@@ -80,6 +81,10 @@ static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number
         return;
     }
     const struct guest_calls *calls = &mcad_target->calls;
+    if ((mcad_ring()->options & MCAD_RING_MEMORY) != 0 && mcad_lane.known &&
+        (result >= 0 || result < -4095)) {
+        mcad_kernel_record(number, arguments, result);
+    }
     if (number == calls->mmap || number == calls->munmap || number == calls->mremap) {
         if (moves_files) {
             mcad_modules_changed();
@@ -90,8 +95,8 @@ static void on_syscall_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number
         mcad_forked(result);
     } else if (number == calls->wait4) {
         uint32_t status;
-        if (result > 0 && waited_at != 0 &&
-            mcad_guest_read(waited_at, &status, sizeof(status))) {
+        if (result > 0 && arguments[1] != 0 &&
+            mcad_guest_read(arguments[1], &status, sizeof(status))) {
             mcad_waited((uint32_t)result, status);
         }
     } else if (number == calls->execve || number == calls->execveat) {

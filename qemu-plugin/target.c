@@ -15,8 +15,56 @@
     {                                                                                              \
         .mmap = 222, .munmap = 215, .mremap = 216, .rt_sigreturn = 139, .execve = 221,             \
         .execveat = 281, .exit = 93, .exit_group = 94, .fork = -1, .vfork = -1, .clone = 220,      \
-        .clone3 = 435, .wait4 = 260                                                                \
+        .clone3 = 435, .wait4 = 260, .brk = 214, .madvise = 233                                    \
     }
+
+/* Sizes of what is not counted by the result: struct stat of asm/stat.h, struct statx of
+ * linux/stat.h. */
+static const struct guest_transfer transfers_x86_64[] = {
+    {.number = 0 /* read */, .writes = true, .argument = 1},
+    {.number = 1 /* write */, .argument = 1},
+    {.number = 4 /* stat */, .writes = true, .argument = 1, .bytes = 144},
+    {.number = 5 /* fstat */, .writes = true, .argument = 1, .bytes = 144},
+    {.number = 6 /* lstat */, .writes = true, .argument = 1, .bytes = 144},
+    {.number = 17 /* pread64 */, .writes = true, .argument = 1},
+    {.number = 18 /* pwrite64 */, .argument = 1},
+    {.number = 19 /* readv */, .writes = true, .vector = true, .argument = 1},
+    {.number = 20 /* writev */, .vector = true, .argument = 1},
+    {.number = 44 /* sendto */, .argument = 1},
+    {.number = 45 /* recvfrom */, .writes = true, .argument = 1},
+    {.number = 78 /* getdents */, .writes = true, .argument = 1},
+    {.number = 79 /* getcwd */, .writes = true, .argument = 0},
+    {.number = 89 /* readlink */, .writes = true, .argument = 1},
+    {.number = 217 /* getdents64 */, .writes = true, .argument = 1},
+    {.number = 262 /* newfstatat */, .writes = true, .argument = 2, .bytes = 144},
+    {.number = 267 /* readlinkat */, .writes = true, .argument = 2},
+    {.number = 295 /* preadv */, .writes = true, .vector = true, .argument = 1},
+    {.number = 296 /* pwritev */, .vector = true, .argument = 1},
+    {.number = 318 /* getrandom */, .writes = true, .argument = 0},
+    {.number = 332 /* statx */, .writes = true, .argument = 4, .bytes = 256},
+    {.number = -1},
+};
+
+static const struct guest_transfer transfers_generic[] = {
+    {.number = 17 /* getcwd */, .writes = true, .argument = 0},
+    {.number = 61 /* getdents64 */, .writes = true, .argument = 1},
+    {.number = 63 /* read */, .writes = true, .argument = 1},
+    {.number = 64 /* write */, .argument = 1},
+    {.number = 65 /* readv */, .writes = true, .vector = true, .argument = 1},
+    {.number = 66 /* writev */, .vector = true, .argument = 1},
+    {.number = 67 /* pread64 */, .writes = true, .argument = 1},
+    {.number = 68 /* pwrite64 */, .argument = 1},
+    {.number = 69 /* preadv */, .writes = true, .vector = true, .argument = 1},
+    {.number = 70 /* pwritev */, .vector = true, .argument = 1},
+    {.number = 78 /* readlinkat */, .writes = true, .argument = 2},
+    {.number = 79 /* newfstatat */, .writes = true, .argument = 2, .bytes = 128},
+    {.number = 80 /* fstat */, .writes = true, .argument = 1, .bytes = 128},
+    {.number = 206 /* sendto */, .argument = 1},
+    {.number = 207 /* recvfrom */, .writes = true, .argument = 1},
+    {.number = 278 /* getrandom */, .writes = true, .argument = 0},
+    {.number = 291 /* statx */, .writes = true, .argument = 4, .bytes = 256},
+    {.number = -1},
+};
 
 static const struct guest_target targets[] = {
     {
@@ -35,7 +83,10 @@ static const struct guest_target targets[] = {
                   .vfork = 58,
                   .clone = 56,
                   .clone3 = 435,
-                  .wait4 = 61},
+                  .wait4 = 61,
+                  .brk = 12,
+                  .madvise = 28},
+        .transfers = transfers_x86_64,
         .reports_signal_frames = true,
     },
     {
@@ -43,12 +94,14 @@ static const struct guest_target targets[] = {
         .arch = MCAD_RING_ARCH_AARCH64,
         .machine = EM_AARCH64,
         .calls = GENERIC_CALLS,
+        .transfers = transfers_generic,
     },
     {
         .name = "riscv64",
         .arch = MCAD_RING_ARCH_RISCV64,
         .machine = EM_RISCV,
         .calls = GENERIC_CALLS,
+        .transfers = transfers_generic,
     },
 };
 

@@ -12,6 +12,16 @@
 struct guest_calls {
     int64_t mmap, munmap, mremap, rt_sigreturn, execve, execveat, exit, exit_group;
     int64_t fork, vfork, clone, clone3, wait4; /* -1: there is none */
+    int64_t brk, madvise;
+};
+
+/* A system call that reads or writes a buffer of the program's. */
+struct guest_transfer {
+    int64_t number;
+    bool writes;       /* the kernel writes it */
+    bool vector;       /* it is a list of buffers, whose length is the argument after it */
+    uint8_t argument;  /* where the buffer is, from 0 */
+    uint16_t bytes;    /* how long it is; 0: as long as what the call returns */
 };
 
 struct guest_target {
@@ -19,6 +29,7 @@ struct guest_target {
     uint32_t arch;    /* MCAD_RING_ARCH_... */
     uint16_t machine; /* ELF's e_machine */
     struct guest_calls calls;
+    const struct guest_transfer *transfers; /* up to one whose number is -1 */
     /* QEMU saves the floating-point state for a signal by functions that report accesses. */
     bool reports_signal_frames;
 };

@@ -9,7 +9,7 @@
 
 @0xaa357ae3523b0b4f;
 
-const protocolVersion :UInt16 = 2;   # 1 knew one process only
+const protocolVersion :UInt16 = 3;   # 1 knew one process only, 2 no system calls
 
 # Feature bits of a session.
 const featureMemory :UInt64 = 1;   # records carry memory accesses

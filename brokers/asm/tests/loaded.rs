@@ -44,7 +44,7 @@ fn deliver(mut session: BrokerSession) -> Delivered {
                 for word in words {
                     match decode_word(*word).unwrap() {
                         Record::Block(id) => got.executed.push(id.0),
-                        Record::Access(_) => panic!("an access"),
+                        Record::Access(_) | Record::Kernel(_) => panic!("an access"),
                     }
                 }
             }

@@ -97,6 +97,7 @@ fn measure(command: &[String]) -> Result<Cost, String> {
                             cost.instructions += sizes.get(id.0 as usize).copied().unwrap_or(0);
                         }
                         Record::Access(_) => cost.accesses += 1,
+                        Record::Kernel(_) => {}
                     }
                 }
             }

@@ -25,6 +25,8 @@ const SOURCES: &[(&str, &str)] = sources![
     "follow.h",
     "guest.c",
     "guest.h",
+    "kernel.c",
+    "kernel.h",
     "mcad_ring.h",
     "modules.c",
     "modules.h",

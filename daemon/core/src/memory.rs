@@ -17,6 +17,7 @@
 //! pages. Sources of the figures are in the CPUs' files.
 
 pub mod counts;
+mod kernel;
 pub mod pages;
 pub mod prefetch;
 pub mod queues;
@@ -277,6 +278,9 @@ impl Memory {
             answer.late = translated.late;
             answer.translation = translated.late;
             self.counts.fetch_walks += u64::from(translated.walked);
+            if translated.walked {
+                answer.fault = self.first_touch(line / PAGE_LINES, at) != Touch::Known;
+            }
         }
         let at = at + answer.late;
         if self.perfect_l1i {
@@ -295,10 +299,10 @@ impl Memory {
                 .insert(Key(line), State::new(found.at, found.level));
             answer.late += found.at - at;
             answer.from = found.level;
-            answer.fault = found.touched != Touch::Known;
-            if answer.fault {
-                self.kernel_ran(at);
-            }
+            answer.fault |= found.touched != Touch::Known;
+        }
+        if answer.fault {
+            self.kernel_ran(at);
         }
         self.counts.fetches[answer.from as usize] += 1;
         answer
@@ -319,23 +323,6 @@ impl Memory {
                 self.place_l1(line(n).0, there);
             }
         }
-    }
-
-    /// The kernel has written these addresses: a system call has read into them.
-    pub fn kernel_wrote(&mut self, addresses: std::ops::Range<u64>, at: u64) {
-        let at = at + self.epoch;
-        for line in addresses.start / LINE_BYTES..addresses.end.div_ceil(LINE_BYTES) {
-            self.shared.pages.touch(line / PAGE_LINES);
-            self.place_l2(line, State::new(at, Level::L2).dirty(true));
-        }
-    }
-
-    /// These addresses are mapped anew or no more.
-    pub fn forget(&mut self, addresses: std::ops::Range<u64>) {
-        if let Some(tlb) = &mut self.tlb {
-            tlb.forget(addresses.start >> 12..addresses.end.div_ceil(1 << 12));
-        }
-        self.shared.pages.forget(addresses);
     }
 
     #[inline(always)]
@@ -395,6 +382,7 @@ impl Memory {
                 if translated.walked {
                     self.counts.walks += 1;
                     self.by_instruction.entry(r.instr).or_default().walks += 1;
+                    answer.fault = self.first_touch(page, r.at) != Touch::Known;
                 }
             }
         }
@@ -422,6 +410,9 @@ impl Memory {
             &mut self.counts.loads
         };
         counts[answer.from as usize] += 1;
+        if answer.fault {
+            self.kernel_ran(at);
+        }
         answer
     }
 
@@ -433,10 +424,7 @@ impl Memory {
         self.place_l1(line, State::new(found.at, found.level).dirty(write));
         answer.late += found.at - at;
         answer.from = found.level;
-        answer.fault = found.touched != Touch::Known;
-        if answer.fault {
-            self.kernel_ran(at);
-        }
+        answer.fault |= found.touched != Touch::Known;
         let misses = self.by_instruction.entry(r.instr).or_default();
         misses.add(&Misses {
             l1: 1,
@@ -545,30 +533,13 @@ impl Memory {
 
     /// A request that misses the second level.
     fn third(&mut self, line: u64, at: u64) -> Found {
-        let page = line / PAGE_LINES;
-        let touched = self.shared.pages.touch(page);
-        let first = page * PAGE_LINES;
-        match touched {
-            Touch::Zeroed => {
-                self.counts.faults += 1;
-                for line in first..first + PAGE_LINES {
-                    self.place_l2(line, State::new(at, Level::L2).dirty(true));
-                }
-                return Found {
-                    at,
-                    level: Level::L2,
-                    touched,
-                };
-            }
-            Touch::Mapped(first, end) => {
-                self.counts.faults += 1;
-                if self.files_in_l3 {
-                    for line in first * PAGE_LINES..end * PAGE_LINES {
-                        self.place_l3(line, State::new(at, Level::L3));
-                    }
-                }
-            }
-            Touch::Known => {}
+        let touched = self.first_touch(line / PAGE_LINES, at);
+        if touched == Touch::Zeroed {
+            return Found {
+                at,
+                level: Level::L2,
+                touched,
+            };
         }
         if let Some(l3) = &mut self.shared.l3
             && l3.find(Key(line)).is_some()
@@ -589,6 +560,31 @@ impl Memory {
             level: Level::Dram,
             touched,
         }
+    }
+
+    /// A page is touched, for the first time unless it is known: whether that is so is asked where
+    /// its tables are walked, and, since an entry of a TLB may hold several pages, where its lines
+    /// are in no cache.
+    fn first_touch(&mut self, page: u64, at: u64) -> Touch {
+        let touched = self.shared.pages.touch(page);
+        match touched {
+            Touch::Zeroed => {
+                self.counts.faults += 1;
+                for line in page * PAGE_LINES..(page + 1) * PAGE_LINES {
+                    self.place_l2(line, State::new(at, Level::L2).dirty(true));
+                }
+            }
+            Touch::Mapped(first, end) => {
+                self.counts.faults += 1;
+                if self.files_in_l3 {
+                    for line in first * PAGE_LINES..end * PAGE_LINES {
+                        self.place_l3(line, State::new(at, Level::L3));
+                    }
+                }
+            }
+            Touch::Known => {}
+        }
+        touched
     }
 
     fn prefetch_l1(&mut self, wanted: Wanted, at: u64) {

@@ -42,6 +42,7 @@ use inst::Inst;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
 use mcad_isa::program::{Instr, Program};
+use mcad_proto::word::Kernel;
 use mcad_report::TopDown;
 use observer::Observer;
 use state::{Part, Remember};
@@ -138,6 +139,11 @@ impl<O: Observer> Pipeline<O> {
     /// pushed next; whether that matters.
     pub fn reach(&mut self, loads: Range<u64>, stores: Range<u64>) -> bool {
         self.back.memory().reach(loads, stores)
+    }
+
+    /// Hands over what the system call that is pushed next does to memory; whether that matters.
+    pub fn enter_kernel(&mut self, work: &[Kernel]) -> bool {
+        self.back.memory().enter_kernel(work)
     }
 
     /// Brings the core to rest again, with a new observer.

@@ -14,6 +14,7 @@ use mcad_proto::wire::{
     Accepted, BatchBuilder, CreditWindow, FrameReader, Hello, Message, Problem, ReportAssembler,
     Role,
 };
+use mcad_proto::word::{Record, decode_word};
 use mcad_report::Report;
 
 use super::connection::{Stream, Writer};
@@ -29,6 +30,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Version of the protocol that has processes.
 const PROCESSES: u16 = 2;
+/// First version that knows what system calls do to memory.
+const KERNEL: u16 = 3;
 
 /// What to send where.
 pub struct Forward {
@@ -200,9 +203,21 @@ impl Downstream for Link {
             self.fail(RemoteError::Failed { address, message });
             return;
         }
-        if let Stage::Open(open) = &mut self.stage
-            && let Err(error) = open.event(&event)
-        {
+        let Stage::Open(open) = &mut self.stage else {
+            return;
+        };
+        let result = match &event {
+            Event::Records { stream, words } if open.terms.version < KERNEL => {
+                let known = |word: &u64| !matches!(decode_word(*word), Ok(Record::Kernel(_)));
+                let words: Vec<u64> = words.iter().copied().filter(known).collect();
+                open.event(&Event::Records {
+                    stream: *stream,
+                    words: &words,
+                })
+            }
+            event => open.event(event),
+        };
+        if let Err(error) = result {
             self.fail(error);
         }
     }

@@ -4,7 +4,7 @@
 // capnp binary version: 0.9.2
 // capnpc crate version: 0.27.0
 
-pub const PROTOCOL_VERSION: u16 = 2;
+pub const PROTOCOL_VERSION: u16 = 3;
 pub const FEATURE_MEMORY: u64 = 1;
 pub const FEATURE_MODULES: u64 = 2;
 pub const FEATURE_REPORT: u64 = 4;

@@ -29,7 +29,7 @@ pub use reader::TraceReader;
 pub use writer::{TraceSummary, TraceWriter};
 
 /// Version of the format that is written; older ones are read. Version 1 knew one process only.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// First bytes of a trace file.
 pub const FILE_MAGIC: [u8; 8] = *b"MCADTRC\0";

@@ -14,7 +14,7 @@ use iced_x86::{Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactor
 use mcad_broker_abi::Config;
 use mcad_broker_qemu::Session;
 use mcad_proto::event::{Arch, EndReason, Event, ModuleDef, ProcessEvent, SessionInfo};
-use mcad_proto::word::{Access, ProcessId, Record, decode_word};
+use mcad_proto::word::{Access, Kernel, ProcessId, Record, decode_word};
 
 /// A block as the stream defined it.
 #[derive(Clone, Debug)]
@@ -68,6 +68,17 @@ impl Trace {
             .filter(|(id, _)| at(id))
             .map(|(_, count)| count)
             .sum()
+    }
+
+    /// What system calls did to memory, stream by stream.
+    pub fn kernel(&self) -> impl Iterator<Item = Kernel> + '_ {
+        self.words
+            .values()
+            .flatten()
+            .filter_map(|&word| match decode_word(word) {
+                Ok(Record::Kernel(kernel)) => Some(kernel),
+                _ => None,
+            })
     }
 
     /// All accesses, stream by stream.
@@ -285,6 +296,7 @@ impl Check {
                 );
                 self.trace.access_words += 1;
             }
+            Record::Kernel(_) => assert!(state.block.is_some(), "a system call before any block"),
         }
     }
 

@@ -12,6 +12,9 @@ use rustc_hash::FxHashMap;
 /// `fault_around_bytes`, 64 KiB unless somebody changes it).
 pub const FAULT_AROUND: u64 = 16;
 
+/// Mappings of files that are remembered.
+const MAX_FILES: usize = 4096;
+
 /// Pages of one word of the map below: those of 2 MiB.
 const REGION: u64 = 512;
 
@@ -41,6 +44,9 @@ impl Pages {
     pub fn map_file(&mut self, addresses: Range<u64>) {
         let pages = addresses.start >> 12..addresses.end.div_ceil(1 << 12);
         if !self.files.contains(&pages) {
+            if self.files.len() >= MAX_FILES {
+                self.files.remove(0);
+            }
             self.files.push(pages);
         }
     }
@@ -48,8 +54,17 @@ impl Pages {
     /// These addresses are mapped anew or no more: they count as untouched.
     pub fn forget(&mut self, addresses: Range<u64>) {
         let pages = addresses.start >> 12..addresses.end.div_ceil(1 << 12);
-        self.files
-            .retain(|file| file.end <= pages.start || pages.end <= file.start);
+        if (self.files.iter()).any(|file| file.start < pages.end && pages.start < file.end) {
+            let rest = |file: &Range<u64>| {
+                let before = file.start..file.end.min(pages.start).max(file.start);
+                let behind = file.start.max(pages.end).min(file.end)..file.end;
+                [before, behind]
+            };
+            let mut rest: Vec<_> = self.files.iter().flat_map(rest).collect();
+            rest.retain(|file| !file.is_empty());
+            rest.truncate(MAX_FILES);
+            self.files = rest;
+        }
         if pages.end.saturating_sub(pages.start) > REGION * self.touched.len() as u64 {
             self.touched.retain(|region, bits| {
                 clear(*region, bits, &pages);
@@ -138,6 +153,18 @@ mod tests {
         }
         assert_eq!(pages.touch(0x19), Touch::Zeroed);
         assert_eq!(pages.touch(0x11), Touch::Zeroed);
+    }
+
+    #[test]
+    fn what_is_mapped_over_a_file_leaves_the_rest_of_it() {
+        let mut pages = Pages::default();
+        pages.map_file(0x10_0000..0x20_0000);
+        pages.forget(0x14_0000..0x16_0000);
+        assert_eq!(pages.touch(0x150), Touch::Zeroed);
+        assert_eq!(pages.touch(0x13f), Touch::Mapped(0x130, 0x140));
+        assert_eq!(pages.touch(0x160), Touch::Mapped(0x160, 0x170));
+        pages.forget(0x10_0000..0x20_0000);
+        assert_eq!(pages.touch(0x13f), Touch::Zeroed);
     }
 
     #[test]

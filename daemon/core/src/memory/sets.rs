@@ -271,6 +271,21 @@ impl Sets {
         Some(self.states[place])
     }
 
+    /// Takes out all entries for these numbers.
+    pub fn remove_all(&mut self, keys: std::ops::Range<u64>) {
+        if keys.end.saturating_sub(keys.start) <= self.tags.len() as u64 {
+            for key in keys {
+                self.remove(Key(key));
+            }
+            return;
+        }
+        for (tag, used) in self.tags.iter_mut().zip(&mut self.used) {
+            if tag.checked_sub(1).is_some_and(|key| keys.contains(&key)) {
+                (*tag, *used) = (0, 0);
+            }
+        }
+    }
+
     fn victim(&self, first: usize) -> usize {
         let used = &self.used[first..first + self.ways];
         match self.replacement {

@@ -174,11 +174,10 @@ impl Tlb {
     /// Forgets the translations of these pages.
     pub fn forget(&mut self, pages: std::ops::Range<u64>) {
         self.last = u64::MAX;
-        for page in pages {
-            self.data.remove(Key(page >> self.joined));
-            self.instructions.remove(Key(page >> self.joined));
-            self.second.remove(Key(page >> self.second_joined));
-        }
+        let joined = |shift: u32| pages.start >> shift..pages.end.div_ceil(1 << shift);
+        self.data.remove_all(joined(self.joined));
+        self.instructions.remove_all(joined(self.joined));
+        self.second.remove_all(joined(self.second_joined));
     }
 }
 

@@ -73,14 +73,12 @@ pub struct Backend {
     slot_count: SlotCount,
     /// When the first and the last µop so far of the current instruction retire.
     ends: Retired,
-    /// Page faults so far.
-    faults: u64,
 }
 
 parts! {
     Backend { issue, ports, retirement, registers, spacing, queue, slot_count }
     remembers { memory }
-    fixed { rename, execute, alu_ports, merge_ports, ends, faults }
+    fixed { rename, execute, alu_ports, merge_ports, ends }
 }
 
 impl Backend {
@@ -102,7 +100,6 @@ impl Backend {
             queue: DecodeQueue::new(),
             slot_count: SlotCount::default(),
             ends: Retired::default(),
-            faults: 0,
         }
     }
 
@@ -133,17 +130,14 @@ impl Backend {
     /// Cycles that the instruction at `address`, fetched in cycle `at`, comes later than from the
     /// first-level cache.
     pub fn fetch(&mut self, address: u64, at: u64) -> u64 {
-        let lines = self.memory.lines();
-        lines
-            .memory()
-            .map_or(0, |memory| memory.fetch(address, at).late)
+        self.memory.fetch(address, at)
     }
 
     /// Page faults so far.
     #[inline]
     #[must_use]
     pub fn faults(&self) -> u64 {
-        self.faults
+        self.memory.faults()
     }
 
     /// What loads, stores and fetches found.
@@ -318,7 +312,12 @@ impl Backend {
         delivered: u64,
         observer: &mut O,
     ) -> Option<u64> {
-        if !uop.is_simple || self.registers.high8_apart() != 0 || inst.stores != 0 || O::UOPS {
+        if !uop.is_simple
+            || self.registers.high8_apart() != 0
+            || inst.stores != 0
+            || inst.reaches
+            || O::UOPS
+        {
             return None;
         }
         if first {
@@ -370,7 +369,7 @@ impl Backend {
             laminated,
             accesses,
         };
-        if instr.plain && self.registers.high8_apart() == 0 && !O::UOPS {
+        if instr.plain && !inst.reaches && self.registers.high8_apart() == 0 && !O::UOPS {
             self.plain(&given, delivered, observer)
         } else {
             self.any(&given, delivered, observer)
@@ -457,6 +456,7 @@ impl Backend {
                 let mut extra = u64::from(i.inst.extra_cycles);
                 if i.inst.reaches {
                     extra = self.memory.repeat(i.inst, e.executed, extra);
+                    self.after_fault();
                 }
                 e.executed += extra;
                 self.issue.block(extra);
@@ -491,6 +491,9 @@ impl Backend {
             self.registers.end_instruction(i.program, i.instr);
             self.memory.retire(i.inst, i.accesses, self.ends.last);
             self.retire_instruction(i.inst, observer);
+            if i.inst.reaches {
+                self.memory.call_kernel(self.ends.last);
+            }
         }
         last_done
     }

@@ -28,6 +28,7 @@ use crate::memory::{Answer, Memory, Request};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::program::Program;
+use mcad_proto::word::Kernel;
 use pace::{Pace, Stores};
 
 /// State that a core begins with in the middle of a program.
@@ -58,6 +59,13 @@ struct Faults {
     count: u64,
     /// Instructions of the others, by number in the queue.
     recent: VecDeque<u64>,
+}
+
+impl Faults {
+    fn add(&mut self, number: u64) {
+        let place = self.recent.partition_point(|&before| before <= number);
+        self.recent.insert(place, number);
+    }
 }
 
 impl Functional {
@@ -178,7 +186,12 @@ impl Functional {
                     (self.queue.get(start.number)).is_some_and(|i| i.source == Source::Decoders);
                 if let Some(memory) = self.memory.as_mut().filter(|_| decoded) {
                     let answer = memory.fetch(start.address, self.pace.cycle());
-                    self.pace.fetched(&answer);
+                    if answer.fault {
+                        self.pace.fault(&answer);
+                        self.faults.add(start.number);
+                    } else {
+                        self.pace.fetched(&answer);
+                    }
                 }
             }
             if let Some(starts) = self.queue.prediction.as_mut() {
@@ -213,7 +226,7 @@ impl Functional {
             );
             if answer.fault {
                 self.pace.fault(&answer);
-                (self.faults.recent).push_back(self.queue.end().saturating_sub(behind + 1));
+                (self.faults).add(self.queue.end().saturating_sub(behind + 1));
             } else if answer.late > 0 {
                 self.pace.late(&answer);
             }
@@ -233,6 +246,13 @@ impl Functional {
     pub fn store(&mut self, inst: (&Inst, u64), access: &Access) {
         self.access(inst, access, Memory::store);
         self.stores.add(access, self.pace.cycle());
+    }
+
+    /// A system call.
+    pub fn enter_kernel(&mut self, work: &[Kernel]) {
+        if let Some(memory) = &mut self.memory {
+            memory.enter_kernel(work, self.pace.cycle());
+        }
     }
 
     /// All that a repeated string instruction accesses.

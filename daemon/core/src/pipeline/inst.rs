@@ -30,7 +30,7 @@ pub struct Inst {
     pub stores: u8,
     /// Extra cycles of a repeated string instruction.
     pub extra_cycles: u32,
-    /// What all of its iterations access was handed over before it.
+    /// What all of its iterations access, or the kernel does in it, was handed over before it.
     pub reaches: bool,
     /// Set as it is queued.
     pub source: Source,

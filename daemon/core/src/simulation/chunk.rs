@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use mcad_proto::word::{BlockId, StreamId};
+use mcad_proto::word::{BlockId, Kernel, StreamId};
 
 use super::execution::{Execution, Reach};
 use crate::pipeline::access::{Access, Span};
@@ -13,7 +13,8 @@ const EXECUTIONS: usize = 1 << 13;
 /// Accesses in a chunk, after which it is full.
 const ACCESSES: usize = 1 << 15;
 
-/// An execution; its spans, accesses and reaches begin where those of the one before end.
+/// An execution; its spans, accesses, reaches and what its system call did begin where those of the
+/// one before end.
 #[derive(Clone, Copy, Debug)]
 struct Packed {
     block: BlockId,
@@ -24,6 +25,7 @@ struct Packed {
     in_order: bool,
     repeats: u64,
     reaches: u32,
+    kernel: u32,
 }
 
 /// Executions of one or more guest threads, in order.
@@ -37,6 +39,7 @@ pub(super) struct Chunk {
     spans: Vec<Span>,
     accesses: Vec<Access>,
     reaches: Vec<Reach>,
+    kernel: Vec<Kernel>,
     /// By CPU model, what becomes of the branches in it, once somebody has found out.
     steers: Vec<OnceLock<Steers>>,
 }
@@ -70,13 +73,14 @@ impl Chunk {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.executions.len() >= EXECUTIONS || self.accesses.len() >= ACCESSES
+        self.executions.len() >= EXECUTIONS || self.accesses.len() + self.kernel.len() >= ACCESSES
     }
 
     pub(super) fn push(&mut self, stream: StreamId, execution: &Execution) {
         self.spans.extend_from_slice(&execution.spans);
         self.accesses.extend_from_slice(&execution.accesses);
         self.reaches.extend_from_slice(&execution.reaches);
+        self.kernel.extend_from_slice(&execution.kernel);
         self.executions.push(Packed {
             block: execution.block,
             // A block has no more than 512 instructions.
@@ -87,6 +91,7 @@ impl Chunk {
             in_order: execution.in_order,
             repeats: execution.repeats,
             reaches: self.reaches.len() as u32,
+            kernel: self.kernel.len() as u32,
         });
         let end = self.executions.len();
         match self.threads.last_mut() {
@@ -97,7 +102,7 @@ impl Chunk {
 
     /// Calls `take` with every execution, in order; `scratch` is where each is put.
     pub(super) fn each(&self, scratch: &mut Execution, mut take: impl FnMut(StreamId, &Execution)) {
-        let (mut at, mut span, mut access, mut reach) = (0, 0, 0, 0);
+        let (mut at, mut span, mut access, mut reach, mut work) = (0, 0, 0, 0, 0);
         for &(stream, end) in &self.threads {
             for packed in &self.executions[at..end] {
                 let (spans, accesses) = (packed.spans as usize, packed.accesses as usize);
@@ -117,7 +122,10 @@ impl Chunk {
                 scratch
                     .reaches
                     .extend_from_slice(&self.reaches[reach..reaches]);
-                (span, access, reach) = (spans, accesses, reaches);
+                let kernel = packed.kernel as usize;
+                scratch.kernel.clear();
+                scratch.kernel.extend_from_slice(&self.kernel[work..kernel]);
+                (span, access, reach, work) = (spans, accesses, reaches, kernel);
                 take(stream, scratch);
             }
             at = end;

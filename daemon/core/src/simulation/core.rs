@@ -386,7 +386,10 @@ impl<W: Watch> Core<W> {
                 }
             }
         }
-        let whole = first == 0 && end == place.len as usize && execution.in_order;
+        let whole = first == 0
+            && end == place.len as usize
+            && execution.in_order
+            && execution.kernel.is_empty();
         let program = &self.program;
         let one_by_one = match &place.plan {
             Some(plan) if whole => {

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use mcad_proto::word::{BadWord, BlockId, Record, decode_word};
+use mcad_proto::word::{BadWord, BlockId, Kernel, Record, decode_word};
 
 use super::dictionary::{Block, Dictionary};
 use crate::lists::part;
@@ -66,6 +66,8 @@ pub struct Execution {
     pub repeats: u64,
     /// What repeated string instructions reach that access memory many times, in program order.
     pub reaches: Vec<Reach>,
+    /// What the system call that it ends with did to memory.
+    pub kernel: Vec<Kernel>,
 }
 
 impl Execution {
@@ -123,11 +125,16 @@ pub struct Counts {
     pub misplaced: u64,
 }
 
+/// Records of one system call that are looked at; it has no more than buffers that the plugin looks
+/// at.
+const MAX_KERNEL: usize = 1 << 12;
+
 /// Puts one thread's records together.
 pub struct Assembler {
     current: Option<BlockId>,
     skip_first: bool,
     raw: Vec<Raw>,
+    kernel: Vec<Kernel>,
     /// A finished execution that waits whether its repeated string instruction goes on.
     held: Option<Execution>,
     out: Execution,
@@ -157,6 +164,7 @@ impl Assembler {
             current: None,
             skip_first: false,
             raw: Vec::new(),
+            kernel: Vec::new(),
             held: None,
             out: Execution::default(),
             counts: Counts::default(),
@@ -209,6 +217,13 @@ impl Assembler {
                 self.skip_first = goes_on;
                 Ok(())
             }
+            Ok(Record::Kernel(kernel)) => {
+                // Where recording began within a system call, it is of no block.
+                if self.current.is_some() && self.kernel.len() < MAX_KERNEL {
+                    self.kernel.push(kernel);
+                }
+                Ok(())
+            }
             Err(bad) => Err(BadRecord::Word(bad)),
         }
     }
@@ -255,6 +270,7 @@ impl Assembler {
         if first >= end {
             // Nothing but another iteration.
             self.raw.clear();
+            self.kernel.clear();
             if !goes_on {
                 self.release(dictionary, emit);
             }
@@ -270,6 +286,8 @@ impl Assembler {
         out.spans.clear();
         out.accesses.clear();
         out.reaches.clear();
+        out.kernel.clear();
+        out.kernel.append(&mut self.kernel);
         self.distribute(&mut out, block.len());
         if goes_on {
             self.held = Some(out);

@@ -56,6 +56,9 @@ impl OneByOne<'_> {
                     }
                 }
             }
+            if self.memory && n + 1 == self.block.len() && !execution.kernel.is_empty() {
+                inst.reaches = pipeline.enter_kernel(&execution.kernel);
+            }
             pipeline.push(self.program, inst, accesses);
         }
     }

@@ -84,6 +84,9 @@ impl Walker {
         if self.memory {
             accesses(thread, &self.program, place, block, execution);
         }
+        if self.memory && end == block.len() {
+            thread.enter_kernel(&execution.kernel);
+        }
         let instructions = end.saturating_sub(execution.first);
         thread.pass(instructions as u64, u64::from(uops));
         thread.lend(self.homes.lines(&self.model, process));

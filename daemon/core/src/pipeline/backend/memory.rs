@@ -14,6 +14,7 @@ pub mod store_buffer;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use crate::memory::Answer;
 use crate::memory::counts::Counts;
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::inst::{Inst, Source};
@@ -23,6 +24,7 @@ use lines::{Late, Lines, Lookup, SharedLines};
 use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::machine::params::{Core, Execute};
 use mcad_isa::program::{Instr, flag};
+use mcad_proto::word::Kernel;
 use older_stores::{Forward, OlderStores};
 use store_buffer::StoreBuffer;
 
@@ -47,19 +49,29 @@ pub struct Memory {
     renaming: Renaming,
     /// When the lines of the last stores may be written, where lines are modelled, by number.
     owned: Box<[u64]>,
-    /// What all iterations load and store of the repeated string instructions to come.
-    reaches: VecDeque<(Range<u64>, Range<u64>)>,
+    /// What instructions to come reach beyond the accesses that come with them.
+    reaches: VecDeque<Reach>,
     /// What the last access waited for.
     late: Late,
     /// Until when nothing may issue, after the fault of the last access.
     fault: Option<u64>,
+    /// Page faults so far.
+    faults: u64,
     fault_cycles: u64,
+}
+
+/// What an instruction reaches beyond the accesses that come with it.
+enum Reach {
+    /// All that iterations of a repeated string instruction load and store.
+    Strings(Range<u64>, Range<u64>),
+    /// What the kernel does in a system call.
+    Kernel(Box<[Kernel]>),
 }
 
 parts! {
     Memory { fences, older, buffer, renaming }
     remembers { lines }
-    fixed { p, owned, reaches, late, fault, fault_cycles }
+    fixed { p, owned, reaches, late, fault, faults, fault_cycles }
 }
 
 /// Stores whose lines are remembered, more than can be in flight.
@@ -80,6 +92,7 @@ impl Memory {
             reaches: VecDeque::new(),
             late: Late::No,
             fault: None,
+            faults: 0,
             fault_cycles: 0,
         }
     }
@@ -128,15 +141,54 @@ impl Memory {
     /// matters.
     pub fn reach(&mut self, loads: Range<u64>, stores: Range<u64>) -> bool {
         if self.lines.are_modelled() {
-            self.reaches.push_back((loads, stores));
+            self.reaches.push_back(Reach::Strings(loads, stores));
         }
         self.lines.are_modelled()
+    }
+
+    /// What the kernel does in a system call to come; whether that matters.
+    pub fn enter_kernel(&mut self, work: &[Kernel]) -> bool {
+        if self.lines.are_modelled() {
+            self.reaches.push_back(Reach::Kernel(work.into()));
+        }
+        self.lines.are_modelled()
+    }
+
+    /// The next system call is there in cycle `at`.
+    pub fn call_kernel(&mut self, at: u64) {
+        if let Some(Reach::Kernel(work)) = self.reaches.front()
+            && let Some(memory) = self.lines.memory()
+        {
+            memory.enter_kernel(work, at);
+            self.reaches.pop_front();
+        }
+    }
+
+    /// Page faults so far.
+    #[inline]
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.faults
+    }
+
+    /// A line of code is asked for in cycle `at`; returns how many cycles later than from the
+    /// first-level cache it comes.
+    pub fn fetch(&mut self, address: u64, at: u64) -> u64 {
+        let answer = (self.lines.memory()).map_or_else(Answer::default, |m| m.fetch(address, at));
+        self.faults += u64::from(answer.fault);
+        answer.late + if answer.fault { self.fault_cycles } else { 0 }
+    }
+
+    /// An access that started in cycle `at` faulted.
+    fn faulted(&mut self, at: u64, answer: &Answer) {
+        self.faults += 1;
+        self.fault = Some(at + answer.late + self.fault_cycles);
     }
 
     /// The next of these instructions goes through its lines from cycle `at` on and would be done
     /// `least` cycles later if all of them were in the first level; returns how many it takes.
     pub fn repeat(&mut self, inst: &Inst, at: u64, least: u64) -> u64 {
-        let Some((loads, stores)) = self.reaches.pop_front() else {
+        let Some(Reach::Strings(loads, stores)) = self.reaches.pop_front() else {
             return least;
         };
         let lines = |bytes: &Range<u64>| match bytes.is_empty() {
@@ -145,25 +197,31 @@ impl Memory {
         };
         let all = lines(&loads).max(lines(&stores)).max(1);
         let mut done = at + least;
+        // Page faults end what is under way: all that follows comes later.
+        let mut kernel = 0;
         for n in 0..all {
-            let lookup = |first: u64| Lookup {
+            let lookup = |first: u64, kernel: u64| Lookup {
                 access: Access::known((first / LINE_BYTES + n) * LINE_BYTES, 1),
                 by: inst.address,
                 instr: inst.instr,
-                at: at + least * n / all,
+                at: at + least * n / all + kernel,
             };
             for (bytes, is_store) in [(&loads, false), (&stores, true)] {
                 if n < lines(bytes) {
-                    let lookup = lookup(bytes.start);
+                    let lookup = lookup(bytes.start, kernel);
                     let answer = match is_store {
                         true => self.lines.store(&lookup),
                         false => self.lines.load(&lookup),
                     };
                     done = done.max(lookup.at + answer.late);
+                    if answer.fault {
+                        self.faulted(lookup.at, &answer);
+                        kernel += answer.late + self.fault_cycles;
+                    }
                 }
             }
         }
-        done - at
+        done.max(at + least + kernel) - at
     }
 
     /// Exchanges what threads share: whoever simulates them lends it to the one that is at work.
@@ -264,7 +322,7 @@ impl Memory {
         });
         self.late = Late::of(&answer);
         if answer.fault {
-            self.fault = Some(at + answer.late + self.fault_cycles);
+            self.faulted(at, &answer);
         }
         Loaded::Line(answer.late)
     }
@@ -296,7 +354,7 @@ impl Memory {
             });
             self.owned[((self.older.count() + 1) % OWNED) as usize] = at + answer.late;
             if answer.fault {
-                self.fault = Some(at + answer.late + self.fault_cycles);
+                self.faulted(at, &answer);
             }
         }
         at

@@ -306,10 +306,9 @@ impl Backend {
 
     /// After a page fault, everything begins anew.
     #[inline(always)]
-    fn after_fault(&mut self) {
+    pub(super) fn after_fault(&mut self) {
         if let Some(until) = self.memory.take_fault() {
             self.issue.block_until(until, Stall::Memory(Wait::Faults));
-            self.faults += 1;
         }
     }
 

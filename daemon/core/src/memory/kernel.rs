@@ -1,0 +1,61 @@
+//! What system calls do to a program's memory: the kernel reads and writes buffers, through the
+//! same caches, and maps pages anew.
+//!
+//! Copies go through the first level; what is left of a buffer is in the second. Who first touches a
+//! page that the kernel has written need not fault. Lines of pages that are mapped anew may stay
+//! where they are: nobody gets at them before the page's tables are walked, which says that it is
+//! touched first.
+
+use mcad_isa::machine::hierarchy::LINE_BYTES;
+use mcad_proto::word::{Kernel, Work};
+
+use super::sets::{Key, State};
+use super::{Level, Memory, PAGE_LINES};
+
+impl Memory {
+    /// A system call in cycle `at` does all this.
+    pub fn enter_kernel(&mut self, work: &[Kernel], at: u64) {
+        let at = at + self.epoch;
+        for Kernel {
+            work,
+            address,
+            bytes,
+        } in work
+        {
+            let addresses = address.0..address.0.saturating_add(*bytes);
+            match work {
+                Work::Read | Work::Wrote => {
+                    for line in addresses.start / LINE_BYTES..addresses.end.div_ceil(LINE_BYTES) {
+                        self.copy(line, *work == Work::Wrote, at);
+                    }
+                }
+                Work::Fresh | Work::File => {
+                    if let Some(tlb) = &mut self.tlb {
+                        tlb.forget(addresses.start >> 12..addresses.end.div_ceil(1 << 12));
+                    }
+                    self.shared.pages.forget(addresses.clone());
+                    if *work == Work::File {
+                        self.shared.pages.map_file(addresses);
+                    }
+                }
+                Work::Moved => {
+                    for page in addresses.start >> 12..addresses.end.div_ceil(1 << 12) {
+                        self.shared.pages.touch(page);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The kernel copies a line from or to the program.
+    fn copy(&mut self, line: u64, write: bool, at: u64) {
+        self.shared.pages.touch(line / PAGE_LINES);
+        match self.l2.find(Key(line)) {
+            Some(place) => {
+                let state = self.l2.state(place);
+                *state = state.dirty(write);
+            }
+            None => self.place_l2(line, State::new(at, Level::L2).dirty(write)),
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! What the kernel does to a program's memory: page faults of loads, stores, code and repeated
+//! string instructions; buffers that system calls read and write, mappings that come and go.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
+
+use std::sync::Arc;
+
+use mcad_core::memory::{Level, Memory, Request, Shared};
+use mcad_core::simulation::{
+    AnalysisKind, Intervals, NoSymbols, OnThread, Options, Parallel, Simulation,
+};
+use mcad_isa::machine::{self, CpuModel};
+use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
+use mcad_proto::word::{
+    Access, BlockId, GuestAddr, Kernel, StreamId, Work, access_word, block_word, kernel_word,
+};
+use mcad_report::CpuReport;
+
+const PAGE: u64 = 4096;
+
+fn done(work: Work, address: u64, bytes: u64) -> Kernel {
+    Kernel {
+        work,
+        address: GuestAddr(address),
+        bytes,
+    }
+}
+
+/// A load of a page, long after everything before: whether it faults, and where it finds its data.
+fn load(memory: &mut Memory, address: u64, now: &mut u64) -> (bool, Level) {
+    *now += 100_000;
+    let answer = memory.load(Request {
+        instr: 0,
+        pc: 0x40_0000,
+        address,
+        size: 8,
+        at: *now,
+    });
+    (answer.fault, answer.from)
+}
+
+#[test]
+fn pages_are_new_after_they_were_mapped_anew_and_known_after_the_kernel_wrote_them() {
+    for info in machine::cpus_of(Arch::X86_64) {
+        let model = machine::cpu(info.name).unwrap();
+        let (Some(mut memory), true) = (Memory::new(&model.core), model.core.tlb.is_some()) else {
+            continue;
+        };
+        memory.lend(&mut Shared::new(&model.core));
+        let now = &mut 0;
+        let page = 0x7000_0000;
+        assert!(load(&mut memory, page, now).0, "{}", info.name);
+        assert_eq!(load(&mut memory, page, now), (false, Level::L1));
+        for bytes in [1, PAGE, PAGE << 22] {
+            memory.enter_kernel(&[done(Work::Fresh, page, bytes)], *now);
+            assert!(load(&mut memory, page, now).0, "{} {bytes}", info.name);
+            assert!(!load(&mut memory, page, now).0, "{} {bytes}", info.name);
+        }
+        memory.enter_kernel(&[done(Work::Fresh, page, PAGE)], *now);
+        memory.enter_kernel(&[done(Work::Moved, page, PAGE)], *now);
+        assert!(!load(&mut memory, page, now).0, "{}", info.name);
+        let buffer = page + 16 * PAGE;
+        memory.enter_kernel(&[done(Work::Wrote, buffer, 100)], *now);
+        assert_eq!(load(&mut memory, buffer + 64, now), (false, Level::L2));
+        let faults = memory.counts.faults;
+        let file = page + 64 * PAGE;
+        memory.enter_kernel(&[done(Work::File, file, 16 * PAGE)], *now);
+        // All of its pages come with the first.
+        assert!(load(&mut memory, file, now).0, "{}", info.name);
+        assert!(!load(&mut memory, file + 5 * PAGE, now).0, "{}", info.name);
+        assert_eq!(memory.counts.faults, faults + 1, "{}", info.name);
+    }
+}
+
+/// A program: blocks by address, instructions and bytes, and the words of its one thread.
+struct Guest {
+    blocks: Vec<(u64, u16, Vec<u8>)>,
+    words: Vec<u64>,
+}
+
+impl Guest {
+    fn options(model: &Arc<CpuModel>) -> Options {
+        Options {
+            cpus: vec![Arc::clone(model)],
+            analyses: vec![AnalysisKind::Pipeline],
+            memory: true,
+        }
+    }
+
+    /// Simulates it, told in pieces of so many words.
+    fn run_on(&self, mut simulation: Simulation, piece: usize) -> CpuReport {
+        let session = SessionInfo {
+            arch: Arch::X86_64,
+            producer: "test".into(),
+            command: vec!["test".into()],
+            memory: true,
+        };
+        simulation.event(&Event::Session(session)).unwrap();
+        for (n, (address, instructions, bytes)) in self.blocks.iter().enumerate() {
+            let block = BlockDef {
+                id: BlockId(n as u32),
+                address: GuestAddr(*address),
+                instructions: *instructions,
+                bytes,
+            };
+            simulation.event(&Event::Block(block)).unwrap();
+        }
+        for words in self.words.chunks(piece) {
+            let stream = StreamId(0);
+            simulation.event(&Event::Records { stream, words }).unwrap();
+        }
+        simulation.event(&Event::End(EndReason::Exited(0))).unwrap();
+        simulation.finish(&NoSymbols).cpus.remove(0)
+    }
+
+    fn run(&self, model: &Arc<CpuModel>) -> CpuReport {
+        self.run_on(Simulation::new(Self::options(model)), 1 << 20)
+    }
+}
+
+fn faults(report: &CpuReport) -> u64 {
+    report.memory.as_ref().unwrap().page_faults
+}
+
+fn store(address: u64) -> u64 {
+    access_word(Access {
+        index: 0,
+        store: true,
+        size: 8,
+        address: GuestAddr(address),
+    })
+}
+
+/// The CPU with page faults of so many cycles, and nothing else that they take.
+fn with_faults(cpu: &str, cycles: u64) -> Arc<CpuModel> {
+    let model = machine::cpu(cpu).unwrap();
+    let mut core = model.core.clone();
+    let tlb = core.tlb.as_mut().unwrap();
+    tlb.fault = cycles;
+    (tlb.fault_code_lines, tlb.fault_data_lines) = (0, 0);
+    core.frontend.uop_cache_refill = 0;
+    Arc::new(CpuModel {
+        name: model.name.clone(),
+        full_name: model.full_name.clone(),
+        core,
+        instructions: model.instructions.clone(),
+        qemu_cpu: model.qemu_cpu.clone(),
+    })
+}
+
+/// A page is stored to three times, and given back.
+fn mapped_again_and_again(times: u64) -> Guest {
+    let mut words = Vec::new();
+    for _ in 0..times {
+        for n in 0..3 {
+            words.extend([block_word(BlockId(0)), store(0x7000_0000 + 64 * n)]);
+        }
+        words.push(block_word(BlockId(1)));
+        words.push(kernel_word(done(Work::Fresh, 0x7000_0000, PAGE)));
+    }
+    Guest {
+        // mov [rdi],rax; jmp to itself or the next. mov eax,11; syscall.
+        blocks: vec![
+            (0x1000, 2, vec![0x48, 0x89, 0x07, 0x75, 0xfb]),
+            (0x1005, 2, vec![0xb8, 11, 0, 0, 0, 0x0f, 0x05]),
+        ],
+        words,
+    }
+}
+
+#[test]
+fn system_calls_take_place_between_the_accesses_around_them() {
+    let guest = mapped_again_and_again(3000);
+    for cpu in ["skl", "glc", "zen5"] {
+        let model = machine::cpu(cpu).unwrap();
+        let whole = guest.run(&model);
+        // One of data each time, and one of code.
+        assert_eq!(faults(&whole), 3001, "{cpu}");
+        let simulation = Simulation::new(Guest::options(&model));
+        assert_eq!(guest.run_on(simulation, 7), whole, "{cpu}");
+        let intervals = Some(Intervals {
+            length: 3_000,
+            warm_up: 500,
+        });
+        let parallel = Parallel { jobs: 2, intervals };
+        let on_thread: OnThread = Arc::new(|| Box::new(()));
+        let cut = Simulation::parallel(Guest::options(&model), parallel, on_thread);
+        let cut = guest.run_on(cut, 1000);
+        assert_eq!(faults(&cut), faults(&whole), "{cpu}");
+        let error = cut.cycles as f64 / whole.cycles as f64 - 1.0;
+        assert!(error.abs() < 1e-2, "{cpu}: {error}");
+    }
+}
+
+#[test]
+fn code_that_is_executed_first_faults() {
+    const PAGES: u64 = 50;
+    let jump = |page: u64| {
+        let next = (PAGE - 5) as u32;
+        let bytes = [&[0xe9][..], &next.to_le_bytes()].concat();
+        (0x10_0000 + PAGE * page, 1, bytes)
+    };
+    let guest = Guest {
+        blocks: (0..PAGES).map(jump).collect(),
+        words: (0..PAGES as u32).map(|n| block_word(BlockId(n))).collect(),
+    };
+    let cycles = |fault| {
+        let report = guest.run(&with_faults("zen5", fault));
+        assert_eq!(faults(&report), PAGES);
+        report.cycles
+    };
+    let (none, some) = (cycles(0), cycles(1000));
+    // Of the last one nothing is seen but its own.
+    let expected = 1000 * PAGES;
+    assert!(
+        some - none >= expected - 1000 && some - none <= expected + 1000,
+        "{none} {some}"
+    );
+}
+
+#[test]
+fn a_repeated_string_instruction_faults_on_each_page() {
+    const PAGES: u64 = 20;
+    // rep stosb, again and again; nop.
+    let guest = |rounds: u64| {
+        let mut words = Vec::new();
+        for _ in 0..rounds {
+            for n in 0..PAGES * PAGE / 32 {
+                words.push(block_word(BlockId(0)));
+                words.push(access_word(Access {
+                    index: 0,
+                    store: true,
+                    size: 32,
+                    address: GuestAddr(0x7000_0000 + 32 * n),
+                }));
+            }
+            words.push(block_word(BlockId(1)));
+        }
+        Guest {
+            blocks: vec![
+                (0x1000, 1, vec![0xf3, 0xaa]),
+                (0x1002, 2, vec![0x90, 0xeb, 0xfb]),
+            ],
+            words,
+        }
+    };
+    let cycles = |rounds, fault| {
+        let report = guest(rounds).run(&with_faults("zen5", fault));
+        assert_eq!(faults(&report), PAGES + 1);
+        report.cycles
+    };
+    for rounds in [1, 5] {
+        let more = cycles(rounds, 1000) - cycles(rounds, 0);
+        let expected = 1000 * (PAGES + 1);
+        assert!(
+            more >= expected - 1000 && more <= expected + 2000,
+            "{rounds}: {more}"
+        );
+    }
+}
