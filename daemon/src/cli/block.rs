@@ -1,6 +1,7 @@
 //! `mcad block`: the throughput of basic blocks.
 
 pub(super) mod batch;
+mod cut;
 pub(super) mod hex;
 mod input;
 

@@ -12,7 +12,7 @@ mod hex;
 mod markers;
 mod text;
 
-pub use blocks::{BasicBlock, basic_blocks, by_control_flow};
+pub use blocks::{BasicBlock, basic_blocks};
 pub use hex::parse_hex;
 
 use std::path::{Path, PathBuf};

@@ -4,10 +4,11 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use mcad_assemble::{Format, Machine, Region, assemble, assemble_file, by_control_flow};
+use mcad_assemble::{Format, Machine, Region, assemble, assemble_file};
 use mcad_proto::event::Arch;
 
 use super::Syntax;
+use super::cut::by_control_flow;
 
 /// Where blocks come from. The commands have an option `--batch` beside these.
 #[derive(Debug, clap::Args)]
@@ -25,8 +26,8 @@ pub(in crate::cli) struct InputArgs {
 }
 
 impl InputArgs {
-    /// The same, with a function of x86-64 that has branches cut into its blocks; the name of the function if
-    /// it was.
+    /// The same, with a function that has branches cut into its blocks; the name of the function if it
+    /// was.
     ///
     /// # Errors
     /// As [`InputArgs::regions`].
@@ -36,13 +37,11 @@ impl InputArgs {
         arch: Arch,
     ) -> anyhow::Result<(Vec<Region>, Option<&str>)> {
         let regions = self.regions(syntax, arch)?;
-        let Some(symbol) = self.symbol.as_ref().filter(|_| arch == Arch::X86_64) else {
+        let Some(symbol) = &self.symbol else {
             return Ok((regions, None));
         };
-        let mut blocks = Vec::new();
-        for region in &regions {
-            blocks.extend(by_control_flow(region)?);
-        }
+        let pieces = |region: &Region| by_control_flow(region, arch);
+        let blocks: Vec<Region> = regions.iter().flat_map(pieces).collect();
         let cut = blocks.len() > regions.len();
         Ok((blocks, cut.then_some(symbol)))
     }
