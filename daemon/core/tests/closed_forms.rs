@@ -501,6 +501,29 @@ fn lines_of_six_are_delivered_two_at_a_time_on_zen_5() {
     }
 }
 
+/// As measured: forms that start every so many parts of a cycle, also those with an input that comes
+/// late, and independent of their latency.
+#[test]
+fn forms_start_at_intervals_of_parts_of_a_cycle_on_zen_5() {
+    let model = cpu("zen5").unwrap();
+    for (hex, want) in [
+        ("c5fee6c7", 0.8),     // vcvtdq2pd ymm0, xmm7
+        ("62f245282cc7", 1.0), // vscalefps ymm0, ymm7, ymm7
+        ("f30f51c7", 4.5),     // sqrtss xmm0, xmm7
+    ] {
+        let targets: Vec<String> = (0..6)
+            .map(|n| {
+                let mut code = bytes(hex);
+                let modrm = code.last_mut().unwrap();
+                *modrm = 0xc7 | n << 3;
+                code.iter().map(|b| format!("{b:02x}")).collect()
+            })
+            .collect();
+        let got = cycles(&model, Mode::Unrolled, &targets.concat()) / 6.0;
+        near(got, want, 0.05, hex);
+    }
+}
+
 /// As measured (docs/ZEN5.md): lines go on in the next 64 bytes of code, of which each takes a look-up.
 #[test]
 fn lines_go_on_in_the_next_block_of_code_on_zen_5() {

@@ -40,6 +40,6 @@ fn measured_figures_replace_the_bases() {
             .cloned()
             .unwrap()
     };
-    assert_eq!(form(&slow).perf.tp, Some(4));
+    assert_eq!(form(&slow).perf.tp, Some(400));
     assert_eq!(form(&slow).perf.ports, form(&base).perf.ports);
 }

@@ -189,7 +189,7 @@ pub struct Instr {
     /// Destination of an eliminable move.
     pub move_to: RegId,
     /// Least cycles between two executions of this form; 0: ports explain it.
-    pub throughput: u16,
+    pub throughput: u32,
     /// Number of the form in its program ([`Program::number_of_form`]), for [`Instr::throughput`]
     /// and statistics.
     pub form: u32,

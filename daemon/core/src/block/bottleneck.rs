@@ -385,7 +385,7 @@ fn port_names(layout: &PortLayout, set: PortSet) -> String {
 }
 
 fn divider(block: &Block) -> Option<Limit> {
-    let mut cycles = 0u32;
+    let mut cycles = 0.0;
     let mut instructions = Vec::new();
     for (n, instr) in executed(block) {
         let own: u32 = uops_of(block, instr)
@@ -393,7 +393,7 @@ fn divider(block: &Block) -> Option<Limit> {
             .map(|u| u32::from(u.divider))
             .sum();
         if own > 0 {
-            cycles += own;
+            cycles += f64::from(own);
             instructions.push(n);
         }
     }
@@ -403,9 +403,9 @@ fn divider(block: &Block) -> Option<Limit> {
     {
         (cycles, instructions) = (sum, slow);
     }
-    (cycles > 0).then(|| Limit {
+    (cycles > 0.0).then(|| Limit {
         part: Part::Divider,
-        cycles: f64::from(cycles),
+        cycles,
         used: true,
         evidence: format!("{} instructions keep it busy", instructions.len()),
         instructions,
@@ -413,19 +413,20 @@ fn divider(block: &Block) -> Option<Limit> {
 }
 
 /// Of the forms that start only every so many cycles and have instructions that are `meant`, the
-/// one that takes most, with its instructions.
+/// one that takes most, in cycles, with its instructions.
 fn forms_that_do_not_overlap(
     block: &Block,
     meant: impl Fn(u32) -> bool,
-) -> Option<(u32, Vec<u32>)> {
+) -> Option<(f64, Vec<u32>)> {
     let mut forms: BTreeMap<u32, (u32, Vec<u32>)> = BTreeMap::new();
     let all = executed(block).filter(|(n, i)| i.throughput > 0 && meant(*n));
     for (n, instr) in all {
         let form = forms.entry(instr.form).or_default();
-        form.0 += u32::from(instr.throughput);
+        form.0 += instr.throughput;
         form.1.push(n);
     }
-    forms.into_values().max_by_key(|(sum, _)| *sum)
+    let most = forms.into_values().max_by_key(|(sum, _)| *sum);
+    most.map(|(sum, instructions)| (f64::from(sum) / 100.0, instructions))
 }
 
 /// Whether an instruction divides or takes a root.
@@ -444,7 +445,7 @@ fn throughput(block: &Block) -> Option<Limit> {
     let (cycles, instructions) = forms_that_do_not_overlap(block, |n| !divides(block, n))?;
     Some(Limit {
         part: Part::Throughput,
-        cycles: f64::from(cycles),
+        cycles,
         used: true,
         evidence: format!(
             "{} instruction{} of a form that does not overlap with itself",

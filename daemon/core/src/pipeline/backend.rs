@@ -450,8 +450,11 @@ impl Backend {
         let (mut done, mut cause, mut last_done) = (0, Cause::CORE, 0);
         let mut first_group = first;
         let mut held: Vec<(u32, Executed)> = Vec::new();
+        let mut begins = first;
         for (n, uop) in uops.iter().enumerate() {
-            let mut e = self.uop(i, uop, first && n == 0);
+            let mut e = self.uop(i, uop, begins);
+            // What only delays an input starts nothing.
+            begins &= self.execute.input_delays && uop.ports.is_empty();
             if last && i.inst.extra_cycles > 0 && n + 1 == uops.len() {
                 let mut extra = u64::from(i.inst.extra_cycles);
                 if i.inst.reaches {

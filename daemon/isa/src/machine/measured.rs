@@ -64,6 +64,8 @@ pub enum Variant {
     SameRegister,
 }
 
+/// A throughput that is longer by this factor than what ports allow is not theirs.
+const UNEXPLAINED: f64 = 1.1;
 /// Longest latency or throughput that is believed.
 const MAX_CYCLES: f64 = 10_000.0;
 
@@ -182,9 +184,12 @@ fn change(perf: &mut Perf, figures: &MeasuredForm, layout: &PortLayout) -> Resul
         }
     }
     if let Some(throughput) = figures.throughput {
-        let value = cycles(throughput)?;
-        if throughput > bound(perf) + 0.5 {
-            perf.tp = Some(value);
+        cycles(throughput)?;
+        let bound = bound(perf);
+        if throughput > bound + 0.5 {
+            perf.tp = Some(100 * throughput.round() as u32);
+        } else if throughput > bound * UNEXPLAINED {
+            perf.tp = Some((throughput * 100.0).round() as u32);
         }
     }
     Ok(())
@@ -212,7 +217,7 @@ fn bound(perf: &Perf) -> f64 {
     let own = perf.ports.iter().map(|(set, _)| load(*set));
     own.fold(0.0, f64::max)
         .max(f64::from(perf.div_cycles))
-        .max(perf.tp.map_or(0.0, f64::from))
+        .max(perf.tp.map_or(0.0, |tp| f64::from(tp) / 100.0))
 }
 
 #[cfg(test)]

@@ -143,8 +143,8 @@ pub struct Perf {
     pub ports: Vec<(PortSet, u16)>,
     /// Cycles that the divider is occupied.
     pub div_cycles: u16,
-    /// Least cycles between two executions, where ports do not explain it.
-    pub tp: Option<u16>,
+    /// Least time between two executions, where ports do not explain it, in hundredths of a cycle.
+    pub tp: Option<u32>,
     /// Needs the complex decoder.
     pub complex_decoder: bool,
     /// How many simple decoders may work beside it.
@@ -199,4 +199,6 @@ pub struct Form {
     pub same_reg: Option<Perf>,
     /// Set when the CPU's own table lacks this form and it was filled from a similar one.
     pub approximated_from: Option<Box<str>>,
+    /// Whose figures it has.
+    pub source: Box<str>,
 }

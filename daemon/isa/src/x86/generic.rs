@@ -26,6 +26,7 @@ pub fn generic(
         indexed: None,
         same_reg: None,
         approximated_from: None,
+        source: "assumed".into(),
     };
     let reads = |a: OpAccess| {
         matches!(

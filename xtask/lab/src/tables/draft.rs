@@ -108,6 +108,7 @@ impl Draft {
                     indexed: perf.indexed.clone(),
                     same_reg: perf.same_reg.clone(),
                     approximated_from: None,
+                    source: format!("row of {}", self.cpu.source).into(),
                 });
             }
             self.candidates.push(Candidate {

@@ -181,7 +181,7 @@ fn form(cpu: &Cpu, mnemonic: &str, code: Code, entry: &Entry, memory: bool) -> F
                 "FDIV" | "FDIVR" | "FDIVP" | "FDIVRP" | "FIDIV" | "FIDIVR" | "FSQRT" => tp,
                 _ => 0,
             },
-            tp: (tp != 0).then_some(tp),
+            tp: (tp != 0).then_some(100 * u32::from(tp)),
             complex_decoder: fused > 1,
             simple_decoders: (fused > 1).then_some(if microcoded { 0 } else { 1 }),
             latencies: latencies(&list, cycles),
@@ -190,6 +190,7 @@ fn form(cpu: &Cpu, mnemonic: &str, code: Code, entry: &Entry, memory: bool) -> F
         indexed: None,
         same_reg: None,
         approximated_from: Some("estimate".into()),
+        source: "estimate".into(),
     }
 }
 

@@ -114,7 +114,7 @@ fn perf(base: &Figures, own: &Figures, settled: &mut Settled) -> Result<Perf, St
         uops_ms,
         ports,
         div_cycles: small(truncated(own.div_cycles.or(base.div_cycles)).unwrap_or(0)),
-        tp: truncated(own.tp.or(base.tp)).map(&mut small),
+        tp: truncated(own.tp.or(base.tp)).map(|cycles| 100 * u32::from(small(cycles))),
         complex_decoder: complex || uops_ms > 0 || uops_mite > 1,
         simple_decoders: own.simple_decoders.or(base.simple_decoders),
         latencies: match own.lat.as_ref().or(base.lat.as_ref()) {

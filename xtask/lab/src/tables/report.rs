@@ -69,5 +69,8 @@ pub fn full(draft: &Draft) -> String {
             let _ = writeln!(text, "{cpu}\t{kind}\t{line}");
         }
     }
+    for form in &draft.forms {
+        let _ = writeln!(text, "{cpu}\tsource\t{}\t{}", form.name, form.source);
+    }
     text
 }

@@ -112,6 +112,7 @@ impl Writer {
             indexed,
             same_reg,
             approximated_from,
+            source: self.texts.number(form.source.to_string())?,
         })
     }
 

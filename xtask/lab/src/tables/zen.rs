@@ -168,6 +168,7 @@ pub fn complete(cpu: &Cpu, forms: &mut [Form]) {
             perf.retire_slots = perf.retire_slots.max(base.retire_slots.min(1));
         }
         form.macro_fusible = classes::fusible(&name, cpu.layout);
+        form.source = format!("{}; pipes of integer and memory by class", form.source).into();
         classes::cut_dependencies(form);
     }
 }
@@ -205,11 +206,11 @@ fn complete_perf(perf: &mut Perf, name: &str, shape: memory::Shape, pipes: &Pipe
     perf.simple_decoders = None;
     if perf.div_cycles > 0 {
         // Published as cycles of the whole divider; it is what limits the throughput.
-        perf.tp = Some(perf.tp.unwrap_or(0).max(perf.div_cycles));
+        perf.tp = Some(perf.tp.unwrap_or(0).max(100 * u32::from(perf.div_cycles)));
         perf.div_cycles = 0;
     }
     if let Some(cycles) = classes::vector_division(name, pipes.generation) {
-        perf.tp = Some(perf.tp.unwrap_or(0).max(cycles));
+        perf.tp = Some(perf.tp.unwrap_or(0).max(100 * u32::from(cycles)));
     }
 }
 
@@ -267,6 +268,12 @@ pub fn adopt(form: &mut Form, cpu: &Cpu, own: &HashMap<String, Form>) {
         perf.simple_decoders = None;
     }
     form.macro_fusible = classes::fusible(&name, cpu.layout);
+    let pipes = match sibling {
+        Some(sibling) => format!("those of {}", sibling.name),
+        None => "by class".to_owned(),
+    };
+    form.source = format!("{}; macro-ops and pipes {pipes}", form.source).into();
+    classes::cut_dependencies(form);
 }
 
 /// Macro-ops and computing µops of a form that nothing is known of but what Intel does.

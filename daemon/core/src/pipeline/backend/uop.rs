@@ -105,7 +105,7 @@ impl Backend {
         };
         let mut executed = dispatched + 2;
         if spaced {
-            executed = executed.max(dispatched + u64::from(i.instr.throughput));
+            executed = executed.max(dispatched + u64::from(i.instr.throughput) / 100);
         }
         executed = executed.max(if is_memory(uop) {
             self.access(i, uop, dispatched, inputs, executed)
@@ -378,9 +378,12 @@ impl Backend {
             ready = ready.max(self.memory.fences().ready(loads, stores));
         }
         if instr.throughput > 0 {
-            let from = known.max(ready.saturating_sub(self.execute.issue_to_dispatch));
             let throughput = u64::from(instr.throughput);
-            ready = ready.max(self.spacing.start(instr.form, throughput, from));
+            if self.execute.spacing_when_ready {
+                return self.spacing.start(instr.form, throughput, ready);
+            }
+            let from = known.max(ready.saturating_sub(self.execute.issue_to_dispatch));
+            ready = ready.max(self.spacing.start(instr.form, throughput, from) + 1);
         }
         ready
     }

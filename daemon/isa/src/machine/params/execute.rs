@@ -71,6 +71,10 @@ pub struct Execute {
     /// In code that the decoders deliver: least bytes of code per load that is renamed.
     #[serde(default)]
     pub memory_renaming_spacing: u64,
+    /// Instructions that start only every so many cycles are held apart when they are ready; else when
+    /// their inputs are known, and they are ready a cycle later.
+    #[serde(default)]
+    pub spacing_when_ready: bool,
     /// Extra cycles of a load that cannot be renamed to the store that it takes its data from,
     /// though others could.
     #[serde(default)]

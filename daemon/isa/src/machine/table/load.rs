@@ -157,6 +157,7 @@ fn form(file: &wire::File, f: &wire::Form) -> Result<Form, String> {
             Some(i) => Some(at(&file.texts, i)?.as_str().into()),
             None => None,
         },
+        source: at(&file.texts, f.source)?.as_str().into(),
     })
 }
 

@@ -290,6 +290,28 @@ fn flags_and_fusion() {
 }
 
 #[test]
+fn every_form_names_whose_figures_it_has() {
+    // vaddps ymm0, ymm1, ymm2
+    let source = |cpu: &str| &*form(cpu, "c5f458c2").source;
+    assert_eq!(source("skl"), "row of SKL");
+    assert!(
+        source("zen3").starts_with("row of ZEN3; "),
+        "{}",
+        source("zen3")
+    );
+    let measured = source("zen5");
+    assert!(measured.contains("; measured: throughput, "), "{measured}");
+    // vaddps zmm0, zmm1, zmm2: no row of a Zen 4 or 5 was published
+    let wide = &*form("zen4", "62f1744858c2").source;
+    assert!(wide.contains("macro-ops and pipes"), "{wide}");
+    for cpu in ["zen2", "zen3", "zen4", "zen5"] {
+        let table = FormTable::for_cpu(cpu).expect("table");
+        let nobody = table.forms().iter().find(|f| f.source.is_empty());
+        assert!(nobody.is_none(), "{cpu}: {nobody:?}");
+    }
+}
+
+#[test]
 fn missing_forms_are_borrowed_and_say_so() {
     let fma = form("snb", "c4e2f5b8c2");
     assert_eq!(fma.approximated_from.as_deref(), Some("hsw"));

@@ -9,7 +9,7 @@ use bincode::{Decode, Encode};
 use crate::embedded;
 
 /// Version of the layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
@@ -75,8 +75,8 @@ pub struct Perf {
     pub ports: u16,
     /// Divider occupancy.
     pub div_cycles: u16,
-    /// Throughput.
-    pub tp: Option<u16>,
+    /// Throughput, in hundredths of a cycle.
+    pub tp: Option<u32>,
     /// Complex decoder.
     pub complex_decoder: bool,
     /// Simple decoders beside it.
@@ -104,6 +104,8 @@ pub struct Form {
     pub same_reg: Option<u16>,
     /// In [`File::texts`].
     pub approximated_from: Option<u16>,
+    /// In [`File::texts`].
+    pub source: u16,
 }
 
 /// A candidate.

@@ -78,6 +78,12 @@ pub fn is_register_move(name: &str) -> bool {
     !constant && (mnemonic.starts_with("MOV") || mnemonic.starts_with("VMOV") || mnemonic == "XCHG")
 }
 
+/// Whether an instruction has general-purpose registers, immediates and memory only.
+pub fn is_integer(name: &str) -> bool {
+    let others = ["MM", "(K", ", K", "(ST"];
+    !name.starts_with('F') && !others.iter().any(|part| name.contains(part))
+}
+
 /// All condition codes.
 const ANY: u16 = 0xffff;
 
@@ -109,6 +115,17 @@ pub fn fusible(name: &str, layout: Layout) -> u16 {
 /// wait for the flags that it may leave as they are, `sbb r, r` not for the register (measured on
 /// Zen 5: `mov eax, 1; shl rax, cl; test eax, imm` twice in 1.6 cycles).
 pub fn cut_dependencies(form: &mut Form) {
+    // A masked store leaves the other elements as they are without reading them.
+    let masked_store = form.name.contains(" (M") && form.name.contains(", K,");
+    if masked_store {
+        for operand in &mut form.operands {
+            if operand.written && matches!(operand.name, OperandName::Mem(_)) {
+                operand.read = false;
+                let memory = operand.name;
+                (form.perf.latencies).retain(|l| l.from != memory || l.kind != LatencyKind::Mem);
+            }
+        }
+    }
     let mnemonic = mnemonic(&form.name).to_owned();
     let shifts = ["SHL", "SHR", "SAR", "ROL", "ROR"].contains(&mnemonic.as_str());
     if shifts && form.name.contains(", CL)") {

@@ -11,6 +11,7 @@ use mcad_isa::machine::measured::{kind_of, operand_of};
 use mcad_isa::machine::table::{Form, Latency, LatencyKind, OperandName, Perf, PortSet};
 
 use super::Pipes;
+use super::classes;
 use super::memory::Shape;
 use crate::tables::draft::Draft;
 
@@ -87,6 +88,16 @@ pub fn overlay(draft: &mut Draft, path: &Path) -> Result<()> {
             ));
         }
         form.approximated_from = None;
+        let throughput = match figures.throughput {
+            Some(_) => "throughput, ",
+            None => "",
+        };
+        let latencies = figures.latencies.len();
+        form.source = format!(
+            "{}; measured: {throughput}{latencies} latencies",
+            form.source
+        )
+        .into();
     }
     Ok(())
 }
@@ -119,14 +130,38 @@ fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
     let Some(throughput) = figures.throughput else {
         return;
     };
+    let by_class = classes::pipes_of(&form.name, pipes);
+    let exact = if classes::is_integer(&form.name) {
+        EXACT_INTEGER
+    } else {
+        EXACT
+    };
     let perf = &mut form.perf;
+    if perf.ports.is_empty() && throughput > EXECUTED {
+        perf.ports = vec![(by_class, 1)];
+        perf.uops = 1;
+    }
     fewer(perf, throughput, shape, pipes);
     if !units(perf, &figures.conflicts, shape, pipes) {
         refit(perf, throughput, shape, pipes);
     }
-    let bound = bound(perf);
-    perf.tp = (throughput >= LEAST_SPACING && throughput > bound * (1.0 + FIT))
-        .then(|| throughput.round().min(60_000.0) as u16);
+    // What takes less is what the core's parameters have, such as constants in a line.
+    let told = throughput >= LEAST_INTEGER || exact < EXACT_INTEGER;
+    perf.tp = (told && throughput > bound(perf) * (1.0 + exact))
+        .then(|| (throughput * 100.0).round().min(6e6) as u32);
+    // Equal registers and an index make no difference to what is executed, unless nothing is.
+    for other in [form.same_reg.as_mut(), form.indexed.as_mut()]
+        .into_iter()
+        .flatten()
+    {
+        if !other.ports.is_empty() {
+            let latencies = std::mem::take(&mut other.latencies);
+            *other = Perf {
+                latencies,
+                ..form.perf.clone()
+            };
+        }
+    }
 }
 
 /// Latency of a load of the general-purpose registers.
@@ -149,10 +184,19 @@ fn shorten_updates(perf: &mut Perf) {
     }
 }
 
-/// A throughput that the pipes do not explain is kept from here on: it is counted in whole cycles.
+/// From here on a throughput is not that of pipes, but of a unit that is not pipelined.
 const LEAST_SPACING: f64 = 1.6;
 /// By how much figures may differ from what pipes allow.
 const FIT: f64 = 0.1;
+/// By how much they differ, at most, where pipes explain them.
+const EXACT: f64 = 0.02;
+/// The same of integer instructions, which lose some slots of their units to each other
+/// (docs/ZEN5.md, `unbound`).
+const EXACT_INTEGER: f64 = 0.3;
+/// From here on, a throughput of theirs is one of their own.
+const LEAST_INTEGER: f64 = 0.9;
+/// What takes longer than this is executed: rename does six and more a cycle.
+const EXECUTED: f64 = 0.2;
 /// Macro-ops that the core dispatches in a cycle.
 const WIDTH: f64 = 8.0;
 
@@ -163,11 +207,10 @@ fn bound(perf: &Perf) -> f64 {
         let uops: u32 = uops.map(|(_, n)| u32::from(*n)).sum();
         f64::from(uops) / f64::from(union.count_ones().max(1))
     };
-    let own = perf
-        .ports
-        .iter()
-        .map(|(set, _)| load(set.0))
-        .fold(0.0, f64::max);
+    // Two sets together may be scarcer than each.
+    let sets = perf.ports.iter().map(|(set, _)| set.0);
+    let unions = sets.clone().flat_map(|a| sets.clone().map(move |b| a | b));
+    let own = unions.map(load).fold(0.0, f64::max);
     own.max(f64::from(perf.retire_slots) / WIDTH)
 }
 
@@ -187,13 +230,19 @@ fn fewer(perf: &mut Perf, throughput: f64, shape: Shape, pipes: &Pipes) {
             .iter_mut()
             .filter(computing)
             .max_by_key(|(_, n)| *n);
-        if perf.retire_slots <= 1 && most.as_ref().is_none_or(|(_, n)| *n <= 1) {
-            break;
-        }
-        if let Some((_, n)) = most
-            && (*n > 1 || perf.retire_slots > 1)
-        {
+        let single = most.as_ref().is_none_or(|(_, n)| *n <= 1);
+        if let Some((_, n)) = most {
             *n -= u16::from(*n > 1);
+        }
+        if single && perf.retire_slots <= 1 {
+            // One of each set is left, of which the narrowest goes.
+            let computing = |(_, (set, _)): &(usize, &(PortSet, u16))| set.0 & (memory | data) == 0;
+            let sets = perf.ports.iter().enumerate().filter(computing);
+            let narrowest = sets.clone().min_by_key(|(_, (set, _))| set.0.count_ones());
+            let Some((place, _)) = narrowest.filter(|_| sets.count() > 1) else {
+                break;
+            };
+            perf.ports.remove(place);
         }
         if perf.retire_slots > 1 {
             perf.retire_slots -= 1;
@@ -214,8 +263,9 @@ const SAME: f64 = 0.75;
 /// Gives the only computing µop the units that its conflicts show, if they show any.
 fn units(perf: &mut Perf, conflicts: &[Option<f64>; 3], shape: Shape, pipes: &Pipes) -> bool {
     let same = REFERENCES.iter().zip(conflicts);
-    let mut same = same.filter(|(_, conflict)| conflict.is_some_and(|c| c >= SAME));
-    let Some(((_, units), _)) = same.next() else {
+    let same = same.filter_map(|(reference, conflict)| Some((reference.1, (*conflict)?)));
+    let most = same.max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((units, _)) = most.filter(|(_, conflict)| *conflict >= SAME) else {
         return false;
     };
     let Some(set) = computing(perf, shape, pipes) else {
