@@ -16,6 +16,10 @@ use serde::Deserialize;
 /// Names under which it is looked for: Debian's packages carry the version.
 const NAMES: [&str; 2] = ["llvm-mca-22", "llvm-mca"];
 
+/// Behind each block of x86-64 code: `nopl 0x5a17c3d1(%rax,%rax)`, and what its text has.
+const END: [u8; 8] = [0x0f, 0x1f, 0x84, 0x00, 0xd1, 0xc3, 0x17, 0x5a];
+const END_TEXT: &str = "1511506897(";
+
 /// llvm-mca and llvm-mc.
 #[derive(Debug)]
 pub(crate) struct Tool {
@@ -50,6 +54,7 @@ fn target(arch: Arch) -> anyhow::Result<(&'static str, &'static str)> {
             "+m,+a,+f,+d,+c,+v,+zba,+zbb,+zbc,+zbs,+zicond,+zfh,+zvfh,+zicbom,+zicboz,+zicbop,\
              +zfa,+zcb,+zicsr,+zifencei,+zihintpause",
         )),
+        Arch::X86_64 => Ok(("x86_64-unknown-linux-gnu", "")),
         other => bail!("llvm-mca is no reference for {other} here"),
     }
 }
@@ -142,6 +147,41 @@ impl Tool {
         Ok(texts)
     }
 
+    /// The text of each instruction of each block of x86-64 code; `None` where one has none, or
+    /// another number of lines.
+    pub(crate) fn disassemble_x86(
+        &self,
+        blocks: &[Vec<Vec<u8>>],
+    ) -> anyhow::Result<Vec<Option<Vec<String>>>> {
+        let (triple, _) = target(Arch::X86_64)?;
+        let line = |bytes: &[u8]| {
+            let bytes = bytes.iter().map(|byte| format!("{byte:#04x} "));
+            bytes.chain(["\n".to_owned()]).collect::<String>()
+        };
+        let input = blocks.iter().map(|block| {
+            let lines = block.iter().map(|bytes| line(bytes));
+            lines.chain([line(&END)]).collect::<String>()
+        });
+        let mut command = Command::new(&self.mc);
+        command.arg("--disassemble");
+        command.arg(format!("-triple={triple}"));
+        let output = piped(command, &input.collect::<String>())?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('.'))
+            .collect();
+        let mut parts = lines.split(|line| line.contains(END_TEXT));
+        let mut texts = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            let part = parts.next().context("llvm-mc has lost blocks")?;
+            let whole = part.len() == block.len();
+            texts.push(whole.then(|| part.iter().map(|&line| line.to_owned()).collect()));
+        }
+        Ok(texts)
+    }
+
     /// Cycles of each block on a CPU; `None` where it is refused.
     pub(crate) fn cycles(
         &self,
@@ -171,7 +211,9 @@ impl Tool {
             "--resource-pressure=false",
         ]);
         command.arg(format!("-mtriple={triple}"));
-        command.arg(format!("-mattr={features}"));
+        if !features.is_empty() {
+            command.arg(format!("-mattr={features}"));
+        }
         command.arg(format!("-mcpu={cpu}"));
         command.arg(format!("-iterations={iterations}"));
         let output = piped(command, &input)?;

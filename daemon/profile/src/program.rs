@@ -83,6 +83,11 @@ impl Program {
         }
     }
 
+    /// Leaves bytes out before all else, so that code lies at another place.
+    pub(crate) fn leave_out(&mut self, bytes: usize) {
+        self.bytes.resize(self.bytes.len() + bytes, 0x90);
+    }
+
     /// The calibrating chain, `times` as long, repeated.
     pub(crate) fn calibrate(&mut self, times: u32, runs: u32) -> Result<Section, TooLarge> {
         self.section(runs, |program| {

@@ -1,6 +1,7 @@
 //! `mcad eval`: how good predictions are against labels.
 
 mod ablations;
+mod by_llvm_mca;
 mod forms;
 mod inorder;
 pub(super) use inorder::stepwise;
@@ -40,6 +41,9 @@ pub(super) struct Args {
     /// of uops.info (JSON lines) or figures of `mcad profile instruction -o`
     #[arg(long, requires = "predict", conflicts_with_all = ["rtl", "in_order", "sample", "hold_out", "ablations", "categories", "instructions", "worst", "json"])]
     forms: bool,
+    /// Take what an installed llvm-mca predicts for the CPU of --predict instead of the labels
+    #[arg(long, requires = "predict", conflicts_with_all = ["forms", "ablations", "cpus"])]
+    labels_from_llvm_mca: bool,
     #[command(flatten)]
     llvm_mca: llvm_mca::LlvmMcaArgs,
     #[command(flatten)]
@@ -93,7 +97,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             ablations::write(&all, &mut stdout)?;
         }
     } else {
-        let set = args.set.gather()?;
+        let mut set = args.set.gather()?;
+        if let (true, Some(cpu)) = (args.labels_from_llvm_mca, args.set.cpu()) {
+            let program = args.llvm_mca.llvm_mca_program.as_deref();
+            set.pairs = by_llvm_mca::relabel(set.pairs, cpu, program)?;
+        }
         let wanted = Wanted {
             worst: args.worst,
             forms: FORMS,

@@ -34,8 +34,8 @@ pub(super) struct LlvmMcaArgs {
     #[arg(long, value_name = "N", default_value_t = 500, requires = "cpus")]
     blocks: usize,
     /// llvm-mca; llvm-mc is expected beside it
-    #[arg(long, value_name = "PROGRAM", requires = "cpus")]
-    llvm_mca_program: Option<PathBuf>,
+    #[arg(long, value_name = "PROGRAM")]
+    pub(super) llvm_mca_program: Option<PathBuf>,
 }
 
 /// A block and its part of what its program executed.

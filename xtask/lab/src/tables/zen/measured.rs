@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use liblzma::read::XzDecoder;
 use mcad_isa::machine::measured::{kind_of, operand_of};
-use mcad_isa::machine::table::{Form, Latency, LatencyKind, OperandName, Perf, PortSet};
+use mcad_isa::machine::table::{Binding, Form, Latency, LatencyKind, OperandName, Perf, PortSet};
 
 use super::Pipes;
 use super::classes;
@@ -136,6 +136,7 @@ fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
     } else {
         EXACT
     };
+    let name = form.name.clone();
     let perf = &mut form.perf;
     if perf.ports.is_empty() && throughput > EXECUTED {
         perf.ports = vec![(by_class, 1)];
@@ -145,8 +146,10 @@ fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
     if !units(perf, &figures.conflicts, shape, pipes) {
         refit(perf, throughput, shape, pipes);
     }
-    // What takes less is what the core's parameters have, such as constants in a line.
-    let told = throughput >= LEAST_INTEGER || exact < EXACT_INTEGER;
+    // What the core's parameters have: constants in a line, and the stack's way through memory.
+    let elsewhere = ["I64", "Moffs"].iter().any(|part| name.contains(part))
+        || operands.iter().any(|o| o.binding == Binding::StackEngine);
+    let told = throughput >= LEAST_SPACING || !elsewhere;
     perf.tp = (told && throughput > bound(perf) * (1.0 + exact))
         .then(|| (throughput * 100.0).round().min(6e6) as u32);
     // Equal registers and an index make no difference to what is executed, unless nothing is.
@@ -193,8 +196,6 @@ const EXACT: f64 = 0.02;
 /// The same of integer instructions, which lose some slots of their units to each other
 /// (docs/ZEN5.md, `unbound`).
 const EXACT_INTEGER: f64 = 0.3;
-/// From here on, a throughput of theirs is one of their own.
-const LEAST_INTEGER: f64 = 0.9;
 /// What takes longer than this is executed: rename does six and more a cycle.
 const EXECUTED: f64 = 0.2;
 /// Macro-ops that the core dispatches in a cycle.
