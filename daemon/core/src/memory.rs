@@ -161,6 +161,13 @@ pub struct Memory {
     pub by_instruction: MissesByInstruction,
 }
 
+/// The first and the last line of so many bytes.
+#[inline(always)]
+fn lines_of(address: u64, bytes: u16) -> (u64, u64) {
+    let last = address.wrapping_add(u64::from(bytes.max(1)) - 1);
+    (address / LINE_BYTES, last / LINE_BYTES)
+}
+
 fn first_level(p: &FirstLevel) -> Sets {
     let lines = u64::from(p.kib) * 1024 / LINE_BYTES;
     Sets::new(lines, p.ways, Index::Direct, p.replacement)
@@ -215,24 +222,67 @@ impl Memory {
         std::mem::swap(&mut self.shared, other);
     }
 
+    /// Whether an access by the instruction at `pc` is served as soon as the first level can; if so,
+    /// it is done, else nothing has happened.
+    #[inline]
+    pub fn hits_at_once(
+        &mut self,
+        (pc, address): (u64, u64),
+        size: u16,
+        at: u64,
+        write: bool,
+    ) -> bool {
+        let at = at + self.epoch;
+        let (line, last) = lines_of(address, size);
+        if last != line || !self.hits(line, at, write) {
+            return false;
+        }
+        if !write {
+            self.train_stride(pc, address, at);
+        }
+        true
+    }
+
     /// A load.
     #[inline]
     pub fn load(&mut self, r: Request) -> Answer {
+        match self.hits_at_once((r.pc, r.address), r.size, r.at, false) {
+            true => Answer::default(),
+            false => self.load_beyond(r),
+        }
+    }
+
+    /// A load that [`Memory::hits_at_once`] does not serve.
+    pub fn load_beyond(&mut self, r: Request) -> Answer {
         let r = self.request(r);
-        let answer = self.data(&r, false);
+        let answer = self.lines(&r, false);
+        self.train_stride(r.pc, r.address, r.at);
+        answer
+    }
+
+    /// The prefetcher of the first level sees a load.
+    #[inline(always)]
+    fn train_stride(&mut self, pc: u64, address: u64, at: u64) {
         if let Some(stride) = &mut self.stride {
-            let wanted = stride.access(r.pc, r.address);
+            let wanted = stride.access(pc, address);
             if wanted.count > 0 {
-                self.prefetch_l1(wanted, r.at);
+                self.prefetch_l1(wanted, at);
             }
         }
-        answer
     }
 
     /// A store asks for its line; the answer says when it may be written.
     #[inline]
     pub fn store(&mut self, r: Request) -> Answer {
-        self.data(&self.request(r), true)
+        match self.hits_at_once((r.pc, r.address), r.size, r.at, true) {
+            true => Answer::default(),
+            false => self.store_beyond(r),
+        }
+    }
+
+    /// A store that [`Memory::hits_at_once`] does not serve.
+    pub fn store_beyond(&mut self, r: Request) -> Answer {
+        self.lines(&self.request(r), true)
     }
 
     /// A request by its own clock.
@@ -325,18 +375,9 @@ impl Memory {
         }
     }
 
-    #[inline(always)]
-    fn data(&mut self, r: &Request, write: bool) -> Answer {
-        let line = r.address / LINE_BYTES;
-        let last = r.address.wrapping_add(u64::from(r.size.max(1)) - 1) / LINE_BYTES;
-        if last == line && self.hits(line, r.at, write) {
-            return Answer::default();
-        }
-        self.lines(r, (line, last), write)
-    }
-
     #[inline(never)]
-    fn lines(&mut self, r: &Request, (line, last): (u64, u64), write: bool) -> Answer {
+    fn lines(&mut self, r: &Request, write: bool) -> Answer {
+        let (line, last) = lines_of(r.address, r.size);
         let answer = self.line(line, r, write);
         if last == line {
             return answer;

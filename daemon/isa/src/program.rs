@@ -238,6 +238,8 @@ pub struct Laminated {
     pub is_last: bool,
     /// Its instruction uses rsp, through the stack engine or not.
     pub uses_stack: bool,
+    /// Of a plain instruction ([`Instr::plain`]).
+    pub is_plain: bool,
     /// A single µop that computes, of a plain instruction, with nothing special about it: what
     /// follows says all of it.
     pub is_simple: bool,
@@ -369,6 +371,7 @@ impl Program {
                 fused: group.len() as u16,
                 is_last: self.laminated.len() + 1 == end,
                 uses_stack: instr.rsp_change != 0 || instr.is(flag::READS_RSP | flag::WRITES_RSP),
+                is_plain: false,
                 is_simple: false,
                 outputs_len: 0,
                 ports: PortSet::NONE,
@@ -382,7 +385,7 @@ impl Program {
         self.instrs.push(instr);
     }
 
-    /// Tells those of an instruction's laminated µops that are simple.
+    /// Tells of an instruction's laminated µops which are plain and which simple.
     fn simplify(&mut self, instr: &Instr) {
         /// What a µop of such an instruction does besides is not in its inputs, ports and outputs.
         const SPECIAL: u32 = flag::ELIMINABLE
@@ -392,10 +395,14 @@ impl Program {
             | flag::CONDITIONAL
             | flag::POINTER_LOAD
             | flag::LATE_FLAGS;
+        let own = instr.laminated as usize;
+        for laminated in self.laminated.iter_mut().skip(own) {
+            laminated.is_plain = instr.plain;
+        }
         if !instr.plain || instr.is(SPECIAL) || !instr.zeroed.is_empty() {
             return;
         }
-        let all = self.laminated.iter_mut().skip(instr.laminated as usize);
+        let all = self.laminated.iter_mut().skip(own);
         for laminated in all.filter(|laminated| laminated.uops_len == 1) {
             let Some(uop) = self.uops.get(laminated.uops as usize) else {
                 continue;

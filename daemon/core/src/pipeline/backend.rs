@@ -19,7 +19,6 @@ mod uop;
 
 use std::sync::Arc;
 
-use super::access::Access;
 use super::inst::Inst;
 use super::observer::{Backlog, Delivery, Observer, Retired, UopStamps};
 use super::state::{Moment, parts};
@@ -28,7 +27,7 @@ use crate::memory::counts::Counts;
 use issue::{Issue, Resources};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::{Execute, PortSet, Rename};
-use mcad_isa::program::{Laminated, Program, Uop, flag};
+use mcad_isa::program::{Laminated, Uop, flag};
 use mcad_isa::regs::RegId;
 use mcad_report::TopDown;
 use memory::Memory;
@@ -39,7 +38,8 @@ use retire::Retirement;
 use scheduler::ready_cycle;
 use spacing::Spacing;
 use topdown::{Cause, SlotCount, Stall, Wait};
-use uop::{Executed, Given};
+use uop::Executed;
+pub use uop::Given;
 
 /// A laminated µop as the front end delivers it.
 #[derive(Clone, Copy, Debug)]
@@ -345,38 +345,26 @@ impl Backend {
         Some(executed)
     }
 
-    /// Issues one laminated µop of `inst`; `accesses` are the instruction's. Returns the cycle in
-    /// which its last fused µop is done.
+    /// Issues one laminated µop. Returns the cycle in which its last fused µop is done.
     #[inline(never)]
     pub fn laminated<O: Observer>(
         &mut self,
-        (program, inst, laminated): (&Program, &Inst, &Laminated),
+        given: &Given<'_>,
         delivered: Delivered,
-        accesses: &[Access],
         observer: &mut O,
     ) -> u64 {
-        let Some(instr) = program.instrs.get(inst.instr as usize) else {
-            debug_assert!(false, "an instruction is in its program");
-            return 0;
-        };
         if delivered.number == 0 {
-            self.issue.begin(inst.instr);
+            self.issue.begin(given.inst.instr);
         }
-        let given = Given {
-            program,
-            inst,
-            instr,
-            laminated,
-            accesses,
-        };
-        if instr.plain && !inst.reaches && self.registers.high8_apart() == 0 && !O::UOPS {
-            self.plain(&given, delivered, observer)
+        let general = given.inst.reaches || self.registers.high8_apart() != 0 || O::UOPS;
+        if given.laminated.is_plain && !general {
+            self.plain(given, delivered, observer)
         } else {
-            self.any(&given, delivered, observer)
+            self.any(given, delivered, observer)
         }
     }
 
-    /// [`Backend::laminated`] for a plain instruction ([`Instr::plain`]): the same as
+    /// [`Backend::laminated`] for a plain instruction ([`mcad_isa::program::Instr::plain`]): the same as
     /// [`Backend::any`] does, without all that cannot happen.
     #[inline(always)]
     fn plain<O: Observer>(&mut self, i: &Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {

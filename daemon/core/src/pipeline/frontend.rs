@@ -264,7 +264,7 @@ fn ideal_cycle<O: Observer>(t: &mut Target<'_, O>, room: usize) {
             return;
         }
         for n in 0..instr.laminated_len {
-            t.deliver(number, n, Delivery::Of(source));
+            t.deliver_one(number, n, Delivery::Of(source));
             left = left.saturating_sub(1);
         }
     }

@@ -314,12 +314,16 @@ impl Memory {
         if !self.lines.are_modelled() {
             return Loaded::Line(0);
         }
-        let answer = self.lines.load(&Lookup {
+        let lookup = Lookup {
             access: *access,
             by: inst.address,
             instr: inst.instr,
             at,
-        });
+        };
+        if self.lines.hits(&lookup, false) {
+            return Loaded::Line(0);
+        }
+        let answer = self.lines.load_beyond(&lookup);
         self.late = Late::of(&answer);
         if answer.fault {
             self.faulted(at, &answer);
@@ -346,12 +350,16 @@ impl Memory {
         self.older.address(access.copied(), at);
         self.late = Late::No;
         if let Some(access) = access.filter(|_| self.lines.are_modelled()) {
-            let answer = self.lines.store(&Lookup {
+            let lookup = Lookup {
                 access: *access,
                 by: inst.address,
                 instr: inst.instr,
                 at,
-            });
+            };
+            let answer = match self.lines.hits(&lookup, true) {
+                true => Answer::default(),
+                false => self.lines.store_beyond(&lookup),
+            };
             self.owned[((self.older.count() + 1) % OWNED) as usize] = at + answer.late;
             if answer.fault {
                 self.faulted(at, &answer);

@@ -17,15 +17,19 @@ use mcad_isa::program::{FIRST_INPUTS, Instr, Laminated, Output, Program, Uop, fl
 use mcad_isa::regs::RegId;
 use mcad_isa::uop::UopKind;
 
-/// The instruction that a µop belongs to.
+/// The instruction that a µop belongs to, and which of its laminated µops is delivered.
 #[derive(Clone, Copy)]
-pub(super) struct Given<'a> {
-    pub(super) program: &'a Program,
-    pub(super) inst: &'a Inst,
-    pub(super) instr: &'a Instr,
-    pub(super) laminated: &'a Laminated,
+pub struct Given<'a> {
+    /// The code.
+    pub program: &'a Program,
+    /// What is executed.
+    pub inst: &'a Inst,
+    /// Its static instruction.
+    pub instr: &'a Instr,
+    /// The laminated µop.
+    pub laminated: &'a Laminated,
     /// Its loads, then its stores.
-    pub(super) accesses: &'a [Access],
+    pub accesses: &'a [Access],
 }
 
 /// What became of a µop.

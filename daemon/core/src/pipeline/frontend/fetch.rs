@@ -543,11 +543,7 @@ impl FetchQueue {
                         .iter_mut()
                         .for_each(|inst| inst.source = Source::UopCache);
                 }
-                let line = |&(left, begins): &(u8, bool)| Line {
-                    left,
-                    from: at,
-                    begins,
-                };
+                let line = |line: &Line| Line { from: at, ..*line };
                 self.lines.extend(lines.iter().map(line));
                 self.entries.append(entries);
             }

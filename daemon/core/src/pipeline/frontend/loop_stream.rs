@@ -244,7 +244,7 @@ pub fn cycle<O: Observer>(t: &mut Target<'_, O>) {
         } else {
             let number = t.queue.head();
             for n in 0..instr.laminated_len {
-                t.deliver(number, n, Delivery::Of(Source::LoopStream));
+                t.deliver_one(number, n, Delivery::Of(Source::LoopStream));
             }
         }
         if inst.stream_end {

@@ -64,7 +64,7 @@ impl Microcode {
             if next >= len {
                 break;
             }
-            t.deliver(number, next, Delivery::Microcode);
+            t.deliver_one(number, next, Delivery::Microcode);
             next += 1;
         }
         if next >= len {

@@ -2,7 +2,7 @@
 
 use super::fetch::FetchQueue;
 use super::stack_engine::StackEngine;
-use crate::pipeline::backend::{Backend, Delivered};
+use crate::pipeline::backend::{Backend, Delivered, Given};
 use crate::pipeline::inst::Source;
 use crate::pipeline::observer::{Delivery, Observer};
 use mcad_isa::machine::params::Frontend;
@@ -44,16 +44,20 @@ impl<O: Observer> Target<'_, O> {
     }
 
     /// Delivers one laminated µop of instruction `number`, which is the next one.
-    #[inline(never)]
-    pub fn deliver(&mut self, number: u64, laminated: u16, from: Delivery) {
+    pub fn deliver_one(&mut self, number: u64, laminated: u16, from: Delivery) {
         let instr = self.queue.get(number);
         let instr = instr.and_then(|inst| self.program.instrs.get(inst.instr as usize));
         let place = instr.map_or(0, |instr| instr.laminated) + u32::from(laminated);
+        self.deliver(number, laminated, place, from);
+    }
+
+    /// The same of one whose place in [`Program::laminated`] is known.
+    #[inline(never)]
+    pub fn deliver(&mut self, number: u64, laminated: u16, place: u32, from: Delivery) {
         self.deliver_here(number, laminated, place, from);
     }
 
-    /// [`Target::deliver`] for the two places that deliver most, which know the µop's place in
-    /// [`Program::laminated`].
+    /// [`Target::deliver`] for the two places that deliver most.
     #[inline(always)]
     pub fn deliver_here(&mut self, number: u64, laminated: u16, place: u32, from: Delivery) {
         // Second halves of fused pairs.
@@ -89,8 +93,18 @@ impl<O: Observer> Target<'_, O> {
                     cycle,
                     from,
                 };
-                let given = (self.program, inst, uop);
-                (self.back).laminated(given, delivered, accesses, self.observer)
+                let Some(instr) = self.program.instrs.get(inst.instr as usize) else {
+                    debug_assert!(false, "an instruction is in its program");
+                    return;
+                };
+                let given = Given {
+                    program: self.program,
+                    inst,
+                    instr,
+                    laminated: uop,
+                    accesses,
+                };
+                (self.back).laminated(&given, delivered, self.observer)
             }
         };
         if uop.is_last {

@@ -104,21 +104,27 @@ impl UopCacheDelivery {
             if c.line.left == 0 && !c.load_second_line(t) {
                 return;
             }
-            let Some((entry, rest)) = c.rest.split_first() else {
-                return;
+            let entry = match self.deliver_usual(c, t) {
+                Some(last) => last,
+                None => {
+                    let Some((entry, rest)) = c.rest.split_first() else {
+                        return;
+                    };
+                    if !self.deliver(c, t, entry, microcode) {
+                        return;
+                    }
+                    c.rest = rest;
+                    c.line.left -= 1;
+                    entry
+                }
             };
-            if !self.deliver(c, t, entry, microcode) {
-                return;
-            }
-            c.rest = rest;
-            c.line.left -= 1;
             if c.line.left == 0 {
                 t.queue.lines.pop(1);
             }
             if entry.leaves() {
                 self.leave(t.p);
                 // A line is not read twice in a cycle.
-                let again = rest.first().is_some_and(|next| {
+                let again = c.rest.first().is_some_and(|next| {
                     next.shares_block(entry, t.p) && next.address <= entry.address
                 });
                 let follows = t.p.uop_cache_follows_taken && !again;
@@ -140,8 +146,45 @@ impl UopCacheDelivery {
         self.body = 0;
     }
 
-    /// Delivers an entry, unless it does not fit into the cycle.
+    /// Delivers as much of a usual line as the cycle takes, up to where control goes elsewhere;
+    /// returns the last entry. `None`, and nothing has happened, where more must be looked at.
     #[inline(always)]
+    fn deliver_usual<'a, O: Observer>(
+        &mut self,
+        c: &mut Cycle<'a>,
+        t: &mut Target<'_, O>,
+    ) -> Option<&'a Entry> {
+        if !c.line.usual {
+            return None;
+        }
+        let most = u32::from(c.line.left).min(c.remaining) as usize;
+        let most = c.rest.get(..most)?;
+        let count = most.iter().position(Entry::leaves);
+        let (now, rest) = c.rest.split_at(count.map_or(most.len(), |last| last + 1));
+        let last = now.last()?;
+        let number = c.line.from + u64::from(last.number);
+        if number >= c.fetchable {
+            return None;
+        }
+        for entry in now {
+            let number = c.line.from + u64::from(entry.number);
+            let from = Delivery::Of(Source::UopCache);
+            t.deliver_here(number, entry.laminated, entry.place, from);
+        }
+        if c.delivered == 0 {
+            self.body = (self.body + 1).min(2);
+        }
+        let count = now.len() as u32;
+        c.delivered += count;
+        c.remaining -= count;
+        c.line.left -= count as u8;
+        c.last = Some(number);
+        c.rest = rest;
+        Some(last)
+    }
+
+    /// Delivers an entry, unless it does not fit into the cycle.
+    #[inline(never)]
     fn deliver<O: Observer>(
         &mut self,
         c: &mut Cycle<'_>,
@@ -160,7 +203,7 @@ impl UopCacheDelivery {
         c.last = Some(number);
         if entry.laminated != NO_UOP {
             let from = Delivery::Of(Source::UopCache);
-            t.deliver_here(number, entry.laminated, entry.place, from);
+            t.deliver(number, entry.laminated, entry.place, from);
             if c.delivered == 0 {
                 self.body = (self.body + 1).min(2);
             }

@@ -109,6 +109,36 @@ impl Lines {
         }
     }
 
+    /// Whether a load, or store, to a known address finds its line in the first level at once; it
+    /// has asked for it then.
+    #[inline(always)]
+    pub fn hits(&mut self, lookup: &Lookup, write: bool) -> bool {
+        match (&mut self.memory, lookup.access.address) {
+            (Some(memory), Address::Known(address)) => {
+                memory.hits_at_once((lookup.by, address), lookup.access.size, lookup.at, write)
+            }
+            _ => false,
+        }
+    }
+
+    /// A load that does not hit so.
+    #[inline]
+    pub fn load_beyond(&mut self, lookup: &Lookup) -> Answer {
+        match (&mut self.memory, request(lookup)) {
+            (Some(memory), Some(request)) => memory.load_beyond(request),
+            _ => Answer::default(),
+        }
+    }
+
+    /// A store that does not hit so.
+    #[inline]
+    pub fn store_beyond(&mut self, lookup: &Lookup) -> Answer {
+        match (&mut self.memory, request(lookup)) {
+            (Some(memory), Some(request)) => memory.store_beyond(request),
+            _ => Answer::default(),
+        }
+    }
+
     /// A load.
     #[inline]
     pub fn load(&mut self, lookup: &Lookup) -> Answer {

@@ -136,14 +136,29 @@ impl OlderStores {
     }
 
     /// Looks for stores that a load depends on.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn find(&self, access: &Access) -> Forward {
         let bytes = access.bytes();
+        let known = |granule: u64| {
+            let entry = self.entries.get(place(granule));
+            entry.is_some_and(|entry| entry.granule == granule + 1)
+        };
+        let granules = granules(&bytes);
+        // Most loads are of two granules at most, which no store has written lately.
+        let (first, last) = (*granules.start(), *granules.end());
+        if last - first <= 1 && !known(first) && !known(last) {
+            return Forward::Cache;
+        }
+        self.find_among(&bytes)
+    }
+
+    #[inline(never)]
+    fn find_among(&self, bytes: &std::ops::Range<u64>) -> Forward {
         let (start, end) = (bytes.start, bytes.end);
         let mut result = Forward::Cache;
         let mut from = 0;
-        for granule in granules(&bytes) {
+        for granule in granules(bytes) {
             let Some(entry) = self.entries.get(place(granule)) else {
                 continue;
             };

@@ -31,9 +31,25 @@ struct Order {
 #[derive(Clone, Copy)]
 struct Turn {
     ports: PortSet,
-    count: u8,
-    /// Which of them is next.
-    next: u8,
+    /// Those of them whose turn has not come since the lowest one's.
+    left: u32,
+}
+
+impl Turn {
+    #[inline(always)]
+    fn next(&mut self) -> u8 {
+        let port = self.left.trailing_zeros() as u8;
+        self.left &= self.left.wrapping_sub(1);
+        if self.left == 0 {
+            self.left = self.ports.0;
+        }
+        port
+    }
+
+    /// How many of them have had their turn since.
+    fn taken(&self) -> u32 {
+        self.ports.0.count_ones() - self.left.count_ones()
+    }
 }
 
 /// Assigns ports.
@@ -75,8 +91,7 @@ impl Chooser {
             turns: (layout.in_turn.iter())
                 .map(|&ports| Turn {
                     ports,
-                    count: ports.len() as u8,
-                    next: 0,
+                    left: ports.0,
                 })
                 .collect(),
             in_turn: layout.in_turn.iter().fold(0, |all, ports| all | ports.0),
@@ -133,10 +148,7 @@ impl Chooser {
         if ports.0 & !self.in_turn == 0
             && let Some(turn) = self.turns.iter_mut().find(|turn| turn.ports == ports)
         {
-            let next = turn.next + 1;
-            let port = nth_port(ports, u32::from(turn.next));
-            turn.next = if next < turn.count { next } else { 0 };
-            return port;
+            return turn.next();
         }
         match self.vectors {
             1 => self.by_use::<1>(ports, slot),
@@ -289,7 +301,7 @@ impl Part for Chooser {
         }
         orders.clear();
         for turn in turns {
-            turn.next = 0;
+            turn.left = turn.ports.0;
         }
         *rotation = 0;
     }
@@ -318,7 +330,7 @@ impl Part for Chooser {
         h.add(
             turns
                 .iter()
-                .fold(0, |all, turn| all << 8 | u64::from(turn.next)),
+                .fold(0, |all, turn| all << 8 | u64::from(turn.taken())),
         );
         h.add(u64::from(*rotation));
     }

@@ -6,7 +6,7 @@
 //! exactly the same instructions at the same address, left the same way: nothing else has a part in
 //! it. There is room for few groups, as a block has, until more have come than that.
 
-use super::pack::{Entry, Open, Packed, pack};
+use super::pack::{Entry, Line, Open, Packed, lines_of, pack};
 use crate::lists::part;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::window::Window;
@@ -117,15 +117,13 @@ pub struct Group {
     /// Its last instruction is a branch.
     pub ends_in_branch: bool,
     entries: Vec<Entry>,
-    /// Entries of each line, and whether it begins here.
-    lines: Vec<(u8, bool)>,
+    lines: Vec<Line>,
 }
 
 impl Group {
-    /// Its parts, each with its entries, numbered from its first instruction, and with how many each
-    /// of its lines has and whether that begins there.
+    /// Its parts, each with its entries and lines, numbered from its first instruction.
     #[inline]
-    pub fn parts(&self) -> impl Iterator<Item = (&Part, &[Entry], &[(u8, bool)])> {
+    pub fn parts(&self) -> impl Iterator<Item = (&Part, &[Entry], &[Line])> {
         let (mut entry, mut line) = (0, 0);
         self.parts.iter().map(move |of| {
             let entries = part(&self.entries, entry..of.entries);
@@ -158,12 +156,10 @@ impl Group {
                 &mut self.open,
                 &mut self.entries,
             );
-            for (n, entry) in self.entries.iter().skip(known).enumerate() {
-                match self.lines.last_mut() {
-                    Some((count, _)) if !entry.starts_line && n > 0 => *count += 1,
-                    _ => self.lines.push((1, entry.starts_line)),
-                }
-            }
+            lines_of(
+                part(&self.entries, known..self.entries.len()),
+                &mut self.lines,
+            );
             self.cacheable &= packed.cacheable;
             self.parts.push(Part {
                 address: first.address,
@@ -309,7 +305,7 @@ mod tests {
             assert!(!group.entries.is_empty());
             let mut instructions = 0;
             for (of, entries, lines) in group.parts() {
-                let in_lines: usize = lines.iter().map(|(n, _)| usize::from(*n)).sum();
+                let in_lines: usize = lines.iter().map(|line| usize::from(line.left)).sum();
                 assert_eq!(in_lines, entries.len());
                 instructions += of.instructions;
             }

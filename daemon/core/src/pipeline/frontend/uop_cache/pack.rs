@@ -50,6 +50,11 @@ impl Entry {
         self.taken && self.ends_instruction
     }
 
+    /// Whether it is one µop of a cycle, with nothing special about it.
+    fn is_usual(&self) -> bool {
+        self.laminated != NO_UOP && self.width == 1 && !self.extra && !self.microcode
+    }
+
     /// Whether another entry is of the same block of code.
     #[inline]
     #[must_use]
@@ -101,14 +106,35 @@ pub struct Packed {
 }
 
 /// A line on its way to the front end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Entries that are left.
     pub left: u8,
+    /// Each of its entries is one µop of a cycle, and no more.
+    pub usual: bool,
     /// Number of the instruction that its entries' numbers count from.
     pub from: u64,
     /// Begins with the block of code; else it is the rest of a line of the block before.
     pub begins: bool,
+}
+
+/// Appends the lines that these entries make, which count from number 0.
+pub fn lines_of(entries: &[Entry], lines: &mut Vec<Line>) {
+    let first = lines.len();
+    for entry in entries {
+        match lines.get_mut(first..).and_then(<[Line]>::last_mut) {
+            Some(line) if !entry.starts_line => {
+                line.left += 1;
+                line.usual &= entry.is_usual();
+            }
+            _ => lines.push(Line {
+                left: 1,
+                usual: entry.is_usual(),
+                from: 0,
+                begins: entry.starts_line,
+            }),
+        }
+    }
 }
 
 /// Packs the instructions from number `from` to before `to`, which are all of a group in one block
