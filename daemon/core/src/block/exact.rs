@@ -117,6 +117,8 @@ pub struct Exact {
     signatures: Vec<u64>,
     signature: Fingerprint,
     loaded: Option<Value>,
+    /// The stores that the loads of the current instruction take from, the youngest of each.
+    found: Vec<Option<Stored>>,
     inputs: Vec<Value>,
 }
 
@@ -188,12 +190,10 @@ impl Exact {
 
     /// Executes instruction `n` of the block: adds its accesses, loads first.
     pub fn step(&mut self, n: usize, d: &Described, inst: &mut Inst, out: &mut Vec<Access>) {
-        let Some(&step) = self.steps.get(n) else {
+        let Some(step) = self.steps.get(n).filter(|step| step.matters()) else {
             return;
         };
-        if !step.matters() {
-            return;
-        }
+        let step = *step;
         inst.loads = step.loads;
         inst.stores = step.stores;
         if let Some((same, _, _)) = self.steady(n) {
@@ -207,6 +207,13 @@ impl Exact {
         self.execute(n as u32, d, &step, accesses);
         self.round.truncate(step.first);
         self.round.extend_from_slice(accesses);
+    }
+
+    /// Whether every iteration from now on accesses what the last one did.
+    #[inline]
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        self.unchanged >= STEADY
     }
 
     /// What instruction `n` accesses in every iteration from now on, when that is settled, with
@@ -274,16 +281,19 @@ impl Exact {
         true
     }
 
-    /// Adds accesses to the iteration's signature.
+    /// Adds accesses to the iteration's signature, and finds out which stores its loads take from.
     fn sign(&mut self, inst: &Inst, accesses: &[Access]) {
+        self.found.clear();
         for (n, access) in accesses.iter().enumerate() {
             if self.places {
                 self.signature.add(u64::from(access.in_line()));
             }
             if n < usize::from(inst.loads) {
+                let mut found = None;
                 for granule in granules(access) {
                     let distance = match self.memory.get(&granule) {
                         Some(stored) if stored.overlaps(access) => {
+                            found = Some(*stored);
                             let same = stored.address == access.bytes().start;
                             let distance = self.stores - stored.number;
                             distance << 2
@@ -294,6 +304,7 @@ impl Exact {
                     };
                     self.signature.add(distance);
                 }
+                self.found.push(found);
             } else if self.shared_lines {
                 let line = access.line();
                 let shared = self.lines.iter().map(|l| l.same(line));
@@ -368,16 +379,9 @@ impl Exact {
         }
     }
 
-    fn load(&mut self, access: &Access) -> Option<Value> {
+    /// What a load loads that takes from store `found`.
+    fn load(&self, access: &Access, found: Option<Stored>) -> Option<Value> {
         let start = access.bytes().start;
-        let mut found: Option<Stored> = None;
-        for granule in granules(access) {
-            if let Some(stored) = self.memory.get(&granule)
-                && stored.overlaps(access)
-            {
-                found = Some(*stored);
-            }
-        }
         match found {
             Some(s) if s.address == start && s.size == access.size => Some(s.value),
             Some(_) => None,
@@ -391,14 +395,6 @@ impl Exact {
             }
             None => None,
         }
-    }
-
-    /// Whether no store so far wrote to what is loaded.
-    fn is_unwritten(&self, access: &Access) -> bool {
-        granules(access).all(|g| {
-            let stored = self.memory.get(&g);
-            stored.is_none_or(|s| !s.overlaps(access))
-        })
     }
 
     fn store(&mut self, access: &Access, value: Value) {
@@ -432,7 +428,7 @@ impl Exact {
             return;
         }
         self.loaded = match loads {
-            [only] => self.load(only),
+            [only] => self.load(only, self.found.first().copied().flatten()),
             _ => None,
         };
         let target = step.effect.map(|effect| effect.target);
@@ -445,15 +441,16 @@ impl Exact {
                 inputs.push(value);
             }
         }
-        for load in loads {
-            let value = match self.load(load) {
+        for (n, load) in loads.iter().enumerate() {
+            let found = self.found.get(n).copied().flatten();
+            let value = match self.load(load, found) {
                 Some(value) => value,
                 None => {
                     let place = [
                         Value::number(load.bytes().start as i64),
                         Value::number(i64::from(load.size)),
                     ];
-                    match self.is_unwritten(load) {
+                    match found.is_none() {
                         true => self.symbols.result(u32::MAX, 0, &place),
                         false => self.symbols.fresh(),
                     }
@@ -535,6 +532,7 @@ impl Default for Exact {
             signatures: Vec::new(),
             signature: Fingerprint::default(),
             loaded: None,
+            found: Vec::new(),
             inputs: Vec::new(),
         }
     }

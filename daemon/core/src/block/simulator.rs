@@ -12,8 +12,9 @@ use super::exact::Exact;
 use super::rounds::{Recurrence, Rounds};
 use super::{Block, EarlyEnd, Mode, Options, Prediction};
 use crate::pipeline::Pipeline;
-use crate::pipeline::access::Access;
+use crate::pipeline::access::{Access, Span};
 use crate::pipeline::frontend::fetch::{LINE_SHIFT, LOOKAHEAD};
+use crate::pipeline::frontend::plan::{Plan, Run};
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::Observer;
 use mcad_isa::machine::CpuModel;
@@ -34,6 +35,18 @@ pub(super) enum Memory<'a> {
     Expressions(&'a Accesses, &'a mut Aliases),
     /// Values that are known at the start.
     Values(&'a mut Exact),
+}
+
+/// What feeding a block needs room for.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// The block's plan, where an iteration can be pushed in one piece.
+    plan: Option<Plan>,
+    /// Accesses of the last iteration that was pushed so, or of an instruction.
+    accesses: Vec<Access>,
+    /// Whose they are.
+    spans: Vec<Span>,
+    one: Vec<Access>,
 }
 
 /// How a block is fed to a pipeline.
@@ -79,6 +92,73 @@ impl Feeding {
         Rounds::new(first, last, MIN_ITERATIONS, self.min_cycles)
     }
 
+    /// Makes ready for the first iteration of `block`.
+    pub(super) fn begin(&self, block: &Block, scratch: &mut Scratch) {
+        scratch.spans.clear();
+        scratch.accesses.clear();
+        scratch.plan = None;
+        // Only a loop's instructions are at the same addresses every time.
+        let core = &block.model.core;
+        if !self.looped || self.stream.is_some() || core.in_order.is_some() {
+            return;
+        }
+        let addresses: Vec<u64> = (block.program.instrs.iter())
+            .scan(0, |next, instr| {
+                let address = *next;
+                *next += u64::from(instr.len);
+                Some(address)
+            })
+            .collect();
+        if u16::try_from(addresses.len()).is_ok() {
+            let bytes = core.frontend.predecode_block_bytes;
+            scratch.plan = Plan::new(&block.program, 0, &addresses, 0, bytes);
+        }
+    }
+
+    /// Pushes one iteration by the block's plan, if there is one; whether there was.
+    fn push_all<O: Observer>(
+        pipeline: &mut Pipeline<O>,
+        block: &Block,
+        round: u32,
+        memory: &mut Option<Memory<'_>>,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let Some(plan) = &mut scratch.plan else {
+            return false;
+        };
+        // Else what was pushed last is pushed again.
+        let changes = match memory {
+            Some(Memory::Values(exact)) => !exact.is_steady() || round == 0,
+            Some(Memory::Expressions(..)) => true,
+            None => false,
+        };
+        if let Some(memory) = memory.as_mut().filter(|_| changes) {
+            scratch.spans.clear();
+            scratch.accesses.clear();
+            for n in 0..block.program.instrs.len() {
+                let (own, loads, stores) = memory.step(block, n, &mut scratch.one);
+                if loads | stores != 0 {
+                    scratch.spans.push(Span {
+                        index: n as u16,
+                        start: scratch.accesses.len() as u32,
+                        loads,
+                        stores,
+                        bytes: 0,
+                    });
+                    scratch.accesses.extend_from_slice(own);
+                }
+            }
+        }
+        plan.tag_all(round);
+        let run = Run {
+            plan,
+            spans: &scratch.spans,
+            accesses: &scratch.accesses,
+        };
+        pipeline.push_run(&block.program, run);
+        true
+    }
+
     /// Pushes one iteration.
     pub(super) fn push<O: Observer>(
         &self,
@@ -86,6 +166,23 @@ impl Feeding {
         block: &Block,
         round: u32,
         mut memory: Option<Memory<'_>>,
+        scratch: &mut Scratch,
+    ) {
+        if !Self::push_all(pipeline, block, round, &mut memory, scratch) {
+            self.push_each(pipeline, block, round, &mut memory, &mut scratch.one);
+        }
+        if let Some(Memory::Values(exact)) = memory {
+            exact.end_round();
+        }
+    }
+
+    /// Pushes one iteration, instruction by instruction.
+    fn push_each<O: Observer>(
+        &self,
+        pipeline: &mut Pipeline<O>,
+        block: &Block,
+        round: u32,
+        memory: &mut Option<Memory<'_>>,
         accesses: &mut Vec<Access>,
     ) {
         let program = &block.program;
@@ -98,7 +195,7 @@ impl Feeding {
             };
         accesses.clear();
         for (n, instr) in program.instrs.iter().enumerate() {
-            let (accesses, loads, stores) = match &mut memory {
+            let (accesses, loads, stores) = match memory {
                 Some(memory) => memory.step(block, n, accesses),
                 None => (&[][..], 0, 0),
             };
@@ -117,9 +214,6 @@ impl Feeding {
             } else {
                 pipeline.push_straight(program, instr, inst, accesses);
             }
-        }
-        if let Some(Memory::Values(exact)) = memory {
-            exact.end_round();
         }
     }
 }
@@ -156,7 +250,7 @@ pub struct Simulator {
     aliases: Aliases,
     /// Used instead when values are worth following.
     exact: Exact,
-    accesses: Vec<Access>,
+    scratch: Scratch,
     paired_stores: bool,
     banks: bool,
     reorder_buffer: u64,
@@ -172,7 +266,7 @@ impl Simulator {
             pipeline: Pipeline::new(model, false, Rounds::new(0, 0, 0, 0)),
             aliases: Aliases::new(Init::Distinct),
             exact: Exact::default(),
-            accesses: Vec::new(),
+            scratch: Scratch::default(),
             paired_stores: model.core.execute.paired_stores,
             banks: model.core.execute.loads_per_bank > 0,
             reorder_buffer: u64::from(model.core.retire.reorder_buffer),
@@ -216,6 +310,7 @@ impl Simulator {
         self.pipeline.reset(feeding.warm(), rounds.recycling(old));
         self.aliases.reset(options.init);
 
+        feeding.begin(block, &mut self.scratch);
         let mut round = 0u32;
         while !self.pipeline.observer.done() {
             let memory = match &accesses {
@@ -223,7 +318,7 @@ impl Simulator {
                 None if exact => Some(Memory::Values(&mut self.exact)),
                 None => None,
             };
-            feeding.push(&mut self.pipeline, block, round, memory, &mut self.accesses);
+            feeding.push(&mut self.pipeline, block, round, memory, &mut self.scratch);
             round += 1;
             if self.pipeline.backlog() < AHEAD {
                 continue;

@@ -3,7 +3,7 @@
 use super::alias::{Accesses, Aliases};
 use super::exact::Exact;
 use super::rounds::Rounds;
-use super::simulator::{Feeding, Memory};
+use super::simulator::{Feeding, Memory, Scratch};
 use super::{Block, Mode, Options};
 use crate::pipeline::Pipeline;
 use crate::pipeline::inst::Inst;
@@ -44,14 +44,15 @@ impl Trace {
         let mut aliases = Aliases::new(options.init);
         let mut exact = Exact::is_wanted(&block.model.core, options.init)
             .then(|| Exact::new(options.init, block));
-        let mut accesses = Vec::new();
+        let mut scratch = Scratch::default();
+        feeding.begin(block, &mut scratch);
         let mut round = 0;
         while !pipeline.observer.rounds.done() {
             let memory = Some(match &mut exact {
                 Some(exact) => Memory::Values(exact),
                 None => Memory::Expressions(&expressions, &mut aliases),
             });
-            feeding.push(&mut pipeline, block, round, memory, &mut accesses);
+            feeding.push(&mut pipeline, block, round, memory, &mut scratch);
             pipeline.run(&block.program);
             round += 1;
         }

@@ -78,6 +78,11 @@ impl Plan {
         })
     }
 
+    /// Gives all of its instructions this tag.
+    pub fn tag_all(&mut self, tag: u32) {
+        self.insts.iter_mut().for_each(|inst| inst.tag = tag);
+    }
+
     /// Its instructions.
     #[inline]
     #[must_use]
