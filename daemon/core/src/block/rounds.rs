@@ -277,11 +277,11 @@ impl Observer for Rounds {
     }
 
     #[inline]
-    fn backlog(&mut self, inst: &Inst, backlog: Backlog) {
+    fn backlog(&mut self, inst: &Inst, backlog: impl FnOnce() -> Backlog) {
         if inst.instr == self.last_instr
             && let Some(round) = self.rounds.get_mut(inst.tag as usize)
         {
-            round.backlog = backlog;
+            round.backlog = backlog();
         }
     }
 }

@@ -505,7 +505,7 @@ impl Backend {
     #[inline(always)]
     fn retire_instruction<O: Observer>(&mut self, inst: &Inst, observer: &mut O) {
         if O::STATES {
-            observer.backlog(inst, self.backlog(self.ends.last));
+            observer.backlog(inst, || self.backlog(self.ends.last));
         }
         let losses = self.issue.losses();
         if !losses.is_empty() {

@@ -97,8 +97,9 @@ pub trait Observer {
         false
     }
 
-    /// How far the back end lags behind an instruction; called before [`Observer::retired`].
-    fn backlog(&mut self, inst: &Inst, backlog: Backlog) {
+    /// How far the back end lags behind an instruction, for who asks; called before
+    /// [`Observer::retired`].
+    fn backlog(&mut self, inst: &Inst, backlog: impl FnOnce() -> Backlog) {
         let _ = (inst, backlog);
     }
 

@@ -116,15 +116,17 @@ impl Corrector {
         let second = u64::from(self.second[self.second_place]);
         let iterated = u64::from(self.by_iteration[self.iteration.min(MOST_ITERATIONS)]);
         let log = self.log;
-        let mut n = 0;
+        // Table by table.
+        let (mut n, mut first, size) = (0, 0, 1 << log);
         let mut sum = 0i32;
         let counters = &self.counters;
         let places = &mut self.places;
         let mut add = |at: usize| {
-            let place = (n << log) + at;
+            let place = first + at;
             places[n] = place as u32;
-            sum += 2 * i32::from(counters.get(place).copied().unwrap_or(0)) + 1;
+            sum += i32::from(counters.get(place).copied().unwrap_or(0));
             n += 1;
+            first += size;
         };
         let sure = guess.confidence == Confidence::High;
         let low = guess.confidence == Confidence::Low;
@@ -150,6 +152,8 @@ impl Corrector {
         for length in ITERATION_LOCALS {
             add(place(last(iterated, length) ^ key, log));
         }
+        // Counters stand for odd numbers.
+        let sum = 2 * sum + TABLES as i32;
         self.sum = sum;
         self.base = base;
         self.confidence = guess.confidence;
