@@ -59,7 +59,7 @@ pub mod flag {
     pub const REP: u32 = 1 << 21;
     /// Repeats by comparing (`scas`, `cmps`): no fast string moves.
     pub const REP_COMPARE: u32 = 1 << 22;
-    /// Adds [`super::Instr::step`] to a 64-bit register.
+    /// Adds [`super::Instr::step`] to a 64-bit register, on a core where rename may do that.
     pub const ADD_IMMEDIATE: u32 = 1 << 23;
     /// Its load can be renamed to the source of a store.
     pub const RENAMED_LOAD: u32 = 1 << 24;
@@ -67,7 +67,7 @@ pub mod flag {
     pub const RENAMED_STORE: u32 = 1 << 25;
     /// Adds or subtracts floating-point numbers.
     pub const FP_ADD: u32 = 1 << 26;
-    /// Shifts or rotates a general-purpose register.
+    /// Shifts or rotates a general-purpose register, on a core where a sum of rename's delays that.
     pub const SHIFT: u32 = 1 << 27;
     /// It can start only some time after the one before of its form, or is a fence.
     pub const SPACED: u32 = 1 << 28;

@@ -117,8 +117,7 @@ impl Walk<'_> {
                 self.pointers[from] & !MOVE32 | if instr.is(flag::MOVE32) { MOVE32 } else { 0 };
             return;
         }
-        let sums = self.block.model.core.rename.add_immediate_range > 0;
-        if instr.is(flag::ADD_IMMEDIATE) && sums {
+        if instr.is(flag::ADD_IMMEDIATE) {
             self.add_at_rename(n, instr);
             return;
         }

@@ -133,7 +133,10 @@ fn finish(
         | flags_of_facts(core, &prepared, fused)
         | flags_of_operands(core, instruction, &prepared, perf, o)
         | when(complex, flag::COMPLEX)
-        | when(step.is_some(), flag::ADD_IMMEDIATE)
+        | when(
+            step.is_some() && core.rename.add_immediate_range > 0,
+            flag::ADD_IMMEDIATE,
+        )
         | when(
             !microcoded && rsp_change == 0 && high8_writes == 0,
             flag::LOOP_STREAM,
@@ -239,7 +242,10 @@ fn flags_of_facts(core: &Core, prepared: &Prepared, fused: u32) -> u32 {
         | when(facts.is(Fact::STORE_FENCE), flag::STORE_FENCE)
         | when(facts.is(Fact::REP), flag::REP)
         | when(facts.is(Fact::REP_COMPARE), flag::REP_COMPARE)
-        | when(facts.is(Fact::SHIFT), flag::SHIFT)
+        | when(
+            core.execute.sum_to_shift > 0 && facts.is(Fact::SHIFT),
+            flag::SHIFT,
+        )
         | when(known && facts.is(Fact::POINTER_LOAD), flag::POINTER_LOAD)
         | when(known && facts.is(Fact::WIDE_ACCESS), flag::WIDE_ACCESS)
         | when(known && facts.is(Fact::FP_ADD), flag::FP_ADD)
