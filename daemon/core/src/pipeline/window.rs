@@ -170,7 +170,9 @@ impl<T: Copy + Default> Window<T> {
         if let Some(slots) = self.slots.get_mut(place..place + first.len()) {
             slots.copy_from_slice(first);
         }
-        if let Some(slots) = self.slots.get_mut(..rest.len()) {
+        if !rest.is_empty()
+            && let Some(slots) = self.slots.get_mut(..rest.len())
+        {
             slots.copy_from_slice(rest);
         }
         self.end += entries.len() as u64;

@@ -199,7 +199,7 @@ impl Chooser {
         port
     }
 
-    #[inline]
+    #[inline(never)]
     fn least_or_second<const N: usize>(&self, ports: PortSet, slot: u32) -> u8 {
         // Of equally used ports the higher one comes first.
         let keys = self.at_start.keys::<N>(ports);
@@ -212,7 +212,7 @@ impl Chooser {
         LAST - if far { first } else { second }.rank()
     }
 
-    #[inline]
+    #[inline(never)]
     fn ordered<const N: usize>(&mut self, ports: PortSet, slot: u32) -> u8 {
         let orders = &mut self.orders;
         let place = orders.iter().position(|o| o.ports == ports);
@@ -229,7 +229,7 @@ impl Chooser {
         })
     }
 
-    #[inline]
+    #[inline(never)]
     fn by_slot<const N: usize>(&self, ports: PortSet, slot: u32) -> u8 {
         self.in_order::<N>(ports, |eligible| slot as u8 % eligible)
     }
@@ -248,7 +248,7 @@ impl Chooser {
         LAST - key.rank()
     }
 
-    #[inline]
+    #[inline(never)]
     fn least_or_most<const N: usize>(&self, ports: PortSet, slot: u32) -> u8 {
         // Of equally used ports the lower one comes first, the higher one last.
         let keys = self.at_start.keys::<N>(ports);

@@ -145,6 +145,21 @@ impl Key {
     }
 }
 
+/// Each lane of two vectors put together; written so that it becomes vector instructions, whatever
+/// the target has of them.
+#[inline(always)]
+fn both(a: Vector, b: Vector, of: impl Fn(i16, i16) -> i16) -> Vector {
+    std::array::from_fn(|lane| of(a[lane], b[lane]))
+}
+
+/// All lanes of a vector put together, by halves.
+#[inline(always)]
+fn all(keys: Vector, of: impl Fn(i16, i16) -> i16) -> Key {
+    let keys = both(keys, std::array::from_fn(|lane| keys[lane ^ 4]), &of);
+    let keys = both(keys, std::array::from_fn(|lane| keys[lane ^ 2]), &of);
+    Key(of(keys[0], keys[1]))
+}
+
 /// Keys of some ports, and the highest key for all others.
 #[derive(Clone, Copy)]
 pub struct Keys<const N: usize>([Vector; N]);
@@ -153,35 +168,26 @@ impl<const N: usize> Keys<N> {
     /// The least.
     #[inline(always)]
     pub fn least(&self) -> Key {
-        let mut least = [i16::MAX; LANES];
-        for keys in &self.0 {
-            for (least, key) in least.iter_mut().zip(keys) {
-                *least = (*least).min(*key);
-            }
-        }
-        Key(least.into_iter().fold(i16::MAX, i16::min))
+        let each = self.0.iter().copied();
+        let least = each.reduce(|a, b| both(a, b, i16::min));
+        all(least.unwrap_or([i16::MAX; LANES]), i16::min)
     }
 
     /// The most; of ports that are not in the set none.
     #[inline(always)]
     pub fn most(&self) -> Key {
-        let mut most = [i16::MIN; LANES];
-        for keys in &self.0 {
-            for (most, key) in most.iter_mut().zip(keys) {
-                let key = if *key == i16::MAX { i16::MIN } else { *key };
-                *most = (*most).max(key);
-            }
-        }
-        Key(most.into_iter().fold(i16::MIN, i16::max))
+        let inside = |key: i16| if key == i16::MAX { i16::MIN } else { key };
+        let each = self.0.iter().map(|keys| keys.map(inside));
+        let most = each.reduce(|a, b| both(a, b, i16::max));
+        all(most.unwrap_or([i16::MIN; LANES]), i16::max)
     }
 
     /// The same without one.
     #[inline(always)]
-    pub fn without(mut self, gone: Key) -> Self {
-        for key in self.0.as_flattened_mut() {
-            *key = if *key == gone.0 { i16::MAX } else { *key };
-        }
-        self
+    pub fn without(self, gone: Key) -> Self {
+        let gone = [gone.0; LANES];
+        let left = |key, gone| if key == gone { i16::MAX } else { key };
+        Self(self.0.map(|keys| both(keys, gone, left)))
     }
 
     /// How many have fewer than `more` µops more than one of them.
