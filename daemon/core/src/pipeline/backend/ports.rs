@@ -319,14 +319,19 @@ impl Ports {
 
     /// Books the first cycle in which a µop can start that takes part in memory accesses or
     /// divides.
-    #[inline]
+    #[inline(always)]
     pub fn dispatch(&mut self, r: Request) -> u64 {
-        if r.load
-            && r.divider == 0
-            && let Some(at) = self.start_load(&r)
-        {
-            return at;
-        }
+        let soon = match r.divider {
+            0 if r.load => self.start_load(&r),
+            0 => self.start_store(&r),
+            _ => None,
+        };
+        soon.unwrap_or_else(|| self.dispatch_late(&r))
+    }
+
+    /// [`Ports::dispatch`] in general.
+    #[inline(never)]
+    fn dispatch_late(&mut self, r: &Request) -> u64 {
         // A divider's µops start on its port, whichever port they were assigned to.
         let (divider, port) = match r.divider {
             0 => (0, r.port),
@@ -341,7 +346,7 @@ impl Ports {
                 at = self.behind_window(port, r.port, at.max(r.ready));
                 break;
             }
-            if let Some(later) = self.conflict(&r, divider, at) {
+            if let Some(later) = self.conflict(r, divider, at) {
                 if r.divider == 0 {
                     // The oldest µop of a port does not let younger ones pass.
                     let busy = &mut self.busy[(at & MASK) as usize / 64];
@@ -395,6 +400,32 @@ impl Ports {
         self.book(r.port, at);
         self.book_load(r.wide, taken, at);
         Some(at)
+    }
+
+    /// The same for store data.
+    #[inline(always)]
+    fn start_store(&mut self, r: &Request) -> Option<u64> {
+        let at = self.soon_free(r.port, r.ready)?;
+        let place = (at & MASK) as usize;
+        if let Some(line) = r.store_line {
+            if self.slow_256 && r.wide || self.is_unpaired(r.port, line, place) {
+                return None;
+            }
+            if let Some(entry) = self.lines.get_mut(place) {
+                *entry = line;
+            }
+        }
+        self.book(r.port, at);
+        Some(at)
+    }
+
+    /// Whether store data starts on another port in the cycle of this slot that goes to another line:
+    /// two in one cycle must go into the same (Intel: "paired stores").
+    #[inline(always)]
+    fn is_unpaired(&self, port: u8, line: Line, place: usize) -> bool {
+        let others = self.store_data.0 & !(1 << port);
+        let other = self.lines.get(place);
+        self.slots[place].ports & others != 0 && other.is_some_and(|other| !line.same(*other))
     }
 
     /// Whether other loads that start in cycle `at` keep one from it that takes these banks.
@@ -463,15 +494,10 @@ impl Ports {
         if r.divider > 0 {
             return self.dividers.conflict(divider, at, u64::from(r.divider));
         }
-        let slot = &self.slots[(at & MASK) as usize];
         if let Some(line) = r.store_line
-            && !self.lines.is_empty()
+            && self.is_unpaired(r.port, line, (at & MASK) as usize)
         {
-            // Two stores in one cycle must go into the same line (Intel: "paired stores").
-            let others = self.store_data.0 & !(1 << r.port);
-            if slot.ports & others != 0 && !line.same(self.lines[(at & MASK) as usize]) {
-                return Some(at + 1);
-            }
+            return Some(at + 1);
         }
         if r.load {
             let taken = match self.loads_per_bank {
