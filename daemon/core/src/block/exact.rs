@@ -220,7 +220,7 @@ impl Exact {
     /// the numbers of its loads and stores.
     #[inline]
     pub fn steady(&self, n: usize) -> Option<(&[Access], u8, u8)> {
-        if self.unchanged < STEADY {
+        if !self.is_steady() {
             return None;
         }
         let step = self.steps.get(n)?;

@@ -232,7 +232,7 @@ impl Memory<'_> {
         match self {
             Self::Expressions(accesses, aliases) => aliases.step(accesses, n, &mut inst, scratch),
             Self::Values(exact) => {
-                if exact.steady(n).is_some() {
+                if exact.is_steady() {
                     return exact.steady(n).unwrap_or_default();
                 }
                 if let Some(d) = block.described.get(n) {

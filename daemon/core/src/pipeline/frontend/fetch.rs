@@ -490,7 +490,10 @@ impl FetchQueue {
     #[inline]
     pub fn push_straight(&mut self, instr: &Instr, inst: Inst, accesses: &[Access]) {
         let inst = inst.laid_out(instr, self.p.predecode_block_bytes);
-        self.append(inst, accesses);
+        self.insts.push(inst);
+        if !accesses.is_empty() {
+            self.accesses.append(accesses);
+        }
         self.open = self.insts.end();
     }
 
