@@ -10,6 +10,7 @@ pub mod bottleneck;
 pub mod dependencies;
 pub mod detail;
 mod exact;
+mod feeding;
 mod graph;
 mod live;
 mod rate;

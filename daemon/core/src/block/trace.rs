@@ -2,8 +2,8 @@
 
 use super::alias::{Accesses, Aliases};
 use super::exact::Exact;
+use super::feeding::{Feeding, Memory, Scratch};
 use super::rounds::Rounds;
-use super::simulator::{Feeding, Memory, Scratch};
 use super::{Block, Mode, Options};
 use crate::pipeline::Pipeline;
 use crate::pipeline::inst::Inst;

@@ -1,0 +1,230 @@
+//! How a block is fed to a pipeline, iteration by iteration: as a loop, straight on, or as the loop
+//! stream detector replays it, with the accesses that aliases or values say.
+
+use super::alias::{Accesses, Aliases};
+use super::exact::Exact;
+use super::rounds::Rounds;
+use super::{Block, Mode};
+use crate::pipeline::Pipeline;
+use crate::pipeline::access::{Access, Span};
+use crate::pipeline::frontend::plan::{Plan, Run};
+use crate::pipeline::inst::Inst;
+use crate::pipeline::observer::Observer;
+
+/// Iterations at least, and cycles at least: uiCA's defaults.
+const MIN_ITERATIONS: usize = 10;
+const MIN_CYCLES: u64 = 500;
+/// Who says which addresses are accessed.
+pub(super) enum Memory<'a> {
+    /// Expressions of registers of which nothing is known.
+    Expressions(&'a Accesses, &'a mut Aliases),
+    /// Values that are known at the start.
+    Values(&'a mut Exact),
+}
+
+/// What feeding a block needs room for.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// The block's plan, where an iteration can be pushed in one piece.
+    plan: Option<Plan>,
+    /// Accesses of the last iteration that was pushed so, or of an instruction.
+    accesses: Vec<Access>,
+    /// Whose they are.
+    spans: Vec<Span>,
+    one: Vec<Access>,
+}
+
+/// How a block is fed to a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Feeding {
+    /// As a loop.
+    pub looped: bool,
+    /// Straight on, from the µop cache.
+    pub cached: bool,
+    /// Copies per refill, from the loop stream detector.
+    pub stream: Option<u32>,
+    /// Cycles to simulate at least.
+    pub min_cycles: u64,
+}
+
+impl Feeding {
+    /// How `block` is fed in `mode`, which is not [`Mode::Auto`].
+    pub(super) fn new(block: &Block, mode: Mode) -> Self {
+        let looped = mode == Mode::Loop;
+        let stream = if looped {
+            block.loop_stream_copies()
+        } else {
+            None
+        };
+        Self {
+            looped,
+            cached: !looped && block.straight_is_cached(),
+            stream,
+            // A loop in the loop stream detector is in the queue before the first cycle.
+            min_cycles: MIN_CYCLES + u64::from(stream.is_some()),
+        }
+    }
+
+    /// Whether all that can be in the µop cache is.
+    pub(super) fn warm(&self) -> bool {
+        self.looped || self.cached
+    }
+
+    /// An observer of the iterations of `block`.
+    pub(super) fn rounds(&self, block: &Block) -> Rounds {
+        let first = block.decoded_only().next().unwrap_or(0);
+        let last = block.decoded_only().last().unwrap_or(0);
+        Rounds::new(first, last, MIN_ITERATIONS, self.min_cycles)
+    }
+
+    /// Makes ready for the first iteration of `block`.
+    pub(super) fn begin(&self, block: &Block, scratch: &mut Scratch) {
+        scratch.spans.clear();
+        scratch.accesses.clear();
+        scratch.plan = None;
+        // Only a loop's instructions are at the same addresses every time.
+        let core = &block.model.core;
+        if !self.looped || self.stream.is_some() || core.in_order.is_some() {
+            return;
+        }
+        let addresses: Vec<u64> = (block.program.instrs.iter())
+            .scan(0, |next, instr| {
+                let address = *next;
+                *next += u64::from(instr.len);
+                Some(address)
+            })
+            .collect();
+        if u16::try_from(addresses.len()).is_ok() {
+            let bytes = core.frontend.predecode_block_bytes;
+            scratch.plan = Plan::new(&block.program, 0, &addresses, 0, bytes);
+        }
+    }
+
+    /// Pushes one iteration by the block's plan, if there is one; whether there was.
+    fn push_all<O: Observer>(
+        pipeline: &mut Pipeline<O>,
+        block: &Block,
+        round: u32,
+        memory: &mut Option<Memory<'_>>,
+        scratch: &mut Scratch,
+    ) -> bool {
+        let Some(plan) = &mut scratch.plan else {
+            return false;
+        };
+        // Else what was pushed last is pushed again.
+        let changes = match memory {
+            Some(Memory::Values(exact)) => !exact.is_steady() || round == 0,
+            Some(Memory::Expressions(..)) => true,
+            None => false,
+        };
+        if let Some(memory) = memory.as_mut().filter(|_| changes) {
+            scratch.spans.clear();
+            scratch.accesses.clear();
+            for n in 0..block.program.instrs.len() {
+                let (own, loads, stores) = memory.step(block, n, &mut scratch.one);
+                if loads | stores != 0 {
+                    scratch.spans.push(Span {
+                        index: n as u16,
+                        start: scratch.accesses.len() as u32,
+                        loads,
+                        stores,
+                        bytes: 0,
+                    });
+                    scratch.accesses.extend_from_slice(own);
+                }
+            }
+        }
+        plan.tag_all(round);
+        let run = Run {
+            plan,
+            spans: &scratch.spans,
+            accesses: &scratch.accesses,
+        };
+        pipeline.push_run(&block.program, run);
+        true
+    }
+
+    /// Pushes one iteration.
+    pub(super) fn push<O: Observer>(
+        &self,
+        pipeline: &mut Pipeline<O>,
+        block: &Block,
+        round: u32,
+        mut memory: Option<Memory<'_>>,
+        scratch: &mut Scratch,
+    ) {
+        if !Self::push_all(pipeline, block, round, &mut memory, scratch) {
+            self.push_each(pipeline, block, round, &mut memory, &mut scratch.one);
+        }
+        if let Some(Memory::Values(exact)) = memory {
+            exact.end_round();
+        }
+    }
+
+    /// Pushes one iteration, instruction by instruction.
+    fn push_each<O: Observer>(
+        &self,
+        pipeline: &mut Pipeline<O>,
+        block: &Block,
+        round: u32,
+        memory: &mut Option<Memory<'_>>,
+        accesses: &mut Vec<Access>,
+    ) {
+        let program = &block.program;
+        let end = self.stream.is_some_and(|n| (round + 1).is_multiple_of(n));
+        let mut address = block.alignment
+            + if self.looped {
+                0
+            } else {
+                block.length * u64::from(round)
+            };
+        accesses.clear();
+        for (n, instr) in program.instrs.iter().enumerate() {
+            let (accesses, loads, stores) = match memory {
+                Some(memory) => memory.step(block, n, accesses),
+                None => (&[][..], 0, 0),
+            };
+            let inst = Inst {
+                tag: round,
+                loads,
+                stores,
+                ..Inst::new(n as u32, address)
+            };
+            address += u64::from(instr.len);
+            if self.stream.is_some() {
+                let end = end && n + 1 == program.instrs.len();
+                pipeline.push_stream(program, inst, accesses, end);
+            } else if self.looped || self.cached {
+                pipeline.push(program, inst, accesses);
+            } else {
+                pipeline.push_straight(program, instr, inst, accesses);
+            }
+        }
+    }
+}
+
+impl Memory<'_> {
+    /// What instruction `n` of the block accesses, and how many loads and stores these are.
+    #[inline]
+    fn step<'a>(
+        &'a mut self,
+        block: &Block,
+        n: usize,
+        scratch: &'a mut Vec<Access>,
+    ) -> (&'a [Access], u8, u8) {
+        scratch.clear();
+        let mut inst = Inst::default();
+        match self {
+            Self::Expressions(accesses, aliases) => aliases.step(accesses, n, &mut inst, scratch),
+            Self::Values(exact) => {
+                if exact.is_steady() {
+                    return exact.steady(n).unwrap_or_default();
+                }
+                if let Some(d) = block.described.get(n) {
+                    exact.step(n, d, &mut inst, scratch);
+                }
+            }
+        }
+        (scratch, inst.loads, inst.stores)
+    }
+}
