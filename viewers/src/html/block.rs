@@ -149,7 +149,7 @@ fn instructions(d: &Detail, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::begin(out, "listing", &heads)?;
     for (n, i) in d.instructions.iter().enumerate() {
         table.figure(n as f64, &n.to_string());
-        table.html("code", &esc(&i.text));
+        table.code(&i.text);
         table.figure(i.executed, &format!("{:.2}", i.executed));
         let (value, shown) = latency(i);
         table.figure(value, &shown);

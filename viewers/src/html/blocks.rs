@@ -166,7 +166,7 @@ fn instructions(
     for (n, code) in block.code.iter().enumerate().take(INSTRUCTIONS) {
         let i = known(n);
         table.figure(n as f64, i.address.trim_start_matches("0x"));
-        table.html("code", &esc(code));
+        table.code(code);
         if !block.listing.is_empty() {
             table.share(i.cycles, block.cycles, most);
             let each = i.cycles as f64 / block.executions.max(1) as f64;

@@ -65,7 +65,7 @@ pub(super) fn section(
             esc(short(place))
         );
         table.html("place", &cell);
-        table.html("code", &esc(sources.text(place).unwrap_or("").trim_start()));
+        table.code(sources.text(place).unwrap_or("").trim_start());
         table.text(&line.function);
         table.share(line.cycles, cpu.cycles, hottest.cycles);
         table.count(line.cycles);

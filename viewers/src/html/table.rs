@@ -6,6 +6,9 @@ use std::io::{self, Write};
 use crate::escape::html as esc;
 use crate::layout::{grouped, percent};
 
+/// Letters from which on code may be cut.
+const LONG: usize = 40;
+
 /// A column's head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head<'a> {
@@ -82,6 +85,19 @@ impl<'o> Table<'o> {
     /// A cell of foreign text.
     pub(super) fn text(&mut self, text: &str) {
         self.html("", &esc(text));
+    }
+
+    /// A cell of foreign code, on one line however long; a long one's whole text shows on hover.
+    pub(super) fn code(&mut self, text: &str) {
+        let text = esc(text);
+        if text.chars().count() > LONG {
+            let _ = write!(
+                self.row,
+                "<td class=\"name code\" title=\"{text}\">{text}</td>"
+            );
+        } else {
+            self.html("code", &text);
+        }
     }
 
     /// A cell of text that is HTML already.
