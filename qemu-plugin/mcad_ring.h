@@ -102,7 +102,8 @@ struct mcad_ring_header {
     uint32_t slot_count;   /* rings behind the first */
     uint64_t slots_offset; /* of ring 1, from the file's start */
     uint64_t slot_bytes;   /* from ring to ring */
-    uint8_t pad0[32];
+    uint32_t most_threads; /* first ring: that have a stream at once, of each process */
+    uint8_t pad0[28];
 
     /* Written once by the plugin when it is loaded. */
     uint32_t attached; /* from MCAD_ATTACHED on the rest of this line is valid */
@@ -125,7 +126,8 @@ struct mcad_ring_header {
     uint32_t released; /* first ring, reader: the session is over, whoever is left runs on untraced */
     uint32_t deaf; /* reader: it takes nothing from this ring any more */
     uint32_t exec_sets_id; /* 1: what the last execve named is set-user-id or set-group-id */
-    uint8_t pad2[32];
+    uint32_t threads; /* first ring, atomic: threads that had no place, and are not traced */
+    uint8_t pad2[28];
 
     /* Ready queue. */
     uint32_t ready_tail; /* writers */

@@ -111,21 +111,37 @@ static bool reader_gone(void)
     return kill((pid_t)ring->reader_pid, 0) != 0 && errno == ESRCH;
 }
 
-/* Takes a chunk from the free queue, sleeping while there is none. False: silent from now on. */
-static bool take_chunk(uint32_t *index)
+/* What a chunk is for. The control log's chunks are read and given back whatever threads do, so some
+ * are kept for it. */
+enum use { FOR_LOG = 0, FOR_RECORDS = 4 };
+
+/* How often a thread looks for a chunk, 100 ms apart, while none is given back. */
+enum { PATIENCE = 50 };
+
+/* Takes a chunk from the free queue, sleeping while there is none. False: silent from now on; or, for
+ * records, all chunks are with threads that wait, perhaps for what this one holds in QEMU, so it has to
+ * go on without. */
+static bool take_chunk(uint32_t *index, enum use use)
 {
-    for (;;) {
+    uint32_t seen = 0;
+    for (int looks = 0;;) {
         pthread_mutex_lock(&queue_lock);
         uint32_t head = ring->free_head;
         uint32_t tail = __atomic_load_n(&ring->free_tail, __ATOMIC_ACQUIRE);
-        if (head != tail) {
+        if (tail - head > (uint32_t)use) {
             *index = free_queue[head & (chunk_count - 1)];
             __atomic_store_n(&ring->free_head, head + 1, __ATOMIC_RELEASE);
             pthread_mutex_unlock(&queue_lock);
             return true;
         }
         ring->stalls++;
+        bool unread = ring->ready_tail != __atomic_load_n(&ring->ready_head, __ATOMIC_ACQUIRE);
         pthread_mutex_unlock(&queue_lock);
+        looks = tail == seen && !unread ? looks + 1 : 0;
+        seen = tail;
+        if (use == FOR_RECORDS && looks >= PATIENCE) {
+            return false;
+        }
 
         __atomic_fetch_add(&ring->writers_waiting, 1, __ATOMIC_SEQ_CST);
         struct timespec limit = {.tv_sec = 0, .tv_nsec = 100 * 1000 * 1000};
@@ -188,6 +204,14 @@ static void refill_silent(struct lane *lane)
     lane->end = scratch + sizeof(scratch) / sizeof(scratch[0]);
 }
 
+/* A thread that has no place is not traced from here on, and counted. */
+static void refill_untold(struct lane *lane)
+{
+    __atomic_fetch_add(&session->threads, 1, __ATOMIC_RELAXED);
+    lane->untold = true;
+    refill_silent(lane);
+}
+
 /* Gives a lane room for at least one word. */
 static void refill(struct lane *lane)
 {
@@ -195,7 +219,7 @@ static void refill(struct lane *lane)
     if (!mcad_silent() && getpid() != owner) {
         silence_child();
     }
-    if (mcad_silent()) {
+    if (mcad_silent() || lane->untold) {
         refill_silent(lane);
         return;
     }
@@ -206,14 +230,22 @@ static void refill(struct lane *lane)
         mcad_watch_reader();
     }
     if (!lane->known) {
+        if (__atomic_add_fetch(&live_lanes, 1, __ATOMIC_RELAXED) > session->most_threads) {
+            __atomic_fetch_sub(&live_lanes, 1, __ATOMIC_RELAXED);
+            refill_untold(lane);
+            return;
+        }
         lane->known = true;
         lane->stream = __atomic_fetch_add(&ring->next_stream, 1, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&live_lanes, 1, __ATOMIC_RELAXED);
         pthread_setspecific(lane_key, lane);
     }
     uint32_t index;
-    if (!take_chunk(&index)) {
-        refill_silent(lane);
+    if (!take_chunk(&index, FOR_RECORDS)) {
+        if (mcad_silent()) {
+            refill_silent(lane);
+        } else {
+            refill_untold(lane);
+        }
         return;
     }
     open_chunk(index, MCAD_CHUNK_DATA, lane->stream, lane->seq++);
@@ -244,9 +276,14 @@ static void close_lane(void *value)
     if (mcad_silent() || getpid() != owner) {
         return;
     }
+    if (lane->untold) {
+        __atomic_fetch_sub(&live_lanes, 1, __ATOMIC_RELAXED);
+        return;
+    }
     if (lane->chunk == 0) {
         uint32_t index;
-        if (!take_chunk(&index)) {
+        if (!take_chunk(&index, FOR_RECORDS)) {
+            __atomic_fetch_sub(&live_lanes, 1, __ATOMIC_RELAXED);
             return;
         }
         open_chunk(index, MCAD_CHUNK_DATA, lane->stream, lane->seq++);
@@ -270,7 +307,7 @@ void mcad_control(struct mcad_message *message, size_t head_bytes, const void *t
     pthread_mutex_lock(&control_lock);
     if (bytes > chunk_bytes - ring->control_used) {
         uint32_t index;
-        if (!take_chunk(&index)) {
+        if (!take_chunk(&index, FOR_LOG)) {
             pthread_mutex_unlock(&control_lock);
             return;
         }
@@ -414,7 +451,7 @@ static void after_fork_in_parent(void)
 /* What the first control chunk and the emulator's own line of the header say. */
 static bool introduce(void)
 {
-    if (!take_chunk(&ring->control_chunk)) {
+    if (!take_chunk(&ring->control_chunk, FOR_LOG)) {
         return false;
     }
     open_chunk(ring->control_chunk, MCAD_CHUNK_CONTROL, 0, 0);

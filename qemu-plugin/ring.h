@@ -23,6 +23,7 @@ struct lane {
     uint32_t stream; /* valid when `known` */
     uint32_t chunk;  /* index plus 1; 0 when the lane has none */
     bool known;
+    bool untold;     /* its thread has no place in the ring and is not traced */
 };
 
 extern __thread struct lane mcad_lane __attribute__((tls_model("initial-exec")));

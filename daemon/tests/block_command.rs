@@ -449,3 +449,43 @@ fn a_page_of_a_block_has_its_graph_and_timeline() {
     let page = stdout(&mut command);
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
 }
+
+#[test]
+fn the_other_syntax_and_the_right_symbol_are_proposed() {
+    let failure = |command: &mut Command| {
+        let output = command.assert().code(2).get_output().clone();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for text in [
+        "add rax, rbx\n",
+        "mov eax, dword ptr [rdi + 4*rsi]\n",
+        "inc rax\n",
+    ] {
+        let input = file(text, ".s");
+        let said = failure(mcad().arg("block").arg(input.path()));
+        assert!(
+            said.contains("in Intel syntax") && said.contains("--syntax intel"),
+            "{said}"
+        );
+    }
+    let neither = file("frobnicate rax\n", ".s");
+    let said = failure(mcad().arg("block").arg(neither.path()));
+    assert!(
+        said.contains("does not assemble") && !said.contains("--syntax"),
+        "{said}"
+    );
+    let object = tempfile::Builder::new().suffix(".o").tempfile().unwrap();
+    let code = file(".globl distance\ndistance: add %rax, %rbx\nret\n", ".s");
+    let mut assembler = Command::new("as");
+    assembler
+        .arg(code.path())
+        .arg("-o")
+        .arg(object.path())
+        .assert()
+        .success();
+    let mut command = mcad();
+    command
+        .args(["block", "--symbol", "distence"])
+        .arg(object.path());
+    assert!(failure(&mut command).contains("it has distance"));
+}

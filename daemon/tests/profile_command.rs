@@ -178,3 +178,29 @@ fn the_clock_says_what_it_is() {
         assert!(text.lines().any(|l| l.starts_with(line)), "{text}");
     }
 }
+
+#[test]
+fn outputs_that_cannot_be_written_are_told_before_anything_is_measured() {
+    let outputs: [&[&str]; 4] = [
+        &["instruction", "imul", "--export"],
+        &["instruction", "--conflicts", "--output"],
+        &["instruction", "--conflicts", "--heatmap"],
+        &["core", "load-latency", "--native", "--html"],
+    ];
+    for words in outputs {
+        let output = Command::new(env!("CARGO_BIN_EXE_mcad"))
+            .arg("profile")
+            .args(words)
+            .arg("/no/such/place")
+            .assert()
+            .code(2)
+            .get_output()
+            .clone();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains("cannot write /no/such/place"),
+            "{words:?}: {said}"
+        );
+        assert!(output.stdout.is_empty(), "{words:?}");
+    }
+}

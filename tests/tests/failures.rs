@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use mcad_tests::run::eventually;
-use mcad_tests::{inputs, mcad, mcad_run, report};
+use mcad_tests::{Run, inputs, mcad, mcad_run, programs, report};
 
 #[test]
 fn missing_and_unusable_programs_have_the_shells_statuses() {
@@ -207,7 +207,31 @@ fn wrong_uses_are_answered_with_the_right_ones() {
     mcad_run(["ls", "-la"])
         .run()
         .expect(125)
-        .says("mcad-run -- ls -la");
+        .says("mcad-run -- ls");
+    mcad(["run", "ls", "-la"])
+        .run()
+        .expect(2)
+        .says("mcad run -- ls");
+    // An option that does not exist is no program.
+    let typo = mcad_run(["--htlm", "x", "--", "true"]).run().expect(125);
+    assert!(typo.stderr.contains("'--html'") && !typo.stderr.contains("behind --"));
+    let near = "--cpu sk: there is no model 'sk'; did you mean skl?";
+    mcad_run(["--cpu", "sk", "--", "true"])
+        .run()
+        .expect(125)
+        .says(near);
+    mcad(["block", "--cpu", "sk", "--hex", "90"])
+        .run()
+        .expect(2)
+        .says("did you mean skl?");
+    // A shell without a search path has the system's.
+    let bare = |program: &str| {
+        let script = format!("unset PATH; exec \"$0\" -q --cpu skl -- {program}");
+        let run = programs().file("mcad-run");
+        Run::of(Path::new("/bin/sh")).args(["-c", &script, run.to_str().unwrap()])
+    };
+    drop(bare("true").run().expect(0));
+    drop(bare("/bin/true").run().expect(0));
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("t.mcad");
     let path = trace.to_str().unwrap();
@@ -433,4 +457,42 @@ fn the_first_interrupt_is_the_programs_and_the_second_ends_the_session() {
     running.signal(libc::SIGINT);
     assert_ne!(running.wait().code(), 0);
     assert!(report::read(&json).trace.instructions > 1_000_000);
+}
+
+#[test]
+fn a_timeline_goes_to_stdout_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("timeline");
+    let options = ["-q", "--cpu", "skl", "--window", "hottest:50", "--timeline"];
+    let run = |to: &str| {
+        let run = mcad_run(options).args([to, "--", "true"]);
+        run.within(directory.path()).run().expect(0).stdout
+    };
+    let stdout = run("-");
+    assert_eq!(run(file.to_str().unwrap()), b"");
+    // Runs differ in addresses; both are whole timelines.
+    std::fs::write(directory.path().join("other"), stdout).unwrap();
+    for name in ["timeline", "other"] {
+        let view = mcad(["view", "--format", "konata", name]).within(directory.path());
+        assert!(view.run().expect(0).text().starts_with("Kanata"), "{name}");
+    }
+    assert!(!directory.path().join("-").exists());
+    mcad_run(options)
+        .args(["-", "--html", "page.html", "--", "touch", "mark"])
+        .within(directory.path())
+        .run()
+        .expect(125)
+        .says("cannot read stdout back");
+    assert!(!directory.path().join("mark").exists());
+}
+
+#[test]
+fn a_limit_of_files_sizes_is_named() {
+    let program = programs().file("mcad-run");
+    let script = "ulimit -f 1; \"$0\" -q --cpu skl -- true";
+    Run::of(Path::new("/bin/sh"))
+        .args(["-c", script, program.to_str().unwrap()])
+        .run()
+        .expect(125)
+        .says("ulimit -f");
 }

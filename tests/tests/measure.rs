@@ -35,15 +35,18 @@ fn predictions_and_measurements_stand_side_by_side() {
     assert_eq!(report::stable(&with), report::stable(&without));
     assert_eq!(report::read(&without).run.measured, None);
     let measured = report::read(&with).run.measured.unwrap();
-    assert_eq!(measured.runs, 2);
+    // On a busy machine runs with an uncertain clock are replaced, by four in all at most.
+    assert!((1..=4).contains(&measured.runs), "{measured:?}");
     assert!(measured.min <= measured.low && measured.core_mhz > 0.0);
     assert!(measured.low <= measured.cycles && measured.cycles <= measured.high);
-    // Of two runs the median of all is between them every other time.
+    // One run says nothing of others; of two, the median of all is between them every other time.
     let interval = measured.interval.unwrap();
-    assert_eq!(interval.percent, 50.0);
+    let percent = [0.0, 50.0, 75.0, 87.5][measured.runs as usize - 1];
+    assert_eq!(interval.percent, percent);
     assert!((interval.low..=interval.high).contains(&measured.cycles));
     assert!(measured.load.unwrap().cpus >= 1);
-    assert!(finished.stderr.contains("with 50 % confidence"));
+    let told = format!("with {percent:.0} % confidence");
+    assert!(finished.stderr.contains(&told), "{}", finished.stderr);
     assert!(finished.stderr.contains("Predicted and measured cycles"));
     let verdicts = ["is the model of this CPU", "compare different CPUs"];
     assert!(

@@ -71,13 +71,18 @@ impl ProgramError {
     }
 }
 
+/// Where programs are looked for: `$PATH`, or where systems have them when it is not set.
+#[must_use]
+pub fn search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
+}
+
 /// Resolves a command, its program first, with `$PATH` as it is.
 ///
 /// # Errors
 /// [`ProgramError`].
 pub fn resolve<S: AsRef<OsStr>>(command: &[S]) -> Result<Program, ProgramError> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    resolve_in(command, &path)
+    resolve_in(command, &search_path())
 }
 
 /// Resolves a command with the given search path.

@@ -17,7 +17,10 @@ pub mod reader;
 #[non_exhaustive]
 pub enum RingError {
     /// The memory cannot be had.
-    #[error("cannot create a shared ring of {mib} MiB: {source} (ring_mib= makes it smaller)")]
+    #[error(
+        "cannot create a shared ring of {mib} MiB: {source} (ring_mib= makes it smaller; a limit of files' sizes, ulimit -f, \
+             holds for it, too)"
+    )]
     Create {
         /// Size asked for.
         mib: u64,

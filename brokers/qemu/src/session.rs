@@ -24,7 +24,7 @@ use crate::program::{self, ProgramError};
 use crate::qemu::{self, NoQemu};
 use crate::ring::RingError;
 use crate::ring::layout::{EXEC_TRIED, OPTION_FOLLOW, OPTION_MEMORY};
-use crate::ring::memory::{Memory, SLOTS};
+use crate::ring::memory::{MOST_THREADS, Memory, SLOTS};
 use crate::ring::reader;
 use crate::teller::MAX_PROCESSES;
 
@@ -47,6 +47,7 @@ const KEYS: &[&str] = &[
     "follow_children",
     "linger_ms",
     "max_processes",
+    "max_threads",
     "sysroot",
     "qemu_cpu",
 ];
@@ -171,6 +172,12 @@ impl Session {
         let ring = Memory::create(mib, options, slots)?;
         let memory = Arc::new(ring.memory);
         let pack = Pack::of(&ring.fd);
+        if let Some(most) = config.number("max_threads")? {
+            let most = u32::try_from(most)
+                .unwrap_or(u32::MAX)
+                .clamp(1, MOST_THREADS);
+            memory.header().most_threads.store(most, Ordering::Relaxed);
+        }
         let most = match config.number("max_processes")? {
             None => MAX_PROCESSES,
             Some(most) => u32::try_from(most).map_or(MAX_PROCESSES, |n| n.clamp(1, MAX_PROCESSES)),
@@ -398,6 +405,15 @@ impl Session {
                 self.linger.as_secs_f64()
             )));
         }
+        let threads = header.threads.load(Ordering::Relaxed);
+        if threads > 0 {
+            let queue = self.family.queue();
+            let notice = format!(
+                "{threads} threads were not traced, or not to their end: more lived at once than a \
+                 recording has places for"
+            );
+            queue.push(&Event::Notice(notice));
+        }
         let (untold, most) = (self.family.common.untold, self.family.common.most);
         let queue = self.family.queue();
         if untold > 0 {
@@ -457,6 +473,7 @@ qemu_cpu=NAME  CPU that the emulator shows the program
 follow_exec=0|1  go on with the program that the traced one replaces itself by (1)
 follow_children=0|1  trace the processes that the program makes, and theirs (1)
 max_processes=N  how many processes are traced, at most 65536; others run and are counted
+max_threads=N  how many threads of a process are traced at once (4000); others run and are counted
 linger_ms=N    how long processes that outlive the first one are waited for (3000)
 ring_mib=N     size of the shared ring in MiB (32)
 ring=PATH      instead of arg: wait for an emulator that someone else starts with

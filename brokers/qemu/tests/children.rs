@@ -304,6 +304,38 @@ fn more_processes_than_are_told_of_run_and_are_counted() {
     assert_eq!(trace.notices, [told]);
 }
 
+/// More threads than are traced at once: all run, and the others are counted.
+#[test]
+fn more_threads_than_are_traced_run_and_are_counted() {
+    let programs = Programs::new();
+    let crowd = program(
+        &programs,
+        "crowd",
+        r#"
+        static pthread_barrier_t all;
+        static void *alive(void *x) { pthread_barrier_wait(&all); work(); return x; }
+        int main(void) {
+            enum { MANY = 20 };
+            pthread_t threads[MANY];
+            pthread_barrier_init(&all, 0, MANY + 1);
+            for (int i = 0; i < MANY; i++) {
+                if (pthread_create(threads + i, 0, alive, 0)) return 1;
+            }
+            pthread_barrier_wait(&all);
+            for (int i = 0; i < MANY; i++) pthread_join(threads[i], 0);
+            return 0;
+        }"#,
+    );
+    let work = programs.symbol(&crowd, "work");
+    let trace = Run::new().with("max_threads", "12").run(&[&crowd]);
+    assert_eq!(trace.end, EXITED);
+    // The first thread is one of them.
+    assert_eq!(trace.executions_at(work), 11);
+    let told = "9 threads were not traced, or not to their end: more lived at once than a recording \
+                has places for";
+    assert_eq!(trace.notices, [told]);
+}
+
 /// Rings are used again: more processes than rings, one after the other.
 #[test]
 fn rings_are_used_again() {

@@ -218,6 +218,8 @@ fn objection(
     }
     let why = match instruction.mnemonic() {
         M::In | M::Out | M::Insb | M::Insw | M::Insd | M::Outsb | M::Outsw | M::Outsd => Why::Ports,
+        // In a guest it always leaves to the hypervisor, and no more than that could be measured.
+        M::Cpuid => Why::Kernel,
         M::Cli | M::Sti => Why::Privileged,
         M::Rdtsc | M::Rdtscp | M::Rdpmc | M::Rdpru => Why::Time,
         M::Monitor | M::Monitorx | M::Mwait | M::Mwaitx | M::Umonitor | M::Umwait | M::Tpause => {
@@ -342,6 +344,7 @@ mod tests {
             (&[0xf1], Why::Kernel),
             (&[0x0f, 0x01, 0xd9], Why::Kernel),
             (&[0x0f, 0x01, 0xc1], Why::Kernel),
+            (&[0x0f, 0xa2], Why::Kernel),
             (&[0xf4], Why::Privileged),
             (&[0xfa], Why::Privileged),
             (&[0x0f, 0x22, 0xd8], Why::Privileged),

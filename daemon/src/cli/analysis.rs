@@ -9,7 +9,6 @@ use mcad_core::simulation::{AnalysisKind, Intervals, Options, Parallel};
 use mcad_isa::machine::{self, CpuModel, ideal};
 use mcad_proto::event::Arch;
 
-use crate::near::nearest;
 use crate::regions::RegionSpec;
 
 /// Most models in one pass.
@@ -273,17 +272,7 @@ fn resolve(
 ) -> anyhow::Result<Analysis> {
     let mut cpus: Vec<Arc<CpuModel>> = Vec::new();
     for name in names {
-        let model = model(name).with_context(|| {
-            let known: Vec<&str> = machine::cpus().iter().map(|cpu| cpu.name).collect();
-            let aliases = machine::cpus().iter().flat_map(|cpu| &cpu.aliases);
-            let names = known.iter().copied().chain(aliases.map(String::as_str));
-            let wanted = name.to_ascii_lowercase();
-            let near = match nearest(&wanted, names).first() {
-                Some(near) if *near != wanted => format!("; did you mean {near}?"),
-                _ => String::new(),
-            };
-            format!("--cpu {} (known: {}{near})", excerpt(name), known.join(" "))
-        })?;
+        let model = model(name).with_context(|| format!("--cpu {}", excerpt(name)))?;
         if !cpus.iter().any(|known| known.name == model.name) {
             cpus.push(model);
         }

@@ -3,6 +3,7 @@
 mod collect;
 mod figures;
 
+use crate::cli::destination::Destination;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -183,7 +184,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let predictor = Predictor::new(profile, *how)?;
             let machines = read_space(space)?;
             if let Some(path) = html {
-                page(&predictor, &machines, path)?;
+                page(&predictor, &machines, Destination::open(path)?)?;
             }
             table(&predictor, &machines, *json)?;
         }
@@ -192,13 +193,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn profile(trace: &Path, output: &Path) -> anyhow::Result<()> {
+    let output = Destination::open(output)?;
     let collected = collect(trace, Wanted::Profile)?;
-    let shown = output.display();
-    let file = File::create(output).with_context(|| format!("cannot create {shown}"))?;
-    let mut out = BufWriter::new(file);
-    (collected.profile.write(&mut out))
-        .and_then(|()| Ok(out.flush()?))
-        .with_context(|| format!("cannot write {shown}"))?;
+    output.write(|out| collected.profile.write(out))?;
     let mut err = io::stderr().lock();
     writeln!(
         err,
@@ -379,7 +376,7 @@ fn cost(machine: &Machine) -> u32 {
 }
 
 /// Writes the page about a space.
-fn page(predictor: &Predictor, machines: &[Machine], path: &Path) -> anyhow::Result<()> {
+fn page(predictor: &Predictor, machines: &[Machine], to: Destination) -> anyhow::Result<()> {
     let points: Vec<Point> = machines
         .iter()
         .map(|machine| {
@@ -396,17 +393,8 @@ fn page(predictor: &Predictor, machines: &[Machine], path: &Path) -> anyhow::Res
             }
         })
         .collect();
-    let shown = path.display();
-    let file = File::create(path).with_context(|| format!("cannot create {shown}"))?;
-    let mut out = BufWriter::new(file);
-    sweep::write(
-        &predictor.profile.source,
-        "issue slots and units",
-        &points,
-        &mut out,
-    )
-    .and_then(|()| out.flush())
-    .with_context(|| format!("cannot write {shown}"))
+    let source = &predictor.profile.source;
+    to.write(|out| sweep::write(source, "issue slots and units", &points, out))
 }
 
 /// Machines of a width with few and many units.

@@ -12,6 +12,7 @@ mod destination;
 mod diff;
 mod doctor;
 pub mod eval;
+mod examples;
 pub mod exit;
 pub mod input;
 mod launch;
@@ -36,7 +37,7 @@ mod view;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use exit::{BROKEN_PIPE, ERROR, exit_code};
@@ -97,7 +98,7 @@ fn take_file_limits() {
 
 /// `mcad` as clap knows it, for completions and man pages.
 fn mcad_command() -> clap::Command {
-    Mcad::command()
+    examples::add(Mcad::command(), "")
 }
 
 /// `mcad-run` as clap knows it.
@@ -106,16 +107,17 @@ fn mcad_run_command() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about("Run a program under QEMU and predict its cycles on other CPUs")
         .max_term_width(100);
-    <run::Args as clap::Args>::augment_args(command)
+    examples::add(<run::Args as clap::Args>::augment_args(command), "mcad-run")
 }
 
 /// Runs `mcad`.
 #[must_use]
 pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     take_file_limits();
-    let command = match Mcad::try_parse_from(args) {
+    let matches = mcad_command().try_get_matches_from(args);
+    let command = match matches.and_then(|matches| Mcad::from_arg_matches(&matches)) {
         Ok(mcad) => mcad.command,
-        Err(error) => return usage(&error, ERROR, false),
+        Err(error) => return usage(&error, ERROR),
     };
     if !matches!(command, Command::Daemon(_)) {
         init_logging("warn");
@@ -160,18 +162,42 @@ pub fn mcad_run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let matches = mcad_run_command().try_get_matches_from(args);
     match matches.and_then(|matches| run::Args::from_arg_matches(&matches)) {
         Ok(args) => run::run(&args),
-        Err(error) => usage(&error, exit::OWN_FAILURE, true),
+        Err(error) => usage(&error, exit::OWN_FAILURE),
     }
 }
 
 /// Prints clap's message: help to stdout with success, errors to stderr with `status`.
-fn usage(error: &clap::Error, status: u8, runs_programs: bool) -> ExitCode {
+fn usage(error: &clap::Error, status: u8) -> ExitCode {
     // Nothing is left to tell when the terminal is gone.
     let _ = error.print();
-    if runs_programs && error.kind() == ErrorKind::UnknownArgument {
-        crate::say!("\nThe program and its arguments come behind --, as in: mcad-run -- ls -la");
+    if let Some(hint) = behind_dashes(error) {
+        crate::say!("\n{hint}");
     }
     exit_code(if error.use_stderr() { status } else { 0 })
+}
+
+/// What to say when a program stands where options do, without `--` before it.
+fn behind_dashes(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::StyledStr(text)) => Some(text.to_string()),
+        _ => None,
+    };
+    let word = text(ContextKind::InvalidArg)?;
+    let usage = text(ContextKind::Usage)?;
+    let runs_programs = usage.contains("-- <CMD>") && error.kind() == ErrorKind::UnknownArgument;
+    if !runs_programs || word.starts_with('-') {
+        return None;
+    }
+    // `Usage: mcad-run [OPTIONS] …`
+    let words = usage.split_whitespace().skip(1);
+    let command: Vec<&str> = words
+        .take_while(|w| !w.starts_with(['[', '<', '-']))
+        .collect();
+    Some(format!(
+        "The program and its arguments come behind --, as in: {} -- {word}",
+        command.join(" ")
+    ))
 }
 
 /// Whether the reader of an output has gone, such as `head` that has what it wants: no error, and

@@ -5,12 +5,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
-use mcad_isa::machine::{self, CpuModel};
+use anyhow::{Context, anyhow, bail};
+use mcad_isa::machine::{self, CpuModel, MachineError};
 use mcad_profile::host::Host;
+use mcad_proto::event::Arch;
 use mcad_viewers::escape::escape;
 
 use crate::files::read_text;
+use crate::near;
 
 /// Largest file that is read; the largest table has less than a tenth of it.
 const MAX_BYTES: u64 = 64 << 20;
@@ -42,7 +44,10 @@ pub(super) fn model(name: &str) -> anyhow::Result<Arc<CpuModel>> {
     if !is_file(name) {
         return match name {
             NATIVE => native(&Host::at_hand()),
-            _ => Ok(machine::cpu(name)?),
+            _ => machine::cpu(name).map_err(|error| match error {
+                MachineError::UnknownCpu(name) => anyhow!(unknown(&name)),
+                other => other.into(),
+            }),
         };
     }
     let path = Path::new(name);
@@ -61,6 +66,28 @@ pub(super) fn resolved(name: &str) -> &str {
         NATIVE => Host::at_hand().core.unwrap_or(name),
         _ => name,
     }
+}
+
+/// Says that there is no model of this name, and which may have been meant.
+fn unknown(name: &str) -> String {
+    let names = machine::cpus().iter().map(|cpu| cpu.name);
+    let aliases = machine::cpus().iter().flat_map(|cpu| &cpu.aliases);
+    let wanted = name.to_ascii_lowercase();
+    let near = near::nearest(&wanted, names.chain(aliases.map(String::as_str)));
+    let meant = match near.first() {
+        Some(near) => format!("did you mean {near}?"),
+        None => {
+            let x86 = machine::cpus()
+                .iter()
+                .filter(|cpu| cpu.arch == Arch::X86_64);
+            let names: Vec<&str> = x86.map(|cpu| cpu.name).collect();
+            format!("of x86-64 there are {};", names.join(" "))
+        }
+    };
+    format!(
+        "there is no model '{}'; {meant} `mcad cpus` lists all",
+        escape(name)
+    )
 }
 
 fn native(host: &Host) -> anyhow::Result<Arc<CpuModel>> {

@@ -1,6 +1,8 @@
 //! The options that record a timeline, shared by the commands that analyse here.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -16,8 +18,8 @@ const DEFAULT_LIMIT: u64 = 1_000_000;
 /// Recording options, as parsed.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct TimelineArgs {
-    /// Record every µop's cycles on the first CPU model to FILE; `mcad view FILE` shows them. The
-    /// model runs twice then
+    /// Record every µop's cycles on the first CPU model to FILE (- is stdout); `mcad view FILE` shows
+    /// them. The model runs twice then
     #[arg(long, value_name = "FILE")]
     timeline: Option<PathBuf>,
     /// Part of the run to record: all, instructions:FIRST-END, cycles:FIRST-END,
@@ -79,11 +81,7 @@ impl TimelineArgs {
                 analysis.regions.push(spec);
             }
         }
-        // A page reads it back.
-        let mut options = OpenOptions::new();
-        options.read(page).write(true).create(true).truncate(true);
-        let file = options
-            .open(path)
+        let file = opened(path, page)
             .with_context(|| format!("cannot record the timeline to {}", path.display()))?;
         Ok(Some(TimelinePlan {
             file,
@@ -92,6 +90,20 @@ impl TimelineArgs {
             limit: self.timeline_limit,
         }))
     }
+}
+
+/// The file, or stdout for `-`. A page reads it back.
+fn opened(path: &Path, page: bool) -> io::Result<File> {
+    if path.as_os_str() != "-" {
+        let mut options = OpenOptions::new();
+        options.read(page).write(true).create(true).truncate(true);
+        return options.open(path);
+    }
+    if page {
+        let why = "a page needs it too, and cannot read stdout back; give it a file";
+        return Err(io::Error::other(why));
+    }
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
 }
 
 /// Records the hottest block's timeline for a page, if the analysis follows instructions.

@@ -221,3 +221,25 @@ async fn watch_signals(shared: Arc<Shared>) {
 async fn in_time<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(limit, future).await.ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_million_complaints_are_some_lines_a_second() {
+        let complaints = Complaints::default();
+        let started = Instant::now();
+        let (mut lines, mut left_out) = (0, 0);
+        for _ in 0..1_000_000 {
+            complaints.tell(|since| {
+                lines += 1;
+                left_out += since;
+            });
+        }
+        // However long that took: the first of a second and those that follow it.
+        let most = u64::from(COMPLAINTS) * (started.elapsed().as_secs() + 2);
+        assert!((1..=most).contains(&lines), "{lines} lines");
+        assert!(lines + left_out <= 1_000_000);
+    }
+}

@@ -9,6 +9,8 @@ use object::{
 use crate::markers;
 use crate::{AssembleError, Machine, Options, Region};
 
+/// Least likeness of a name to one that does not exist (Jaro and Winkler's, 0 to 1).
+const ALIKE: f64 = 0.85;
 /// Suggestions in the message about a symbol that is not there.
 const MAX_SUGGESTIONS: usize = 8;
 
@@ -98,13 +100,20 @@ impl<'a> Object<'a> {
         let symbols = || self.file.symbols().chain(self.file.dynamic_symbols());
         let found = symbols().find(|s| s.name() == Ok(name) && s.is_definition());
         let Some(symbol) = found else {
-            let mut like: Vec<&str> = symbols()
-                .filter(|s| s.is_definition())
+            let names = symbols().filter(|s| s.is_definition());
+            let likeness = |n: &str| match n.contains(name) {
+                true => 1.0,
+                false => strsim::jaro_winkler(n, name),
+            };
+            let mut like: Vec<(f64, &str)> = names
                 .filter_map(|s| s.name().ok())
-                .filter(|n| n.contains(name))
-                .take(MAX_SUGGESTIONS)
+                .map(|n| (likeness(n), n))
+                .filter(|(likeness, _)| *likeness >= ALIKE)
                 .collect();
+            like.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
             like.dedup();
+            let like = like.iter().take(MAX_SUGGESTIONS).map(|(_, n)| *n);
+            let like: Vec<&str> = like.collect();
             let like = match &*like {
                 [] => "; `nm` lists those it has".to_owned(),
                 like => format!("; it has {}", like.join(", ")),

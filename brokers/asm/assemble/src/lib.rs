@@ -115,12 +115,14 @@ pub enum AssembleError {
     #[error("cannot run the assembler: {0}")]
     Run(std::io::Error),
     /// The assembler refused the text.
-    #[error("{name} does not assemble:\n{messages}")]
+    #[error("{name} does not assemble:\n{messages}{hint}")]
     Refused {
         /// Name of the input.
         name: String,
         /// What the assembler said.
         messages: String,
+        /// What would make it assemble, on a line of its own; empty where that is not known.
+        hint: &'static str,
     },
     /// Text that is no hexadecimal.
     #[error("{name}: {what}")]

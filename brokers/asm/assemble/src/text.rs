@@ -3,9 +3,14 @@
 use std::io::ErrorKind;
 use std::process::Command;
 
+use object::{Object as _, ObjectSymbol};
+
 use crate::elf::{self, Object};
 use crate::markers::{self, Marked};
 use crate::{AssembleError, Machine, Options, Region, Syntax};
+
+/// How the assembler is told that x86 text is in Intel syntax.
+const INTEL: [&str; 2] = ["-msyntax=intel", "-mnaked-reg"];
 
 /// Most of the assembler's messages that are passed on, in bytes.
 const MAX_MESSAGES: usize = 4096;
@@ -72,7 +77,7 @@ fn run(text: &str, name: &str, options: &Options) -> Result<Vec<u8>, AssembleErr
     let mut command = Command::new(program);
     command.args(arguments).arg("-o").arg(&object);
     if options.machine == Machine::X86_64 && options.syntax == Syntax::Intel {
-        command.args(["-msyntax=intel", "-mnaked-reg"]);
+        command.args(INTEL);
     }
     if let Some(include) = &options.include {
         command.arg("-I").arg(include);
@@ -83,6 +88,16 @@ fn run(text: &str, name: &str, options: &Options) -> Result<Vec<u8>, AssembleErr
         _ => AssembleError::Run(error),
     })?;
     if !output.status.success() {
+        // What was written in the other syntax is most often why.
+        let other =
+            (options.syntax == Syntax::Att && options.machine == Machine::X86_64).then(|| {
+                let mut intel = Command::new(program);
+                intel.args(arguments).args(INTEL).arg("-o").arg(&object);
+                intel
+                    .arg(&source)
+                    .output()
+                    .is_ok_and(|o| o.status.success())
+            });
         let messages = String::from_utf8_lossy(&output.stderr);
         let messages = messages.replace(&*source.to_string_lossy(), name);
         let mut shown: String = messages.chars().take(MAX_MESSAGES).collect();
@@ -92,7 +107,43 @@ fn run(text: &str, name: &str, options: &Options) -> Result<Vec<u8>, AssembleErr
         return Err(AssembleError::Refused {
             name: name.to_owned(),
             messages: shown.trim_end().to_owned(),
+            hint: match other {
+                Some(true) => "\nit does in Intel syntax: --syntax intel",
+                _ => "",
+            },
         });
     }
-    std::fs::read(&object).map_err(AssembleError::Run)
+    let object = std::fs::read(&object).map_err(AssembleError::Run)?;
+    if options.machine == Machine::X86_64 && options.syntax == Syntax::Att {
+        no_bare_registers(&object, name)?;
+    }
+    Ok(object)
 }
+
+/// Refuses text in which a register without its `%` was taken for a symbol: `inc rax` would be an
+/// increment of memory.
+fn no_bare_registers(object: &[u8], name: &str) -> Result<(), AssembleError> {
+    let Ok(file) = object::File::parse(object) else {
+        return Ok(());
+    };
+    let undefined = file.symbols().filter(|s| s.is_undefined());
+    let mut names = undefined.filter_map(|s| s.name().ok().map(str::to_ascii_uppercase));
+    let register = names.find(|symbol| {
+        let mut all = iced_x86::Register::values();
+        all.any(|register| format!("{register:?}") == *symbol)
+    });
+    match register {
+        Some(register) => Err(AssembleError::Refused {
+            name: name.to_owned(),
+            messages: format!(
+                "{} is a register without its %",
+                register.to_ascii_lowercase()
+            ),
+            hint: BARE,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// What to do about registers without `%`.
+const BARE: &str = "\nin Intel syntax they have none: --syntax intel";

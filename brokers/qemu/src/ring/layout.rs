@@ -84,7 +84,8 @@ pub struct Header {
     pub slot_count: AtomicU32,
     pub slots_offset: AtomicU64,
     pub slot_bytes: AtomicU64,
-    pad0: [AtomicU8; 32],
+    pub most_threads: AtomicU32,
+    pad0: [AtomicU8; 28],
 
     pub attached: AtomicU32,
     pub producer_pid: AtomicU32,
@@ -105,7 +106,8 @@ pub struct Header {
     pub released: AtomicU32,
     pub deaf: AtomicU32,
     pub exec_sets_id: AtomicU32,
-    pad2: [AtomicU8; 32],
+    pub threads: AtomicU32,
+    pad2: [AtomicU8; 28],
 
     pub ready_tail: AtomicU32,
     pad3: [AtomicU8; 60],

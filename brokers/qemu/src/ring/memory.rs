@@ -33,6 +33,10 @@ const MAX_CHUNKS: usize = 1 << 17;
 /// Rings for other processes than the first: how many can be traced at the same time.
 pub const SLOTS: usize = 64;
 
+/// Threads of one process that are traced at once, unless there is less room: what the simulation
+/// takes of all processes (4 096), and some left for others than the one with so many.
+pub const MOST_THREADS: u32 = 4000;
+
 /// A mapped ring.
 #[derive(Debug)]
 pub struct Memory {
@@ -173,6 +177,7 @@ impl Memory {
         header.version.store(VERSION, Relaxed);
         header.header_bytes.store(HEADER_BYTES as u32, Relaxed);
         header.total_bytes.store(shape.total_bytes(), Relaxed);
+        header.most_threads.store(MOST_THREADS, Relaxed);
         header.chunk_count.store(self.chunk_count as u32, Relaxed);
         header.chunk_bytes.store(CHUNK_BYTES as u32, Relaxed);
         header.descs_offset.store(self.descs as u64, Relaxed);

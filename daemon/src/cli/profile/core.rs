@@ -1,7 +1,6 @@
 //! `mcad profile core`: probes of the core, measured on the CPU at hand and simulated.
 
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,6 +16,7 @@ use mcad_viewers::curves;
 
 use super::super::analysis::AnalysisArgs;
 use super::super::run::{EmulatorArgs, report_of};
+use crate::cli::destination::Destination;
 
 /// Options of `mcad profile core`.
 #[derive(Debug, clap::Args)]
@@ -94,8 +94,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if effort.native.is_some()
         && let Err(error) = pin(args.pin.map(Cpu))
     {
-        eprintln!("mcad: {error}; measuring unpinned");
+        crate::say!("mcad: {error}; measuring unpinned");
     }
+    let page = args.html.as_deref().map(Destination::open).transpose()?;
     let bar = if io::stderr().is_terminal() {
         ProgressBar::new_spinner()
     } else {
@@ -122,15 +123,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         curves::summary(&results, &mut stdout)?;
     }
-    if let Some(path) = &args.html {
-        let name = path.display();
-        let file = File::create(path).with_context(|| format!("cannot create {name}"))?;
-        let mut file = BufWriter::new(file);
-        curves::page(&results, &mut file)
-            .and_then(|()| file.flush())
-            .with_context(|| format!("cannot write {name}"))?;
-    }
     stdout.flush().context("cannot write to stdout")?;
+    drop(stdout);
+    if let Some(page) = page {
+        page.write(|out| curves::page(&results, out))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

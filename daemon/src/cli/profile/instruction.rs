@@ -19,6 +19,7 @@ use mcad_profile::instruction::{Bench, Figure, FormFigures, Subject, Subjects};
 
 use super::super::model::model;
 use super::machine::MachineArgs;
+use crate::cli::destination::Destination;
 
 /// The table whose forms are measured when the host's CPU has none: the one with most forms.
 const DEFAULT_CPU: &str = "glc";
@@ -81,12 +82,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
+    // Places that cannot be written are told before an hour of measuring.
+    let open = |path: &Option<PathBuf>| path.as_deref().map(Destination::open).transpose();
+    let (export, heatmap) = (open(&args.export)?, open(&args.heatmap)?);
+    let conflicts_csv = args.output.as_ref().filter(|_| args.conflicts);
+    let conflicts_csv = open(&conflicts_csv.cloned())?;
     let mut bench = Bench::new(args.machine.profiler()?)?;
     if args.conflicts {
         if args.patterns.is_empty() {
             chosen = conflicts::common(table, &subjects);
         }
-        return conflicts::run(args, &mut bench, &chosen, &mut out);
+        let to = conflicts::To {
+            csv: conflicts_csv,
+            heatmap,
+        };
+        return conflicts::run(to, &mut bench, &chosen, &mut out);
     }
     let mut csv = args.output.as_deref().map(create_csv).transpose()?;
     let mut results = Vec::with_capacity(chosen.len());
@@ -117,8 +127,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(mut csv) = csv {
         csv.flush().context("cannot write the figures")?;
     }
-    if let Some(path) = &args.export {
-        export::write(path, &model.name, &results)?;
+    if let (Some(to), Some(path)) = (export, &args.export) {
+        export::write(to, path, &model.name, &results)?;
     }
     summary(&bench, &results, &mut out)?;
     if args.check.is_some() {

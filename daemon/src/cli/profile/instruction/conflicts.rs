@@ -13,7 +13,7 @@ use mcad_isa::machine::table::FormTable;
 use mcad_profile::instruction::{Bench, Subject, Subjects};
 use mcad_viewers::escape::html;
 
-use super::Args;
+use crate::cli::destination::Destination;
 
 /// Forms at most: pairs grow with the square.
 const MAX_FORMS: usize = 100;
@@ -62,9 +62,17 @@ pub(super) fn common<'s, 't>(
         .collect()
 }
 
+/// Where the pairs go, beside the text.
+pub(super) struct To {
+    /// A row a pair.
+    pub(super) csv: Option<Destination>,
+    /// A drawing.
+    pub(super) heatmap: Option<Destination>,
+}
+
 /// Measures and writes.
 pub(super) fn run(
-    args: &Args,
+    to: To,
     bench: &mut Bench,
     forms: &[Subject<'_, '_>],
     out: &mut dyn Write,
@@ -106,20 +114,19 @@ pub(super) fn run(
     let measured = rows.iter().filter(|(_, _, c)| c.is_ok()).count();
     writeln!(out, "{measured} of {} pairs measured", rows.len())?;
     let name = |n: usize| names.get(n).map_or("", String::as_str);
-    if let Some(path) = &args.output {
-        let failed = || format!("cannot write {}", path.display());
-        let mut csv = csv::Writer::from_path(path).with_context(failed)?;
-        csv.write_record(["a", "b", "conflict", "reason"])
-            .with_context(failed)?;
-        for (i, j, conflict) in &rows {
-            let (value, reason) = match conflict {
-                Ok(value) => (format!("{value:.4}"), ""),
-                Err(why) => (String::new(), why.as_str()),
-            };
-            csv.write_record([name(*i), name(*j), &value, reason])
-                .with_context(failed)?;
-        }
-        csv.flush().with_context(failed)?;
+    if let Some(to) = to.csv {
+        to.write(|out| -> anyhow::Result<()> {
+            let mut csv = csv::Writer::from_writer(out);
+            csv.write_record(["a", "b", "conflict", "reason"])?;
+            for (i, j, conflict) in &rows {
+                let (value, reason) = match conflict {
+                    Ok(value) => (format!("{value:.4}"), ""),
+                    Err(why) => (String::new(), why.as_str()),
+                };
+                csv.write_record([name(*i), name(*j), &value, reason])?;
+            }
+            Ok(csv.flush()?)
+        })?;
     } else {
         for (i, j, conflict) in &rows {
             match conflict {
@@ -128,9 +135,8 @@ pub(super) fn run(
             }
         }
     }
-    if let Some(path) = &args.heatmap {
-        std::fs::write(path, svg(&names, &rows))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+    if let Some(to) = to.heatmap {
+        to.write(|out| out.write_all(svg(&names, &rows).as_bytes()))?;
     }
     out.flush().context("cannot write to stdout")?;
     Ok(ExitCode::SUCCESS)

@@ -6,17 +6,23 @@ use anyhow::Context;
 use mcad_isa::machine::measured::{Measured, MeasuredForm, kind_text, operand_text};
 
 use super::Outcome;
+use crate::cli::destination::Destination;
 
 /// Two digits: more is noise.
 fn rounded(cycles: f64) -> f64 {
     (cycles * 100.0).round() / 100.0
 }
 
-/// Writes the file.
+/// Writes the file; its model is called as the file is.
 ///
 /// # Errors
 /// When it cannot be written.
-pub(super) fn write(path: &Path, base: &str, results: &[Outcome<'_, '_>]) -> anyhow::Result<()> {
+pub(super) fn write(
+    to: Destination,
+    path: &Path,
+    base: &str,
+    results: &[Outcome<'_, '_>],
+) -> anyhow::Result<()> {
     let mut forms = Vec::new();
     for (subject, figures) in results {
         let Ok(figures) = figures else { continue };
@@ -44,6 +50,5 @@ pub(super) fn write(path: &Path, base: &str, results: &[Outcome<'_, '_>]) -> any
     let text = toml::to_string(&measured).context("cannot write the model")?;
     let note = "# Latencies and throughputs measured by `mcad profile instruction`; ports and all\n\
                 # parameters of the core are those of the base, since only counters show them.\n";
-    std::fs::write(path, format!("{note}{text}"))
-        .with_context(|| format!("cannot write {}", path.display()))
+    to.write(|out| write!(out, "{note}{text}"))
 }
