@@ -496,3 +496,37 @@ fn a_limit_of_files_sizes_is_named() {
         .expect(125)
         .says("ulimit -f");
 }
+
+#[test]
+fn a_block_fits_a_narrow_terminal() {
+    let block = "488b0f480fafca4801c8488906488b164883c7084c39cf75e7";
+    let program = mcad_tests::programs().file("mcad");
+    let command = format!(
+        "stty cols 60; {} block --cpu glc --cpu zen5 --align all --graph --timeline=3 --hex {block}",
+        program.display()
+    );
+    let run = Run::of(&inputs::tool("script"))
+        .args(["-qec", &command, "/dev/null"])
+        .run()
+        .expect(0);
+    let text = run.text();
+    let mut letters = false;
+    // Without what sets colours.
+    let plain: String = text
+        .chars()
+        .filter(|c| {
+            let was = letters;
+            letters = *c == '\u{1b}' || letters && *c != 'm';
+            !letters && !was
+        })
+        .collect();
+    assert!(
+        plain.contains("Timeline") && plain.contains("Dependencies"),
+        "{plain}"
+    );
+    let longest = plain
+        .lines()
+        .max_by_key(|line| line.trim_end().chars().count());
+    let longest = longest.unwrap().trim_end();
+    assert!(longest.chars().count() <= 60, "{longest:?} in\n{plain}");
+}

@@ -16,6 +16,19 @@ use crate::style::{Paint, Style};
 /// Columns of a timeline at most; later cycles are cut.
 const TIMELINE_CYCLES: u64 = 160;
 
+/// What the letters of a timeline mean.
+const STATES: [&str; 9] = [
+    "D delivered to the decode queue",
+    "f waiting for rename",
+    "I issued",
+    "d waiting for inputs",
+    "p waiting for its port",
+    "E dispatched   e executing",
+    "X done",
+    "- waiting for older ones",
+    "R retired",
+];
+
 /// A name for people.
 #[must_use]
 pub fn part_name(part: Part) -> &'static str {
@@ -349,12 +362,18 @@ pub fn timeline(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
     }
     let title = format!("Timeline of the first iterations on {}", d.cpu_full_name);
     heading(&title, style, out)?;
-    writeln!(
-        out,
-        "  D delivered to the decode queue   f waiting for rename   I issued\n  \
-         d waiting for inputs   p waiting for its port   E dispatched   e executing\n  \
-         X done   - waiting for older ones   R retired"
-    )?;
+    let mut line = String::new();
+    for meaning in STATES {
+        if !line.is_empty() && line.chars().count() + 5 + meaning.chars().count() > style.width {
+            writeln!(out, "  {line}")?;
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push_str("   ");
+        }
+        line.push_str(meaning);
+    }
+    writeln!(out, "  {line}")?;
     let end = d.timeline.iter().map(|u| u.retired + 1).max().unwrap_or(0);
     let shown = end.min(TIMELINE_CYCLES);
     // Numbers, port, and as much of the text as keeps half of the width for cycles.
