@@ -379,7 +379,7 @@ pub fn timeline(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
     // Numbers, port, and as much of the text as keeps half of the width for cycles.
     let longest = d.instructions.iter().map(|i| i.text.chars().count());
     let text = longest.max().unwrap_or(0).max("instruction".len());
-    let room = style.width.saturating_sub(18);
+    let room = style.width.saturating_sub(20);
     let text = text.min(room.saturating_sub(shown as usize).max(room / 2));
     let columns = (room - text).max(10) as u64;
     let mut from = 0;
