@@ -6,6 +6,7 @@ mod forms;
 mod inorder;
 pub(super) use inorder::stepwise;
 mod llvm_mca;
+mod program_runs;
 mod programs;
 mod rtl;
 mod set;

@@ -73,16 +73,6 @@ pub(super) struct EmulatorArgs {
 }
 
 impl EmulatorArgs {
-    /// The emulator that is found, showing this CPU or its own.
-    pub(super) fn showing(cpu: Option<String>) -> Self {
-        Self {
-            qemu: None,
-            sysroot: None,
-            qemu_cpu: cpu.filter(|name| !name.is_empty()),
-            no_follow: false,
-        }
-    }
-
     /// Whether any is given.
     pub(super) fn given(&self) -> bool {
         self.qemu.is_some() || self.sysroot.is_some() || self.qemu_cpu.is_some() || self.no_follow

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
+use super::program_runs::{Job, Outcome, run_all};
 use crate::cli::analysis::AnalysisArgs;
-use crate::cli::run::{EmulatorArgs, report_of};
 use crate::eval::programs::{Errors, Predicted, Row, Series, read, series};
 
 /// The CPU's name when none is given.
@@ -34,6 +34,13 @@ pub(super) struct ProgramArgs {
     /// Only programs of this package (repeatable)
     #[arg(long, value_name = "PACKAGE", requires = "programs")]
     only: Vec<String>,
+    /// Run so many programs at once
+    #[arg(long, value_name = "N", requires = "programs", default_value_t = 1)]
+    at_once: usize,
+    /// Append what each program took to FILE, and do not run again what is there: an evaluation that
+    /// was ended goes on. Remove the file when models change
+    #[arg(long, value_name = "FILE", requires = "programs")]
+    results: Option<PathBuf>,
 }
 
 /// Runs the lists' programs and prints how they compare.
@@ -44,41 +51,33 @@ pub(super) fn run(
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     let cpu = cpu.unwrap_or(DEFAULT_CPU);
-    let analysis = AnalysisArgs::from_pairs([("cpu", cpu)])?;
-    analysis.resolve()?;
-    let mut programs = Vec::new();
+    AnalysisArgs::from_pairs([("cpu", cpu)])?.resolve()?;
+    let (mut rows, mut jobs) = (Vec::new(), Vec::new());
     let start = std::env::current_dir().context("there is no current directory")?;
     for list in lists {
         let list = start.join(list);
-        let packages = match &args.packages {
-            Some(directory) => start.join(directory),
-            None => list.parent().unwrap_or(Path::new("/")).to_owned(),
-        };
-        let rows = read(&list)?;
-        if let Some(inputs) = args
-            .inputs
-            .as_ref()
-            .map(|d| start.join(d))
-            .or(list.parent().map(Path::to_owned))
-        {
-            std::env::set_current_dir(&inputs)
-                .with_context(|| format!("cannot go to {}", inputs.display()))?;
-        }
+        let beside = || list.parent().unwrap_or(Path::new("/")).to_owned();
+        let place = |given: &Option<PathBuf>| given.as_ref().map_or_else(beside, |d| start.join(d));
+        let (packages, directory) = (place(&args.packages), place(&args.inputs));
         let wanted = |row: &Row| args.only.is_empty() || args.only.contains(&row.package);
-        for row in rows.into_iter().filter(wanted) {
-            let command = command(&row, &packages)?;
-            let emulator = EmulatorArgs::showing(row.qemu_cpu.clone());
-            eprintln!("mcad: {} {}", row.package, row.version);
-            let report = report_of(&command, &emulator, &analysis, true)
-                .with_context(|| format!("{} {}", row.package, row.version))?;
-            let predicted = report.cpus.first().context("the report has no CPU")?;
-            programs.push(Predicted {
-                predicted_cycles: predicted.cycles as f64,
-                instructions: report.trace.instructions as f64,
-                row,
+        for row in read(&list)?.into_iter().filter(wanted) {
+            jobs.push(Job {
+                name: format!("{} {}", row.package, row.version),
+                command: command(&row, &packages)?,
+                environment: environment(&row)?,
+                qemu_cpu: row.qemu_cpu.clone().filter(|name| !name.is_empty()),
+                directory: directory.clone(),
             });
+            rows.push(row);
         }
     }
+    let outcomes = run_all(&jobs, cpu, args.at_once, args.results.as_deref())?;
+    let predicted = |(row, outcome): (Row, Outcome)| Predicted {
+        predicted_cycles: outcome.cycles as f64,
+        instructions: outcome.instructions as f64,
+        row,
+    };
+    let programs: Vec<Predicted> = rows.into_iter().zip(outcomes).map(predicted).collect();
     if programs.is_empty() {
         bail!("the list has no such program");
     }
@@ -96,7 +95,23 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command line, through `env` where the row names an environment.
+/// Variables that the row names.
+fn environment(row: &Row) -> anyhow::Result<Vec<(String, String)>> {
+    let mut all = Vec::new();
+    for word in row.environment.iter().flat_map(|e| e.split_whitespace()) {
+        let (name, value) = (word.split_once('=')).with_context(|| {
+            let (package, version) = (&row.package, &row.version);
+            format!("{package} {version}: the environment '{word}' is no NAME=VALUE")
+        })?;
+        all.push((name.to_owned(), value.to_owned()));
+    }
+    if let Some(tunables) = row.tunables.as_ref().filter(|t| !t.is_empty()) {
+        all.push(("GLIBC_TUNABLES".to_owned(), tunables.clone()));
+    }
+    Ok(all)
+}
+
+/// The command line.
 fn command(row: &Row, packages: &Path) -> anyhow::Result<Vec<OsString>> {
     let mut words = row.command.split_whitespace();
     if words.next() != Some(row.program.as_str()) {
@@ -113,16 +128,7 @@ fn command(row: &Row, packages: &Path) -> anyhow::Result<Vec<OsString>> {
             row.version
         )
     })?;
-    let mut command: Vec<OsString> = Vec::new();
-    let environment = row.environment.iter().flat_map(|e| e.split_whitespace());
-    let mut environment: Vec<OsString> = environment.map(Into::into).collect();
-    if let Some(tunables) = row.tunables.as_ref().filter(|t| !t.is_empty()) {
-        environment.push(format!("GLIBC_TUNABLES={tunables}").into());
-    }
-    if !environment.is_empty() {
-        command.push("env".into());
-        command.extend(environment);
-    }
+    let mut command = Vec::new();
     command.push(program.into_os_string());
     command.extend(words.map(Into::into));
     Ok(command)

@@ -1,0 +1,229 @@
+//! Runs of a list's programs, several at once: each is an `mcad run` of its own, whose program has
+//! the environment of its line, no input, and its output thrown away.
+//!
+//! What is finished is appended to a file of results, one JSON line each, if there is one: an
+//! evaluation of hours that was ended goes on where it was.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::cli::report_file;
+
+/// Something to run.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// What people call it.
+    pub name: String,
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Variables that the program has besides this process's.
+    pub environment: Vec<(String, String)>,
+    /// What QEMU shows it, unless the CPU model says that.
+    pub qemu_cpu: Option<String>,
+    /// Where it runs.
+    pub directory: PathBuf,
+}
+
+/// What a run gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Outcome {
+    pub cycles: u64,
+    pub instructions: u64,
+}
+
+/// A line of the file of results.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    /// All that it depends on but the programs themselves.
+    key: String,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+/// Results that are kept.
+struct Kept {
+    known: Vec<Line>,
+    file: Option<File>,
+}
+
+impl Kept {
+    fn open(path: Option<&Path>) -> anyhow::Result<Self> {
+        let mut known = Vec::new();
+        let Some(path) = path else {
+            let file = None;
+            return Ok(Self { known, file });
+        };
+        let name = path.display();
+        if let Ok(file) = File::open(path) {
+            for (n, line) in BufReader::new(file).lines().enumerate() {
+                let line = line.with_context(|| format!("cannot read {name}"))?;
+                // An evaluation that was ended may have left half of its last line.
+                match serde_json::from_str(&line) {
+                    Ok(line) => known.push(line),
+                    Err(_) => crate::say!("mcad: {name}: line {} is no result; left out", n + 1),
+                }
+            }
+        }
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = Some(file.with_context(|| format!("cannot write {name}"))?);
+        Ok(Self { known, file })
+    }
+
+    fn get(&self, key: &str) -> Option<Outcome> {
+        let mut found = self.known.iter().filter(|line| line.key == key);
+        found.next_back().map(|line| line.outcome)
+    }
+
+    fn add(&mut self, key: String, outcome: Outcome) -> anyhow::Result<()> {
+        if let Some(file) = &mut self.file {
+            let line = serde_json::to_string(&Line { key, outcome })?;
+            // In one piece, and on a line of its own.
+            writeln!(file, "{line}").context("cannot write the results")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs all jobs on a CPU, `at_once` at a time, and gives what they took in their order; says on
+/// stderr which begins and ends.
+///
+/// # Errors
+/// That of the first job that failed; the others under way are finished before.
+pub(super) fn run_all(
+    jobs: &[Job],
+    cpu: &str,
+    at_once: usize,
+    results: Option<&Path>,
+) -> anyhow::Result<Vec<Outcome>> {
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
+    let kept = Mutex::new(Kept::open(results)?);
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(vec![None; jobs.len()]);
+    let failure = Mutex::new(None);
+    let lock = |m| -> std::sync::MutexGuard<'_, Option<anyhow::Error>> {
+        Mutex::lock(m).unwrap_or_else(std::sync::PoisonError::into_inner)
+    };
+    let work = || {
+        while lock(&failure).is_none() {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let Some(job) = jobs.get(n) else { return };
+            let key = key(job, cpu);
+            let known = with(&kept, |kept| kept.get(&key));
+            let outcome = match known {
+                Some(outcome) => Ok(outcome),
+                None => {
+                    crate::say!("mcad: {} ({} of {})", job.name, n + 1, jobs.len());
+                    one(&own, job, cpu)
+                        .and_then(|o| with(&kept, |kept| kept.add(key, o)).map(|()| o))
+                }
+            };
+            match outcome {
+                Ok(outcome) => with(&outcomes, |all| {
+                    if let Some(slot) = all.get_mut(n) {
+                        *slot = Some(outcome);
+                    }
+                }),
+                Err(error) => {
+                    lock(&failure).get_or_insert(error.context(job.name.clone()));
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..at_once.clamp(1, jobs.len().max(1)) {
+            scope.spawn(work);
+        }
+    });
+    if let Some(error) = lock(&failure).take() {
+        return Err(error);
+    }
+    let all: Option<Vec<Outcome>> = with(&outcomes, |all| all.iter().copied().collect());
+    all.context("a run was left out")
+}
+
+fn with<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {
+    f(&mut mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+fn key(job: &Job, cpu: &str) -> String {
+    format!(
+        "{} {cpu} {:?} {:?} {:?}",
+        env!("CARGO_PKG_VERSION"),
+        job.qemu_cpu,
+        job.environment,
+        job.command
+    )
+}
+
+/// Runs one.
+fn one(own: &Path, job: &Job, cpu: &str) -> anyhow::Result<Outcome> {
+    let file = tempfile::NamedTempFile::new().context("cannot make a file for the report")?;
+    let mut command = Command::new(own);
+    command.args(["run", "--quiet", "--cpu", cpu, "--json"]);
+    command.arg(file.path());
+    if let Some(qemu_cpu) = &job.qemu_cpu {
+        command.args(["--qemu-cpu", qemu_cpu]);
+    }
+    command.arg("--").args(&job.command);
+    command.env_remove("MCAD_DAEMON");
+    command.envs(job.environment.iter().map(|(name, value)| (name, value)));
+    command.current_dir(&job.directory);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(Stdio::piped());
+    let mut child = command.spawn().context("cannot start mcad run")?;
+    let mut said = String::new();
+    if let Some(stderr) = child.stderr.take() {
+        // The end of it is enough to say what was wrong.
+        let mut bytes = Vec::new();
+        BufReader::new(stderr).read_to_end(&mut bytes)?;
+        let end = bytes.split_off(bytes.len().saturating_sub(2000));
+        said = String::from_utf8_lossy(&end).into_owned();
+    }
+    let status = child.wait().context("cannot wait for mcad run")?;
+    let Ok(report) = report_file::read(file.path()) else {
+        bail!("the run gave no report ({status}): {}", said.trim());
+    };
+    let cpu = report.cpus.first().context("the report has no CPU")?;
+    Ok(Outcome {
+        cycles: cpu.cycles,
+        instructions: report.trace.instructions,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_results_are_found_again_and_half_a_line_is_left_out() -> anyhow::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("results");
+        let outcome = |cycles| Outcome {
+            cycles,
+            instructions: 7,
+        };
+        let mut kept = Kept::open(Some(&path))?;
+        kept.add("a \"b\"".into(), outcome(1))?;
+        kept.add("c".into(), outcome(2))?;
+        drop(kept);
+        let mut text = std::fs::read_to_string(&path)?;
+        text.push_str("{\"key\":\"d\",\"cyc\n");
+        std::fs::write(&path, text)?;
+        let kept = Kept::open(Some(&path))?;
+        assert_eq!(kept.get("a \"b\""), Some(outcome(1)));
+        assert_eq!(kept.get("c"), Some(outcome(2)));
+        assert_eq!(kept.get("d"), None);
+        Ok(())
+    }
+}
