@@ -64,7 +64,12 @@ pub struct Distances {
     last: u32,
     /// By size: the last line that it holds; [`NONE`] while it is not full.
     markers: [u32; SIZES],
+    /// By the low bits of a line: a node that had it, to be asked before `places`.
+    recent: Box<[u32; RECENT]>,
 }
+
+/// Lines that are found without hashing.
+const RECENT: usize = 1024;
 
 impl Default for Distances {
     fn default() -> Self {
@@ -74,6 +79,7 @@ impl Default for Distances {
             first: NONE,
             last: NONE,
             markers: [NONE; SIZES],
+            recent: Box::new([NONE; RECENT]),
         }
     }
 }
@@ -98,8 +104,22 @@ impl Distances {
         self.look_up(line)
     }
 
+    /// The node of a line.
+    #[inline]
+    fn place(&mut self, line: u64) -> Option<u32> {
+        let recent = &mut self.recent[line as usize % RECENT];
+        if let Some(node) = self.nodes.get(*recent as usize)
+            && node.line == line
+        {
+            return Some(*recent);
+        }
+        let n = *self.places.get(&line)?;
+        *recent = n;
+        Some(n)
+    }
+
     fn look_up(&mut self, line: u64) -> Misses {
-        if let Some(&n) = self.places.get(&line) {
+        if let Some(n) = self.place(line) {
             let misses = self.nodes.get(n as usize).map_or(0, |n| n.misses);
             self.push_out(usize::from(misses));
             if let Some(marker) = self.markers.get_mut(usize::from(misses))
