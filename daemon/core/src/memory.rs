@@ -165,8 +165,9 @@ impl Memory {
         std::mem::swap(&mut self.shared, other);
     }
 
-    /// Whether an access by the instruction at `pc` is served as soon as the first level can; if so,
-    /// it is done, else nothing has happened.
+    /// Whether an access by the instruction at `pc` finds its page and line where they were found last,
+    /// and is served as soon as the first level can; if so, it is done, else it goes on to
+    /// [`Memory::load_beyond`] or [`Memory::store_beyond`].
     #[inline]
     pub fn hits_at_once(
         &mut self,
