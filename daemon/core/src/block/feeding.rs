@@ -88,7 +88,7 @@ impl Feeding {
             return;
         }
         let addresses: Vec<u64> = (block.program.instrs.iter())
-            .scan(0, |next, instr| {
+            .scan(block.alignment, |next, instr| {
                 let address = *next;
                 *next += u64::from(instr.len);
                 Some(address)
