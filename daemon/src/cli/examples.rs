@@ -150,8 +150,11 @@ const EXAMPLES: &[Examples] = &[
         )],
     ),
     (
-        "model units",
-        &[("mcad model units prog.profile", "by functional units")],
+        "model figure",
+        &[(
+            "mcad model figure widths prog.mcad",
+            "a published figure, beside the stepwise core",
+        )],
     ),
     (
         "profile block",
