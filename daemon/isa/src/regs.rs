@@ -19,6 +19,8 @@ impl RegId {
     pub const RSP: Self = Self(4);
     /// The frame pointer.
     pub const RBP: Self = Self(5);
+    /// What repeated string instructions go by: the count, the destination and the source.
+    pub const STRING: [Self; 3] = [Self(1), Self(7), Self(6)];
     /// Nothing: never written, always there.
     pub const NONE: Self = Self(103);
     /// First value between the µops of one instruction.

@@ -71,6 +71,8 @@ pub struct Backend {
     spacing: Spacing,
     queue: DecodeQueue,
     slot_count: SlotCount,
+    /// When microcode knows how far the current repeated string instruction goes.
+    string_known: u64,
     /// When the first and the last µop so far of the current instruction retire.
     ends: Retired,
 }
@@ -78,7 +80,7 @@ pub struct Backend {
 parts! {
     Backend { issue, ports, retirement, registers, spacing, queue, slot_count }
     remembers { memory }
-    fixed { rename, execute, alu_ports, merge_ports, ends }
+    fixed { rename, execute, alu_ports, merge_ports, ends, string_known }
 }
 
 impl Backend {
@@ -100,6 +102,7 @@ impl Backend {
             queue: DecodeQueue::new(),
             slot_count: SlotCount::default(),
             ends: Retired::default(),
+            string_known: 0,
         }
     }
 
@@ -434,6 +437,9 @@ impl Backend {
         let slots = (u32::from(laminated.fused), u32::from(laminated.integer));
         self.place(slots, delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
+        if first && i.inst.extra_cycles > 0 {
+            self.string_known = self.string_known_from(i.inst);
+        }
 
         let (mut done, mut cause, mut last_done) = (0, Cause::CORE, 0);
         let mut first_group = first;
@@ -451,6 +457,11 @@ impl Backend {
                 }
                 e.executed += extra;
                 self.issue.block(extra);
+                if self.execute.rep_known > 0 && !i.instr.is(flag::REP_COMPARE) {
+                    let known = self.string_known + self.execute.rep_known + extra;
+                    self.issue.block_until(known, Stall::Other);
+                    e.executed = e.executed.max(known);
+                }
             }
             if e.executed >= done {
                 (done, cause) = (e.executed, e.cause.after(cause));
@@ -517,6 +528,17 @@ impl Backend {
 
     /// Inserts the merges that an instruction needs; returns the first cycle in which it may
     /// issue, and why not before.
+    /// The cycle from which on microcode knows how far a repeated string instruction goes.
+    fn string_known_from(&self, inst: &Inst) -> u64 {
+        let pointers = if inst.loads > 0 { 3 } else { 2 };
+        let known = RegId::STRING
+            .iter()
+            .take(pointers)
+            .map(|reg| self.registers.ready(*reg));
+        let known = known.map(registers::Stamp::cycle).max().unwrap_or(0);
+        ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, known)
+    }
+
     fn before_issue<O: Observer>(
         &mut self,
         i: &Given<'_>,

@@ -104,6 +104,19 @@ pub struct Execute {
     /// Bytes per cycle of `rep movs` and `rep stos` beyond their start-up, first-level cache.
     #[serde(default = "rep_bytes_per_cycle")]
     pub rep_bytes_per_cycle: u64,
+    /// The same for the first `rep_burst_bytes`, which buffers take.
+    #[serde(default = "rep_bytes_per_cycle")]
+    pub rep_burst_bytes_per_cycle: u64,
+    /// How many these are.
+    #[serde(default)]
+    pub rep_burst_bytes: u64,
+    /// Cycles from when the count and the addresses of `rep movs` and `rep stos` are known until
+    /// what is behind them can issue; 0: that does not wait for them. Measured on Zen 5: docs/MEMORY.md.
+    #[serde(default)]
+    pub rep_known: u64,
+    /// Up to so many bytes nothing waits for the count: it is predicted.
+    #[serde(default)]
+    pub rep_predicted_bytes: u64,
     /// Cycles of one iteration of `rep cmps` and `rep scas`.
     #[serde(default = "rep_compare_cycles")]
     pub rep_compare_cycles: u64,
@@ -129,6 +142,10 @@ impl Execute {
         })?;
         let table = u32::from(self.table_load_latency);
         b.within("table_load_latency", table, 1, 1000)?;
+        let known = self.rep_known;
+        b.holds("rep_known", known <= 1000, || {
+            format!("{known} is not in 0..=1000")
+        })?;
         if self.loads_per_bank > 0 {
             b.power_of_two("bank_bytes", self.bank_bytes, MIN_BANK_BYTES, 64)?;
         }

@@ -1,0 +1,99 @@
+//! Repeated string instructions: what they wait for and how long they take, by their bytes.
+
+#![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
+
+use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
+use mcad_isa::machine;
+use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
+use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+
+const TIMES: u64 = 400;
+
+/// Cycles of one turn of a loop: a chain of `late` dependent multiplications that the count needs,
+/// and `rep stosq` of so many quadwords to the same place.
+fn turn(cpu: &str, late: usize, quadwords: u64) -> f64 {
+    // xor edx, edx with mov, so that the chain begins anew; imul rdx, rdx; add rcx, rdx
+    let mut head = vec![0xba, 0, 0, 0, 0];
+    for _ in 0..late {
+        head.extend([0x48, 0x0f, 0xaf, 0xd2]);
+    }
+    // mov ecx, N; mov edi, ADDRESS
+    head.extend([0xb9, quadwords as u8, 0, 0, 0]);
+    head.extend([0xbf, 0, 0, 0, 0x70]);
+    head.extend([0x48, 0x01, 0xd1]);
+    let string = 0x1000 + head.len() as u64;
+    let back = -(head.len() as i64) - 5;
+    let blocks = [
+        (0x1000, late as u16 + 4, head),
+        (string, 1, vec![0xf3, 0x48, 0xab]),
+        (string + 3, 1, vec![0xeb, back as u8]),
+    ];
+    let mut simulation = Simulation::new(Options {
+        cpus: vec![machine::cpu(cpu).unwrap()],
+        analyses: vec![AnalysisKind::Pipeline],
+        memory: true,
+    });
+    let mut take = |event: Event<'_>| simulation.event(&event).unwrap();
+    take(Event::Session(SessionInfo {
+        arch: Arch::X86_64,
+        producer: "test".into(),
+        command: Vec::new(),
+        memory: true,
+    }));
+    for (n, (address, instructions, bytes)) in blocks.iter().enumerate() {
+        take(Event::Block(BlockDef {
+            id: BlockId(n as u32),
+            address: GuestAddr(*address),
+            instructions: *instructions,
+            bytes,
+        }));
+    }
+    take(Event::StreamStart(StreamId(0)));
+    let mut words = Vec::new();
+    for _ in 0..TIMES {
+        words.push(block_word(BlockId(0)));
+        for n in 0..quadwords {
+            words.push(block_word(BlockId(1)));
+            words.push(access_word(Access {
+                index: 0,
+                store: true,
+                size: 8,
+                address: GuestAddr(0x7000_0000 + 8 * n),
+            }));
+        }
+        words.push(block_word(BlockId(2)));
+    }
+    let (stream, words) = (StreamId(0), words.as_slice());
+    take(Event::Records { stream, words });
+    take(Event::StreamEnd(stream));
+    take(Event::End(EndReason::Exited(0)));
+    simulation.finish(&NoSymbols).cpus[0].cycles as f64 / TIMES as f64
+}
+
+/// Measured on Zen 5 (docs/MEMORY.md): 45 cycles a turn of 264 bytes, and 22 more behind a count that
+/// is known 30 cycles later.
+#[test]
+fn zen5_goes_on_when_it_knows_how_far_a_string_goes() {
+    let short = turn("zen5", 0, 33);
+    assert!((38.0..52.0).contains(&short), "{short}");
+    for late in [10, 20, 30] {
+        let more = turn("zen5", late, 33) - short;
+        let chain = 3.0 * late as f64;
+        assert!(
+            (chain - 12.0..chain + 4.0).contains(&more),
+            "{late}: {more}"
+        );
+    }
+    // Up to 127 bytes it is predicted.
+    let predicted = turn("zen5", 10, 8) - turn("zen5", 0, 8);
+    assert!(predicted < 12.0, "{predicted}");
+}
+
+/// CPUs whose files do not say that they wait do not.
+#[test]
+fn others_hide_what_computes_the_count() {
+    for cpu in ["skl", "glc", "zen3"] {
+        let more = turn(cpu, 5, 33) - turn(cpu, 0, 33);
+        assert!(more < 8.0, "{cpu}: {more}");
+    }
+}
