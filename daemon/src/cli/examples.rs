@@ -150,6 +150,10 @@ const EXAMPLES: &[Examples] = &[
         )],
     ),
     (
+        "model units",
+        &[("mcad model units prog.profile", "by functional units")],
+    ),
+    (
         "model figure",
         &[(
             "mcad model figure widths prog.mcad",
