@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
-use mcad_isa::machine;
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
-use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+mod support;
+
+use mcad_proto::event::Arch;
+use mcad_proto::word::{BlockId, block_word};
 use mcad_report::Report;
 
 const TIMES: u64 = 1000;
@@ -14,45 +14,13 @@ const TIMES: u64 = 1000;
 /// Runs a loop of these words, the last of which jumps to the first; `loads` are instructions that
 /// load from one address.
 fn run(arch: Arch, cpu: &str, code: &[u32], loads: &[u16]) -> Report {
-    let mut simulation = Simulation::new(Options {
-        cpus: vec![machine::cpu(cpu).unwrap()],
-        analyses: vec![AnalysisKind::Pipeline],
-        memory: true,
-    });
-    let mut take = |event: Event<'_>| simulation.event(&event).unwrap();
-    take(Event::Session(SessionInfo {
-        arch,
-        producer: "test".into(),
-        command: Vec::new(),
-        memory: true,
-    }));
-    let bytes: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
-    take(Event::Block(BlockDef {
-        id: BlockId(0),
-        address: GuestAddr(0x1000),
-        instructions: code.len() as u16,
-        bytes: &bytes,
-    }));
-    take(Event::StreamStart(StreamId(0)));
     let mut words = Vec::new();
     for _ in 0..TIMES {
         words.push(block_word(BlockId(0)));
-        let load = |index: &u16| {
-            access_word(Access {
-                index: *index,
-                store: false,
-                size: 8,
-                address: GuestAddr(0x8000),
-            })
-        };
-        words.extend(loads.iter().map(load));
+        words.extend(loads.iter().map(|n| support::access(*n, false, 0x8000)));
     }
-    take(Event::Records {
-        stream: StreamId(0),
-        words: &words,
-    });
-    take(Event::End(EndReason::Complete));
-    simulation.finish(&NoSymbols)
+    let block = (0x1000, code.len() as u16, support::code(code));
+    support::run(cpu, arch, &[block], &words)
 }
 
 /// Cycles of one turn, once the first turns are over.
@@ -119,18 +87,9 @@ fn the_zero_register_is_no_dependency() {
 
 #[test]
 fn a_trace_of_another_instruction_set_is_refused() {
-    let mut simulation = Simulation::new(Options {
-        cpus: vec![machine::cpu("skl").unwrap()],
-        analyses: vec![AnalysisKind::Pipeline],
-        memory: true,
-    });
-    let session = Event::Session(SessionInfo {
-        arch: Arch::AArch64,
-        producer: "test".into(),
-        command: Vec::new(),
-        memory: true,
-    });
-    let error = simulation.event(&session).unwrap_err().to_string();
+    let session = support::session(Arch::AArch64);
+    let error = support::simulation("skl").event(&session);
+    let error = error.unwrap_err().to_string();
     assert!(
         error.contains("aarch64") && error.contains("skl"),
         "{error}"

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
 
+mod support;
+
 use std::sync::Arc;
 
 use mcad_core::memory::{Level, Memory, Request, Shared};
@@ -10,7 +12,7 @@ use mcad_core::simulation::{
     AnalysisKind, Intervals, NoSymbols, OnThread, Options, Parallel, Simulation,
 };
 use mcad_isa::machine::{self, CpuModel};
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
+use mcad_proto::event::{Arch, EndReason, Event};
 use mcad_proto::word::{
     Access, BlockId, GuestAddr, Kernel, StreamId, Work, access_word, block_word, kernel_word,
 };
@@ -89,22 +91,7 @@ impl Guest {
 
     /// Simulates it, told in pieces of so many words.
     fn run_on(&self, mut simulation: Simulation, piece: usize) -> CpuReport {
-        let session = SessionInfo {
-            arch: Arch::X86_64,
-            producer: "test".into(),
-            command: vec!["test".into()],
-            memory: true,
-        };
-        simulation.event(&Event::Session(session)).unwrap();
-        for (n, (address, instructions, bytes)) in self.blocks.iter().enumerate() {
-            let block = BlockDef {
-                id: BlockId(n as u32),
-                address: GuestAddr(*address),
-                instructions: *instructions,
-                bytes,
-            };
-            simulation.event(&Event::Block(block)).unwrap();
-        }
+        support::begin(&mut simulation, Arch::X86_64, &self.blocks);
         for words in self.words.chunks(piece) {
             let stream = StreamId(0);
             simulation.event(&Event::Records { stream, words }).unwrap();
@@ -123,12 +110,7 @@ fn faults(report: &CpuReport) -> u64 {
 }
 
 fn store(address: u64) -> u64 {
-    access_word(Access {
-        index: 0,
-        store: true,
-        size: 8,
-        address: GuestAddr(address),
-    })
+    support::access(0, true, address)
 }
 
 /// The CPU with page faults of so many cycles, and nothing else that they take.

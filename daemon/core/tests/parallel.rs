@@ -3,13 +3,15 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
 
+mod support;
+
 use std::sync::Arc;
 
 use mcad_core::simulation::{
     AnalysisKind, Intervals, NoSymbols, OnThread, Options, Parallel, Simulation,
 };
 use mcad_isa::machine::{self, CpuModel};
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
+use mcad_proto::event::{Arch, BlockDef, EndReason, Event};
 use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
 use mcad_report::Report;
 
@@ -73,31 +75,10 @@ fn options(cpus: &[&str]) -> Options {
     }
 }
 
-fn begin(simulation: &mut Simulation, blocks: Blocks) {
-    simulation
-        .event(&Event::Session(SessionInfo {
-            arch: Arch::X86_64,
-            producer: "test".into(),
-            command: vec!["test".into()],
-            memory: true,
-        }))
-        .unwrap();
-    for (n, (address, instructions, bytes)) in blocks.iter().enumerate() {
-        simulation
-            .event(&Event::Block(BlockDef {
-                id: BlockId(n as u32),
-                address: GuestAddr(*address),
-                instructions: *instructions,
-                bytes,
-            }))
-            .unwrap();
-    }
-}
-
 /// Three guest threads whose records come in turns. Each has memory of its own: an interval does not
 /// see what other threads do while it lasts.
 fn run(mut simulation: Simulation, turns: u64) -> Report {
-    begin(&mut simulation, PROGRAM);
+    support::begin(&mut simulation, Arch::X86_64, PROGRAM);
     let words = [0, 1, 2].map(|stream| words(stream, turns));
     for from in (0..words[0].len()).step_by(1000) {
         for (stream, words) in (0..).zip(&words) {
@@ -208,7 +189,7 @@ fn a_loop_in_what_the_detector_holds_is_simulated() {
             continue;
         }
         let mut simulation = Simulation::new(options(&[info.name]));
-        begin(&mut simulation, LOOP);
+        support::begin(&mut simulation, Arch::X86_64, LOOP);
         let stream = StreamId(0);
         let mut words: Vec<u64> = (0..40).map(|n| block_word(BlockId(n % 2))).collect();
         words.extend((0..20_000).map(|_| block_word(BlockId(0))));
@@ -224,13 +205,7 @@ fn a_loop_in_what_the_detector_holds_is_simulated() {
 /// every third time: what has come back since is known for longer than a warm-up lasts.
 fn run_with_faults(mut simulation: Simulation) -> Report {
     const CODE: u32 = 400;
-    let names = SessionInfo {
-        arch: Arch::X86_64,
-        producer: "test".into(),
-        command: vec!["test".into()],
-        memory: true,
-    };
-    simulation.event(&Event::Session(names)).unwrap();
+    simulation.event(&support::session(Arch::X86_64)).unwrap();
     // 8 × mov rax,1; two nops; jne to the next: two lines of the µop cache. At the end mov [rdi],rax;
     // jmp to the first.
     let moves = [0x48, 0xc7, 0xc0, 1, 0, 0, 0].repeat(8);

@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
 
-use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
+mod support;
+
 use mcad_isa::machine;
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
-use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+
+use mcad_proto::event::Arch;
+use mcad_proto::word::{BlockId, block_word};
 use mcad_report::{CpuReport, SlotStack};
 
 /// A block: address, instructions, bytes.
@@ -14,49 +16,14 @@ type Block = (u64, u16, &'static [u8]);
 
 /// Runs executed blocks, each with the address that its first instruction loads from, if it does.
 fn run(cpu: &str, blocks: &[Block], path: &[(u32, Option<u64>)]) -> CpuReport {
-    let mut simulation = Simulation::new(Options {
-        cpus: vec![machine::cpu(cpu).unwrap()],
-        analyses: vec![AnalysisKind::Pipeline],
-        memory: true,
-    });
-    let mut events = vec![Event::Session(SessionInfo {
-        arch: Arch::X86_64,
-        producer: "test".into(),
-        command: vec!["test".into()],
-        memory: true,
-    })];
-    events.extend((0u32..).zip(blocks).map(|(n, (address, count, bytes))| {
-        Event::Block(BlockDef {
-            id: BlockId(n),
-            address: GuestAddr(*address),
-            instructions: *count,
-            bytes,
-        })
-    }));
     let mut words = Vec::new();
     for (block, address) in path {
         words.push(block_word(BlockId(*block)));
-        words.extend(address.map(|address| {
-            access_word(Access {
-                index: 0,
-                store: false,
-                size: 8,
-                address: GuestAddr(address),
-            })
-        }));
+        words.extend(address.map(|address| support::access(0, false, address)));
     }
-    let stream = StreamId(0);
-    events.push(Event::StreamStart(stream));
-    events.push(Event::Records {
-        stream,
-        words: &words,
-    });
-    events.push(Event::StreamEnd(stream));
-    events.push(Event::End(EndReason::Exited(0)));
-    for event in &events {
-        simulation.event(event).unwrap();
-    }
-    simulation.finish(&NoSymbols).cpus.remove(0)
+    support::run(cpu, Arch::X86_64, blocks, &words)
+        .cpus
+        .remove(0)
 }
 
 /// The slots of the block at an address.

@@ -3,14 +3,17 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
 
+mod support;
+
 use std::sync::Arc;
 
 use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
 use mcad_isa::machine::{self, CpuModel};
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ModuleDef, RegionDef, SessionInfo};
-use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ModuleDef, RegionDef};
+use mcad_proto::word::{BlockId, GuestAddr, StreamId, block_word};
 use mcad_report::Report;
 use proptest::prelude::*;
+use support::access;
 
 /// Blocks of a small program: address, instructions, bytes.
 const BLOCKS: &[(u64, u16, &[u8])] = &[
@@ -44,15 +47,6 @@ const BLOCKS: &[(u64, u16, &[u8])] = &[
     (0x1400, 2, &[0x48, 0xf7, 0xf1, 0xeb, 0x00]),
 ];
 
-fn session() -> Event<'static> {
-    Event::Session(SessionInfo {
-        arch: Arch::X86_64,
-        producer: "test".into(),
-        command: vec!["test".into()],
-        memory: true,
-    })
-}
-
 fn definitions() -> impl Iterator<Item = Event<'static>> {
     BLOCKS
         .iter()
@@ -65,15 +59,6 @@ fn definitions() -> impl Iterator<Item = Event<'static>> {
                 bytes,
             })
         })
-}
-
-fn access(index: u16, store: bool, address: u64) -> u64 {
-    access_word(Access {
-        index,
-        store,
-        size: 8,
-        address: GuestAddr(address),
-    })
 }
 
 fn words_of(path: &[(usize, u64)]) -> Vec<u64> {
@@ -108,7 +93,7 @@ fn started(cpus: &[Arc<CpuModel>]) -> Simulation {
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
     });
-    simulation.event(&session()).unwrap();
+    simulation.event(&support::session(Arch::X86_64)).unwrap();
     for definition in definitions() {
         simulation.event(&definition).unwrap();
     }
@@ -355,7 +340,7 @@ fn loops_in_programs_run_as_blocks_do() {
                 analyses: vec![AnalysisKind::Pipeline],
                 memory: true,
             });
-            simulation.event(&session()).unwrap();
+            simulation.event(&support::session(Arch::X86_64)).unwrap();
             let def = BlockDef {
                 id: BlockId(0),
                 address: GuestAddr(0x40_0000),
@@ -390,7 +375,7 @@ fn run_blocks(name: &str, blocks: &[(u16, &[u8])], path: &[u64]) -> Report {
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
     });
-    simulation.event(&session()).unwrap();
+    simulation.event(&support::session(Arch::X86_64)).unwrap();
     for (n, (instructions, bytes)) in blocks.iter().enumerate() {
         let def = BlockDef {
             id: BlockId(n as u32),

@@ -1,11 +1,10 @@
 //! Repeated string instructions: what they wait for and how long they take, by their bytes.
 
-#![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
+mod support;
 
-use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
-use mcad_isa::machine;
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
-use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+use mcad_proto::event::Arch;
+use mcad_proto::word::{BlockId, block_word};
+use support::access;
 
 const TIMES: u64 = 400;
 
@@ -28,46 +27,17 @@ fn turn(cpu: &str, late: usize, quadwords: u64) -> f64 {
         (string, 1, vec![0xf3, 0x48, 0xab]),
         (string + 3, 1, vec![0xeb, back as u8]),
     ];
-    let mut simulation = Simulation::new(Options {
-        cpus: vec![machine::cpu(cpu).unwrap()],
-        analyses: vec![AnalysisKind::Pipeline],
-        memory: true,
-    });
-    let mut take = |event: Event<'_>| simulation.event(&event).unwrap();
-    take(Event::Session(SessionInfo {
-        arch: Arch::X86_64,
-        producer: "test".into(),
-        command: Vec::new(),
-        memory: true,
-    }));
-    for (n, (address, instructions, bytes)) in blocks.iter().enumerate() {
-        take(Event::Block(BlockDef {
-            id: BlockId(n as u32),
-            address: GuestAddr(*address),
-            instructions: *instructions,
-            bytes,
-        }));
-    }
-    take(Event::StreamStart(StreamId(0)));
     let mut words = Vec::new();
     for _ in 0..TIMES {
         words.push(block_word(BlockId(0)));
         for n in 0..quadwords {
             words.push(block_word(BlockId(1)));
-            words.push(access_word(Access {
-                index: 0,
-                store: true,
-                size: 8,
-                address: GuestAddr(0x7000_0000 + 8 * n),
-            }));
+            words.push(access(0, true, 0x7000_0000 + 8 * n));
         }
         words.push(block_word(BlockId(2)));
     }
-    let (stream, words) = (StreamId(0), words.as_slice());
-    take(Event::Records { stream, words });
-    take(Event::StreamEnd(stream));
-    take(Event::End(EndReason::Exited(0)));
-    simulation.finish(&NoSymbols).cpus[0].cycles as f64 / TIMES as f64
+    let report = support::run(cpu, Arch::X86_64, &blocks, &words);
+    report.cpus[0].cycles as f64 / TIMES as f64
 }
 
 /// Measured on Zen 5 (docs/MEMORY.md): 45 cycles a turn of 264 bytes, and 22 more behind a count that

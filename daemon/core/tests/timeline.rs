@@ -3,15 +3,16 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
 
+mod support;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use mcad_core::pipeline::observer::UopStamps;
+use mcad_core::simulation::NoSymbols;
 use mcad_core::simulation::timeline::{Timed, TimelineSink, Window};
-use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
-use mcad_isa::machine;
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, RegionDef, SessionInfo};
-use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+use mcad_proto::event::{Arch, EndReason, Event, RegionDef};
+use mcad_proto::word::{BlockId, GuestAddr, StreamId, block_word};
 use mcad_report::Report;
 
 /// Address, instructions, bytes.
@@ -72,43 +73,19 @@ impl TimelineSink for Sink {
 
 fn run(cpu: &str, window: Option<(Window, u64)>) -> (Report, Told) {
     let told = Rc::new(RefCell::new(Told::default()));
-    let mut simulation = Simulation::new(Options {
-        cpus: vec![machine::cpu(cpu).unwrap()],
-        analyses: vec![AnalysisKind::Pipeline],
-        memory: true,
-    });
+    let mut simulation = support::simulation(cpu);
     if let Some((window, limit)) = window {
         let sink = Sink(Rc::clone(&told));
         simulation.record(window, limit, |_| Box::new(sink));
     }
+    support::begin(&mut simulation, Arch::X86_64, BLOCKS);
     let mut take = |event: Event<'_>| simulation.event(&event).unwrap();
-    take(Event::Session(SessionInfo {
-        arch: Arch::X86_64,
-        producer: "test".into(),
-        command: Vec::new(),
-        memory: true,
-    }));
-    for (n, (address, instructions, bytes)) in BLOCKS.iter().enumerate() {
-        take(Event::Block(BlockDef {
-            id: BlockId(n as u32),
-            address: GuestAddr(*address),
-            instructions: *instructions,
-            bytes,
-        }));
-    }
     take(Event::Region(RegionDef {
         name: "callee".into(),
         start: GuestAddr(0x1150),
         end: GuestAddr(0x1160),
     }));
-    let stack = |index, store| {
-        access_word(Access {
-            index,
-            store,
-            size: 8,
-            address: GuestAddr(0x8000),
-        })
-    };
+    let stack = |index, store| support::access(index, store, 0x8000);
     let mut words = Vec::new();
     for _ in 0..300 {
         words.extend([

@@ -1,11 +1,11 @@
 //! RISC-V's vector instructions cost by the type that `vsetvli` has set, wherever that was.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
 
-use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
-use mcad_isa::machine;
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
-use mcad_proto::word::{BlockId, GuestAddr, StreamId, block_word};
+mod support;
+
+use mcad_proto::event::Arch;
+use mcad_proto::word::{BlockId, block_word};
 use mcad_report::CpuReport;
 
 /// Instructions of the shared function, and calls of it at each length.
@@ -16,27 +16,7 @@ const CALLS: u64 = 200;
 /// registers: `vsetvli x0, a1, e32, mN; j function`, as often as `calls` says for each, and from
 /// blocks that do not set anything.
 fn run(cpu: &str, calls: [u64; 4], set: bool) -> CpuReport {
-    let mut simulation = Simulation::new(Options {
-        cpus: vec![machine::cpu(cpu).unwrap()],
-        analyses: vec![AnalysisKind::Pipeline],
-        memory: true,
-    });
-    let mut take = |event: Event<'_>| simulation.event(&event).unwrap();
-    take(Event::Session(SessionInfo {
-        arch: Arch::RiscV64,
-        producer: "test".into(),
-        command: Vec::new(),
-        memory: true,
-    }));
-    let mut define = |id: u32, address: u64, words: &[u32]| {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        take(Event::Block(BlockDef {
-            id: BlockId(id),
-            address: GuestAddr(address),
-            instructions: words.len() as u16,
-            bytes: &bytes,
-        }));
-    };
+    let mut blocks = Vec::new();
     for lmul in 0..4 {
         let address = 0x1000 + 16 * u64::from(lmul);
         // j 0x2000
@@ -47,27 +27,22 @@ fn run(cpu: &str, calls: [u64; 4], set: bool) -> CpuReport {
         } else {
             0x13
         };
-        define(lmul, address, &[set, fields << 12 | 0x6f]);
+        blocks.push((address, 2, support::code(&[set, fields << 12 | 0x6f])));
     }
     // vadd.vv vd, v0, v0, to v8, v16 and v24 in turn; ret
     let mut function: Vec<u32> = (0..ADDITIONS as u32)
         .map(|n| 0x0200_0057 | (8 + n % 3 * 8) << 7)
         .collect();
     function.push(0x0000_8067);
-    define(4, 0x2000, &function);
-    take(Event::StreamStart(StreamId(0)));
+    blocks.push((0x2000, function.len() as u16, support::code(&function)));
     let mut words = Vec::new();
     for (lmul, calls) in calls.iter().enumerate() {
         for _ in 0..*calls {
             words.extend([block_word(BlockId(lmul as u32)), block_word(BlockId(4))]);
         }
     }
-    take(Event::Records {
-        stream: StreamId(0),
-        words: &words,
-    });
-    take(Event::End(EndReason::Complete));
-    simulation.finish(&NoSymbols).cpus.remove(0)
+    let report = support::run(cpu, Arch::RiscV64, &blocks, &words);
+    report.cpus.into_iter().next().unwrap()
 }
 
 fn only(lmul: usize) -> [u64; 4] {

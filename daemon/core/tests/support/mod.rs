@@ -1,0 +1,86 @@
+//! Sessions of one traced program, for tests of whole simulations.
+
+#![allow(clippy::unwrap_used, dead_code)] // Helpers of tests fail tests; each test has its own need.
+
+use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
+use mcad_isa::machine;
+use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
+use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word};
+use mcad_report::Report;
+
+/// The only thread.
+pub const THREAD: StreamId = StreamId(0);
+
+/// Simulates the pipeline of one CPU.
+pub fn simulation(cpu: &str) -> Simulation {
+    Simulation::new(Options {
+        cpus: vec![machine::cpu(cpu).unwrap()],
+        analyses: vec![AnalysisKind::Pipeline],
+        memory: true,
+    })
+}
+
+/// What a session begins with.
+pub fn session(arch: Arch) -> Event<'static> {
+    Event::Session(SessionInfo {
+        arch,
+        producer: "test".into(),
+        command: vec!["test".into()],
+        memory: true,
+    })
+}
+
+/// Begins a session with these blocks: address, instructions, bytes.
+pub fn begin<B: AsRef<[u8]>>(simulation: &mut Simulation, arch: Arch, blocks: &[(u64, u16, B)]) {
+    simulation.event(&session(arch)).unwrap();
+    for (n, (address, instructions, bytes)) in (0..).zip(blocks) {
+        let block = BlockDef {
+            id: BlockId(n),
+            address: GuestAddr(*address),
+            instructions: *instructions,
+            bytes: bytes.as_ref(),
+        };
+        simulation.event(&Event::Block(block)).unwrap();
+    }
+}
+
+/// The rest of a session: these words of its thread, and its end.
+pub fn finish(mut simulation: Simulation, words: &[u64]) -> Report {
+    let stream = THREAD;
+    for event in [
+        Event::StreamStart(stream),
+        Event::Records { stream, words },
+        Event::StreamEnd(stream),
+        Event::End(EndReason::Exited(0)),
+    ] {
+        simulation.event(&event).unwrap();
+    }
+    simulation.finish(&NoSymbols)
+}
+
+/// A whole session.
+pub fn run<B: AsRef<[u8]>>(
+    cpu: &str,
+    arch: Arch,
+    blocks: &[(u64, u16, B)],
+    words: &[u64],
+) -> Report {
+    let mut simulation = simulation(cpu);
+    begin(&mut simulation, arch, blocks);
+    finish(simulation, words)
+}
+
+/// An access of eight bytes by an instruction of the block.
+pub fn access(index: u16, store: bool, address: u64) -> u64 {
+    access_word(Access {
+        index,
+        store,
+        size: 8,
+        address: GuestAddr(address),
+    })
+}
+
+/// The bytes of instruction words.
+pub fn code(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
