@@ -450,18 +450,7 @@ impl Backend {
             // What only delays an input starts nothing.
             begins &= self.execute.input_delays && uop.ports.is_empty();
             if last && i.inst.extra_cycles > 0 && n + 1 == uops.len() {
-                let mut extra = u64::from(i.inst.extra_cycles);
-                if i.inst.reaches {
-                    extra = self.memory.repeat(i.inst, e.executed, extra);
-                    self.after_fault();
-                }
-                e.executed += extra;
-                self.issue.block(extra);
-                if self.execute.rep_known > 0 && !i.instr.is(flag::REP_COMPARE) {
-                    let known = self.string_known + self.execute.rep_known + extra;
-                    self.issue.block_until(known, Stall::Other);
-                    e.executed = e.executed.max(known);
-                }
+                e.executed = self.go_through_string(i, e.executed);
             }
             if e.executed >= done {
                 (done, cause) = (e.executed, e.cause.after(cause));
@@ -526,8 +515,24 @@ impl Backend {
         observer.retired(inst, self.ends);
     }
 
-    /// Inserts the merges that an instruction needs; returns the first cycle in which it may
-    /// issue, and why not before.
+    /// A repeated string instruction goes on after its last µop, which is executed in a cycle;
+    /// returns when it is done. What is behind it does not issue before.
+    fn go_through_string(&mut self, i: &Given<'_>, executed: u64) -> u64 {
+        let mut extra = u64::from(i.inst.extra_cycles);
+        if i.inst.reaches {
+            extra = self.memory.repeat(i.inst, executed, extra);
+            self.after_fault();
+        }
+        let mut done = executed + extra;
+        self.issue.block(extra);
+        if self.execute.rep_known > 0 && !i.instr.is(flag::REP_COMPARE) {
+            let known = self.string_known + self.execute.rep_known + extra;
+            self.issue.block_until(known, Stall::Other);
+            done = done.max(known);
+        }
+        done
+    }
+
     /// The cycle from which on microcode knows how far a repeated string instruction goes.
     fn string_known_from(&self, inst: &Inst) -> u64 {
         let pointers = if inst.loads > 0 { 3 } else { 2 };
@@ -539,6 +544,8 @@ impl Backend {
         ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, known)
     }
 
+    /// Inserts the merges that an instruction needs; returns the first cycle in which it may
+    /// issue, and why not before.
     fn before_issue<O: Observer>(
         &mut self,
         i: &Given<'_>,
