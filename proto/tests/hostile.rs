@@ -5,14 +5,14 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcad_proto::event::*;
 use mcad_proto::fuzz;
-use mcad_proto::trace::{TraceReader, TraceWriter};
+use mcad_proto::trace::TraceReader;
 use mcad_proto::wire::*;
-use mcad_proto::word::*;
 
 mod support;
+mod valid;
 use fastrand::Rng;
+use valid::{conversation, session, trace};
 
 /// Counts what is allocated.
 struct Counting;
@@ -42,84 +42,6 @@ const LIMIT: usize = 160 << 20;
 fn check_memory() {
     let peak = PEAK.load(Ordering::Relaxed);
     assert!(peak < LIMIT, "{peak} bytes were allocated at once");
-}
-
-fn session() -> Vec<Event<'static>> {
-    let mut events = vec![
-        Event::StreamStart(StreamId(0)),
-        Event::Module(ModuleDef {
-            path: "/bin/x".into(),
-            start: GuestAddr(1),
-            end: GuestAddr(2),
-            file_offset: 3,
-        }),
-        Event::Region(RegionDef {
-            name: "r".into(),
-            start: GuestAddr(1),
-            end: GuestAddr(2),
-        }),
-    ];
-    for id in 0..support::BLOCKS {
-        events.push(Event::Block(BlockDef {
-            id: BlockId(id),
-            address: GuestAddr(u64::from(id) * 16),
-            instructions: 6,
-            bytes: &[0x90; 6],
-        }));
-    }
-    events
-}
-
-fn conversation() -> Vec<u8> {
-    let mut out = Vec::new();
-    let hello = Hello {
-        command: vec!["a".into(), "b".into()],
-        options: vec![("cpu".into(), "skl".into())],
-        ..Hello::new(Role::Trace, Some(Arch::X86_64))
-    };
-    encode(&Message::Hello(hello), &mut out);
-    let mut builder = BatchBuilder::new();
-    for event in session() {
-        builder.push(&event, usize::MAX);
-    }
-    builder.push(
-        &Event::Records {
-            stream: StreamId(0),
-            words: &support::words(200),
-        },
-        usize::MAX,
-    );
-    builder.encode(0, &mut out);
-    for part in report_parts(b"{\"schema_version\":1}") {
-        encode(&Message::ReportPart(part), &mut out);
-    }
-    let status = Status {
-        sessions: vec![SessionStatus::default(); 3],
-        ..Status::default()
-    };
-    encode(&Message::Status(status), &mut out);
-    let reason = EndReason::ProducerDied("x".into());
-    encode(&Message::End { reason, batches: 1 }, &mut out);
-    out
-}
-
-fn trace() -> Vec<u8> {
-    let info = SessionInfo {
-        arch: Arch::X86_64,
-        producer: "p".into(),
-        command: vec!["c".into()],
-        memory: true,
-    };
-    let writer = TraceWriter::new(Vec::new(), "t", &info).unwrap();
-    let mut writer = writer.chunk_words(700);
-    for event in session() {
-        writer.event(&event).unwrap();
-    }
-    let words = &support::words(3000);
-    let stream = StreamId(0);
-    writer.event(&Event::Records { stream, words }).unwrap();
-    writer.event(&Event::End(EndReason::Exited(0))).unwrap();
-    writer.finish_into().unwrap().1
 }
 
 /// One to eight changes of the kinds that happen: flipped bits, bytes of extreme values, bytes
@@ -243,20 +165,4 @@ fn random_bytes_do_no_harm() {
         fuzz::words(&bytes);
     }
     check_memory();
-}
-
-/// Fuzzing gets further from valid input.
-#[test]
-#[ignore = "writes the first inputs of fuzz/ into fuzz/corpus"]
-fn write_fuzzing_seeds() {
-    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
-    let seeds = [
-        ("trace", trace()),
-        ("conversation", conversation()),
-        ("message", conversation().split_off(8)),
-    ];
-    for (target, bytes) in seeds {
-        std::fs::create_dir_all(corpus.join(target)).unwrap();
-        std::fs::write(corpus.join(target).join("seed"), bytes).unwrap();
-    }
 }
