@@ -1,8 +1,9 @@
-//! Kinds of instructions, as far as an in-order core's time depends on them.
+//! Kinds of instructions, as far as an in-order core's time depends on them: what the mechanistic
+//! models tell apart.
 
-use mcad_isa::llvm::work::Work;
-use mcad_isa::x86::inorder::Class;
 use serde::{Deserialize, Serialize};
+
+use crate::x86::inorder::Class;
 
 /// A kind of instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -58,22 +59,6 @@ impl Kind {
             Self::FpAdd => "fp_add",
             Self::FpMultiply => "fp_multiply",
             Self::FpDivide => "fp_divide",
-        }
-    }
-
-    /// The kind of an instruction of A64 or RISC-V.
-    #[must_use]
-    pub fn of_work(work: Work) -> Self {
-        match work {
-            Work::Integer => Self::Alu,
-            Work::Load => Self::Load,
-            Work::Store => Self::Store,
-            Work::Branch => Self::Branch,
-            Work::Multiply => Self::Multiply,
-            Work::Divide => Self::Divide,
-            Work::FpAdd => Self::FpAdd,
-            Work::FpMultiply => Self::FpMultiply,
-            Work::FpDivide => Self::FpDivide,
         }
     }
 

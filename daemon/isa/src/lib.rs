@@ -8,6 +8,7 @@ pub mod build;
 pub mod code;
 mod embedded;
 pub mod inorder;
+pub mod kind;
 pub mod llvm;
 pub mod machine;
 pub mod program;

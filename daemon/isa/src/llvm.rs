@@ -2,7 +2,7 @@
 //! that execute them, as tables.
 //!
 //! [`wire`] is the embedded file and [`table`] where it is; [`decode`] finds the instruction of a
-//! word, [`flow`] where control goes after it and [`work`] what it computes; [`regs`] says which
+//! word, [`flow`] where control goes after it and [`kind`] what it computes; [`regs`] says which
 //! registers there are; [`cost`] turns a scheduling class into µops, [`build`] whole blocks,
 //! [`sched`] keeps instructions whole for in-order cores, and [`model`] gives a CPU's parameters as
 //! far as LLVM knows them. docs/ISA.md says how the files are made and what proves them.
@@ -11,6 +11,7 @@ pub mod build;
 pub mod cost;
 pub mod decode;
 pub mod flow;
+pub mod kind;
 pub mod model;
 mod printer;
 pub mod regs;
@@ -18,7 +19,6 @@ pub mod sched;
 pub mod table;
 pub mod vector;
 pub mod wire;
-pub mod work;
 
 use mcad_proto::event::Arch;
 

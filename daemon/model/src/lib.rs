@@ -20,7 +20,6 @@ pub mod built_in;
 pub mod chain;
 pub mod distance;
 pub mod events;
-pub mod kind;
 pub mod literal;
 pub mod machine;
 pub mod paths;
@@ -30,3 +29,5 @@ pub mod rows;
 pub mod space;
 pub mod stack;
 pub mod step;
+
+pub use mcad_isa::kind;

@@ -245,7 +245,7 @@ fn inst(translator: &mut Translator, instruction: &Decoded) -> Inst {
                 all.into_iter().map(|register| register.0).collect()
             };
             Inst {
-                kind: Kind::of_work(llvm::work::work(instruction)),
+                kind: llvm::kind::kind(instruction),
                 reads: registers(false),
                 writes: registers(true),
             }
