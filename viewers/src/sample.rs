@@ -4,8 +4,8 @@ use mcad_report::branches::{BranchReport, CodeBranches};
 use mcad_report::memory::{CodeMisses, LevelCounts, MemoryReport};
 use mcad_report::{
     BlockBound, BlockReport, CpuReport, FunctionReport, InstructionReport, LineReport, PortUse,
-    Program, RegionReport, Report, RunInfo, SlotStack, SourceFile, ThreadReport, Tool, TopDown,
-    TraceStats, Unknown, UnknownForm,
+    RegionReport, Report, RunInfo, SlotStack, SourceFile, ThreadReport, Tool, TopDown, TraceStats,
+    TracedProgram, Unknown, UnknownForm,
 };
 
 /// Half retiring, an eighth each front end and dependencies, a quarter L1.
@@ -194,7 +194,7 @@ pub(crate) fn report() -> Report {
             name: "mcad".into(),
             version: "1.2.3".into(),
         },
-        program: Program {
+        program: TracedProgram {
             command: vec!["gzip".into(), "-k".into(), "file\u{202e}".into()],
             arch: "x86_64".into(),
             end: "exited 0".into(),

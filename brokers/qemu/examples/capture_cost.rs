@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use mcad_broker_abi::Config;
-use mcad_broker_qemu::{Session, program, qemu};
+use mcad_broker_qemu::{Session, executable, qemu};
 use mcad_proto::event::{Arch, Event};
 use mcad_proto::word::{Record, decode_word};
 
@@ -59,7 +59,7 @@ fn report(cost: &Cost) -> ExitCode {
 }
 
 fn measure(command: &[String]) -> Result<Cost, String> {
-    let resolved = program::resolve(command).map_err(|e| e.to_string())?;
+    let resolved = executable::resolve(command).map_err(|e| e.to_string())?;
     let qemu = qemu::find(None, Arch::X86_64).map_err(|e| e.to_string())?;
     let mut cost = Cost::default();
 

@@ -1,6 +1,6 @@
 //! The traced processes of a session: the first, and those that it and its descendants make.
 //!
-//! Each has a ring, whose reader tells what it finds to a [`Teller`]. A member begins with the
+//! Each has a ring, whose reader tells what it finds to a [`Translator`]. A member begins with the
 //! message of its parent that announces the fork, so every parent comes before its children, and
 //! siblings in the order in which their parent made them. Its ring is free again when the process
 //! is gone and everything was taken.
@@ -22,7 +22,7 @@ use crate::ring::RingError;
 use crate::ring::layout::{EXEC_TRIED, Header, SLOT_FAILED};
 use crate::ring::memory::Memory;
 use crate::ring::reader::Reader;
-use crate::teller::{Birth, Common, Own, Teller};
+use crate::translator::{Birth, Common, Own, Translator};
 
 /// A traced process.
 #[derive(Debug)]
@@ -46,18 +46,18 @@ impl Member {
     /// Takes one finished chunk, and what the control log says.
     fn step(&mut self, common: &mut Common) -> Result<bool, RingError> {
         let own = &mut self.own;
-        let mut teller = Teller { own, common };
-        let came = self.reader.step(&mut teller)?;
+        let mut translator = Translator { own, common };
+        let came = self.reader.step(&mut translator)?;
         if !came {
             // The process may wait for one that only its log tells of.
-            self.reader.drain_control(&mut teller)?;
+            self.reader.drain_control(&mut translator)?;
         }
         Ok(came)
     }
 
     fn salvage(&mut self, common: &mut Common) -> Result<(), RingError> {
         let own = &mut self.own;
-        self.reader.salvage(&mut Teller { own, common })
+        self.reader.salvage(&mut Translator { own, common })
     }
 }
 

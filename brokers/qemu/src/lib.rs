@@ -1,24 +1,25 @@
 //! Broker that runs a program under QEMU and drains its ring.
 //!
 //! [`qemu`] finds an emulator that loads plugins, [`plugin`] finds or builds the plugin,
-//! [`program`] resolves the command, [`process`] runs it ([`accept`] waits for one that is started
+//! [`executable`] resolves the command, [`process`] runs it ([`accept`] waits for one that is started
 //! elsewhere), [`ring`] is the shared memory between plugin and broker, `family` the traced processes
 //! with their rings, [`session`] puts them together as a [`mcad_broker_abi::Broker`].
 
 pub mod accept;
 mod blocks;
+pub mod executable;
 mod family;
 mod pack;
 pub mod phantom;
 pub mod plugin;
 pub mod process;
 pub mod producer;
-pub mod program;
+
 pub mod qemu;
 mod queue;
 pub mod ring;
 pub mod session;
-mod teller;
+mod translator;
 
 use std::path::PathBuf;
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::program::Program;
+use crate::executable::Executable;
 use crate::ring::memory::Memory;
 use crate::ring::reader;
 
@@ -57,7 +57,7 @@ pub struct Start<'a> {
     /// The plugin.
     pub plugin: &'a Path,
     /// What it runs.
-    pub program: &'a Program,
+    pub program: &'a Executable,
     /// Where the program's own loader and libraries are.
     pub sysroot: Option<&'a Path>,
     /// CPU that it shows the program.

@@ -83,7 +83,7 @@ fn candidates(explicit: Option<&Path>, arch: Arch) -> Vec<(&'static str, PathBuf
     if let Some(path) = std::env::var_os("MCAD_QEMU").filter(|p| !p.is_empty()) {
         return vec![("$MCAD_QEMU ", wished(path.into()))];
     }
-    let path = crate::program::search_path();
+    let path = crate::executable::search_path();
     cache_dir()
         .into_iter()
         .chain(std::env::split_paths(&path))

@@ -15,18 +15,18 @@ use mcad_broker_abi::{Broker, Config, Features, StopFn};
 use mcad_proto::event::{Arch, EndReason, Event, SessionInfo};
 
 use crate::accept::Accepted;
+use crate::executable::{self, ExecutableError};
 use crate::family::{Family, exec_path};
 use crate::pack::Pack;
 use crate::plugin::{self, PluginError};
 use crate::process::Start;
 use crate::producer::{Ended, Producer};
-use crate::program::{self, ProgramError};
 use crate::qemu::{self, NoQemu};
 use crate::ring::RingError;
 use crate::ring::layout::{EXEC_TRIED, OPTION_FOLLOW, OPTION_MEMORY};
 use crate::ring::memory::{MOST_THREADS, Memory, SLOTS};
 use crate::ring::reader;
-use crate::teller::MAX_PROCESSES;
+use crate::translator::MAX_PROCESSES;
 
 /// Default size of the ring: enough to ride out pauses of the reader, small beside its own limit.
 const DEFAULT_RING_MIB: u64 = 32;
@@ -61,7 +61,7 @@ pub enum SessionError {
     Config(#[from] mcad_broker_abi::ConfigError),
     /// The program cannot be traced.
     #[error(transparent)]
-    Program(#[from] ProgramError),
+    Executable(#[from] ExecutableError),
     /// There is no emulator.
     #[error(transparent)]
     Qemu(#[from] NoQemu),
@@ -162,7 +162,7 @@ impl Session {
         linger: Duration,
     ) -> Result<Self, SessionError> {
         let command: Vec<String> = config.get_all("arg").map(str::to_owned).collect();
-        let program = program::resolve(&command)?;
+        let program = executable::resolve(&command)?;
         let qemu = qemu::find(config.get("qemu").map(Path::new), program.arch)?;
         let plugin = plugin::find(config.get("plugin").map(Path::new))?;
         let slots = match config.flag("follow_children")? {

@@ -41,7 +41,7 @@ use rustc_hash::FxHashMap;
 
 use self::core::Core;
 use calls::Calls;
-use dictionary::{Block, Dictionary};
+use dictionary::{Dictionary, TranslatedBlock};
 use execution::{Assembler, BadRecord, Execution};
 use mcad_isa::machine::{self, CpuModel};
 use mcad_report::{Module, Report, TraceStats};
@@ -389,7 +389,7 @@ impl Simulation {
         let Some(assembler) = threads.get_mut(&stream) else {
             return Ok(());
         };
-        let mut emit = |block: &Block, execution: &Execution| {
+        let mut emit = |block: &TranslatedBlock, execution: &Execution| {
             run.execute(stream, block, execution, dictionary);
         };
         let mut bad = None;

@@ -39,7 +39,7 @@ pub mod flag {
     pub const MOVE32: u32 = 1 << 11;
     /// Needs no execution at all: zero idiom, nop.
     pub const NO_UOPS: u32 = 1 << 12;
-    /// A load whose result can be chased by the next load a cycle sooner.
+    /// A load of a pointer: the next load, from it, can start a cycle sooner.
     pub const POINTER_LOAD: u32 = 1 << 13;
     /// Uses rsp other than through the stack engine.
     pub const READS_RSP: u32 = 1 << 14;
@@ -288,9 +288,9 @@ pub struct Program {
     forms: FxHashMap<usize, u32>,
 }
 
-/// Chasing facts of a load's address.
+/// What of a load's address decides whether a load of a pointer can follow it a cycle sooner.
 #[derive(Clone, Copy, Debug)]
-pub struct Chase {
+pub struct PointerLoad {
     /// Base register.
     pub base: u8,
     /// Index register.
@@ -308,7 +308,7 @@ impl Program {
     }
 
     /// Appends an instruction's µops and fills in the ranges of `instr`.
-    pub fn push(&mut self, mut instr: Instr, laminated: &[LaminatedSpec], loads: &[Chase]) {
+    pub fn push(&mut self, mut instr: Instr, laminated: &[LaminatedSpec], loads: &[PointerLoad]) {
         instr.uops = self.uops.len() as u32;
         instr.laminated = self.laminated.len() as u32;
         instr.laminated_len = laminated.len() as u16;
@@ -336,7 +336,7 @@ impl Program {
                         written |= 1 << reg.0;
                         self.outputs.push(Output { reg, latency });
                     }
-                    let chase = match uop.kind {
+                    let pointer = match uop.kind {
                         UopKind::Load(m) => loads.get(usize::from(m)).or(loads.last()),
                         _ => None,
                     };
@@ -352,9 +352,9 @@ impl Program {
                         outputs_len: (self.outputs.len() as u32 - outputs) as u8,
                         divider: uop.divider,
                         outputs,
-                        base: chase.map_or(NO_REG, |c| c.base),
-                        index: chase.map_or(NO_REG, |c| c.index),
-                        near: chase.is_some_and(|c| c.near),
+                        base: pointer.map_or(NO_REG, |c| c.base),
+                        index: pointer.map_or(NO_REG, |c| c.index),
+                        near: pointer.is_some_and(|c| c.near),
                         ends_fused: n + 1 == fused.len(),
                     });
                 }

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use crate::accesses::Watch;
 use crate::cell::{Cell, CellError, RunError, Sandbox, layout::control};
 use crate::clock::{Quartiles, Source};
+use crate::code::{Body, CHAIN_CYCLES, CodeBuffer, Loop, Section, Timer, TooLarge};
 use crate::fetch;
 use crate::init::{Init, REGISTERS};
-use crate::program::{Body, CHAIN_CYCLES, Loop, Program, Section, Timer, TooLarge};
 use crate::reject::Reject;
 use crate::screen::{Refusal, Screened};
 
@@ -393,7 +393,7 @@ impl Profiler {
     ) -> Result<Option<Measured>, Failure> {
         // The shorter code and the setting of the state take about as long again.
         let runs = (BUDGET / (2 * ticks).max(1)).clamp(MIN_RUNS, MAX_RUNS) as u32;
-        let mut program = Program::new(self.timer);
+        let mut program = CodeBuffer::new(self.timer);
         program.leave_out(place * DISTANCE);
         let before = chains(&mut program)?;
         let short = program.measure(layout.body(1), runs)?;
@@ -459,7 +459,7 @@ impl Profiler {
     fn watch(&self, cell: &mut Cell, layout: &Layout<'_>) -> Result<(), Failure> {
         let instructions = layout.block.instructions.len() as u32;
         let copies = (WATCHED / instructions.max(1)).max(3);
-        let mut program = Program::new(self.timer);
+        let mut program = CodeBuffer::new(self.timer);
         let body = Body {
             copies,
             counted: None,
@@ -498,7 +498,7 @@ impl Profiler {
 
     /// Runs the longer code so that all its pages are mapped; says how many ticks it takes.
     fn warm(&self, cell: &mut Cell, layout: &Layout<'_>) -> Result<u64, Failure> {
-        let mut program = Program::new(self.timer);
+        let mut program = CodeBuffer::new(self.timer);
         let section = program.measure(layout.body(2), 2)?;
         let end = program.finish()?;
         cell.load(program.bytes()).map_err(lost)?;
@@ -555,7 +555,7 @@ fn is_even(short: f64, long: f64) -> bool {
     (2.0 * short - long).abs() <= AROUND + AROUND_SHARE * long
 }
 
-fn chains(program: &mut Program) -> Result<[Section; 2], TooLarge> {
+fn chains(program: &mut CodeBuffer) -> Result<[Section; 2], TooLarge> {
     Ok([
         program.calibrate(1, CHAINS)?,
         program.calibrate(LONGER, CHAINS)?,
@@ -595,7 +595,7 @@ const COUNTER_TOLERANCE: f64 = 0.02;
 
 /// Whether the counter gives what a chain of known length takes.
 fn counter_agrees(cell: &mut Cell) -> std::io::Result<bool> {
-    let mut program = Program::new(Timer::Counter);
+    let mut program = CodeBuffer::new(Timer::Counter);
     let built = chains(&mut program).and_then(|chains| Ok((chains, program.finish()?)));
     let Ok((chains, end)) = built else {
         return Ok(false);

@@ -10,7 +10,7 @@ use std::io;
 use crate::block::{MXCSR, steady};
 use crate::cell::layout::{CODE, control};
 use crate::cell::{Cell, RunError};
-use crate::program::{Body, Program, Timer, TooLarge};
+use crate::code::{Body, CodeBuffer, Timer, TooLarge};
 
 /// `nop dword [rax]`, of four bytes.
 const NOP: [u8; 4] = [0x0f, 0x1f, 0x40, 0x00];
@@ -26,7 +26,7 @@ pub(crate) const TOLERANCE: f64 = 1.05;
 /// When the cell cannot be traced.
 pub(crate) fn ticks(cell: &mut Cell) -> io::Result<f64> {
     cell.set_control(control::MXCSR, &MXCSR.to_le_bytes())?;
-    let mut program = Program::new(Timer::TimeStamp);
+    let mut program = CodeBuffer::new(Timer::TimeStamp);
     let [short, long] = COPIES;
     let mut add = |copies| {
         let body = Body {

@@ -24,7 +24,7 @@ pub use cpu::{
     CpuReport, IntervalReport, MemorySlots, PortUse, ProcessCycles, RegionReport, ThreadReport,
     TopDown,
 };
-pub use program::{Module, ProcessReport, Program, Tool, TraceStats};
+pub use program::{Module, ProcessReport, Tool, TraceStats, TracedProgram};
 pub use run::{Interval, Load, Measured, RunInfo, SourceFile};
 pub use stack::SlotStack;
 pub use unknown::{Unknown, UnknownForm};
@@ -47,7 +47,7 @@ pub struct Report {
     /// The tool that made the report.
     pub tool: Tool,
     /// What was analysed.
-    pub program: Program,
+    pub program: TracedProgram,
     /// The traced processes, where there are several, the first one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<ProcessReport>,

@@ -13,7 +13,7 @@ pub struct Tool {
 
 /// What was analysed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Program {
+pub struct TracedProgram {
     /// Command line; empty for assembly input.
     pub command: Vec<String>,
     /// Guest instruction set, for example `x86_64`.
@@ -48,7 +48,7 @@ pub struct ProcessReport {
     pub parent: Option<u32>,
     /// Command line of the last program that it ran.
     pub command: Vec<String>,
-    /// How it ended, as in [`Program::end`].
+    /// How it ended, as in [`TracedProgram::end`].
     pub end: String,
     /// Instructions executed.
     pub instructions: u64,

@@ -349,8 +349,8 @@ struct RegionResult {
 
 impl RegionResult {
     /// For views.
-    fn shown(&self) -> html::Block<'_> {
-        let mut shown = html::Block {
+    fn shown(&self) -> html::PredictedBlock<'_> {
+        let mut shown = html::PredictedBlock {
             name: match self.name.as_str() {
                 "" => self.bytes.clone(),
                 name => name.to_owned(),

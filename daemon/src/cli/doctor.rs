@@ -110,7 +110,7 @@ fn findings(args: &Args) -> Vec<Finding> {
 }
 
 fn on_path(name: &str) -> Option<String> {
-    let path = mcad_broker_qemu::program::search_path();
+    let path = mcad_broker_qemu::executable::search_path();
     let found = std::env::split_paths(&path).map(|directory| directory.join(name));
     let found = found.into_iter().find(|file| file.is_file())?;
     Some(found.display().to_string())

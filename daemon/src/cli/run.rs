@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use mcad_broker_abi::{BrokerSession, Config};
-use mcad_broker_qemu::program;
+use mcad_broker_qemu::executable;
 use mcad_isa::machine::{self, CpuModel};
 use mcad_proto::event::EndReason;
 use mcad_report::Report;
@@ -131,7 +131,7 @@ impl TraceArgs {
         match models.first() {
             Some(model) => model.qemu_cpu.clone(),
             None => {
-                let arch = program::resolve(&self.command).ok()?.arch;
+                let arch = executable::resolve(&self.command).ok()?.arch;
                 let usual = machine::cpu(machine::default_cpu(arch)).ok()?;
                 usual.qemu_cpu.clone()
             }
@@ -140,7 +140,7 @@ impl TraceArgs {
 
     /// The status that a shell gives for a program that is not there or cannot be run.
     fn check_program(&self) -> Result<(), (u8, anyhow::Error)> {
-        match program::resolve(&self.command) {
+        match executable::resolve(&self.command) {
             Ok(_) => Ok(()),
             Err(error) if error.exit_status() == i32::from(NOT_FOUND) => {
                 Err((NOT_FOUND, error.into()))

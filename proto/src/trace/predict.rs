@@ -59,7 +59,7 @@ pub(super) const fn difference(a: u64, b: u64) -> i64 {
 }
 
 #[derive(Clone, Copy)]
-struct Block {
+struct BlockSlots {
     /// The block record word.
     word: u64,
     /// First slot.
@@ -93,7 +93,7 @@ impl Position {
 /// State of a chunk.
 #[derive(Default)]
 pub(super) struct Predictor {
-    blocks: Vec<Block>,
+    blocks: Vec<BlockSlots>,
     slots: Vec<Slot>,
     /// The last access word of the chunk; what an access without history is compared with.
     last: u64,
@@ -113,7 +113,7 @@ impl Predictor {
     /// Adds a block; returns its local number.
     pub fn add(&mut self, word: u64) -> u32 {
         let local = self.blocks();
-        self.blocks.push(Block {
+        self.blocks.push(BlockSlots {
             word,
             base: 0,
             capacity: 0,

@@ -12,7 +12,7 @@ use crate::escape::html as esc;
 
 /// A block with what the CPUs say of it.
 #[derive(Clone, Debug)]
-pub struct Block<'d> {
+pub struct PredictedBlock<'d> {
     /// Its name; its bytes if it has none.
     pub name: String,
     /// Its bytes in hexadecimal.
@@ -27,7 +27,7 @@ pub struct Block<'d> {
 ///
 /// # Errors
 /// What the output says.
-pub fn page(blocks: &[Block<'_>], version: &str, out: &mut dyn Write) -> io::Result<()> {
+pub fn page(blocks: &[PredictedBlock<'_>], version: &str, out: &mut dyn Write) -> io::Result<()> {
     let title = match blocks {
         [block] => esc(&block.name),
         blocks => format!("{} blocks", blocks.len()),
@@ -55,7 +55,7 @@ pub fn page(blocks: &[Block<'_>], version: &str, out: &mut dyn Write) -> io::Res
     writeln!(out, "</body>\n</html>")
 }
 
-fn one(number: usize, block: &Block<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn one(number: usize, block: &PredictedBlock<'_>, out: &mut dyn Write) -> io::Result<()> {
     let count = block.details.first().map_or(0, |d| d.instructions.len());
     writeln!(
         out,

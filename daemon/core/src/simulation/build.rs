@@ -11,7 +11,7 @@ use super::bound;
 use super::branches;
 use super::call_report;
 use super::core::Core;
-use super::dictionary::Block;
+use super::dictionary::TranslatedBlock;
 use super::fingerprint::Fingerprints;
 use super::listing;
 use super::misses;
@@ -20,8 +20,9 @@ use super::{AnalysisKind, Simulation, Symbolizer};
 use crate::block::{self, Mode};
 use mcad_isa::machine::CpuModel;
 use mcad_report::{
-    BlockReport, CpuReport, FunctionReport, IntervalReport, PortUse, ProcessCycles, Program,
-    Report, SCHEMA_VERSION, SlotStack, ThreadReport, Tool, TopDown, Unknown, UnknownForm, is_place,
+    BlockReport, CpuReport, FunctionReport, IntervalReport, PortUse, ProcessCycles, Report,
+    SCHEMA_VERSION, SlotStack, ThreadReport, Tool, TopDown, TracedProgram, Unknown, UnknownForm,
+    is_place,
 };
 
 /// Hottest blocks that a report lists.
@@ -143,7 +144,7 @@ pub fn report(
             name: "mcad".into(),
             version: env!("CARGO_PKG_VERSION").into(),
         },
-        program: Program {
+        program: TracedProgram {
             command: s
                 .session
                 .as_ref()
@@ -531,7 +532,7 @@ fn blocks(
         .collect()
 }
 
-fn code(block: &Block) -> Vec<String> {
+fn code(block: &TranslatedBlock) -> Vec<String> {
     let mut printer = Printer::new();
     let decoded = block.decode();
     decoded.iter().map(|code| printer.text(code)).collect()

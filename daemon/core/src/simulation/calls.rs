@@ -11,7 +11,7 @@
 use mcad_proto::word::{BlockId, GuestAddr};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::dictionary::{Block, Dictionary, Ending};
+use super::dictionary::{Dictionary, Ending, TranslatedBlock};
 
 /// Most paths that are told apart.
 const MAX_PATHS: usize = 1 << 16;
@@ -184,7 +184,7 @@ impl Stack {
     }
 }
 
-fn left_by(block: &Block) -> Left {
+fn left_by(block: &TranslatedBlock) -> Left {
     match block.ending {
         Ending::Call => Left::Call(block.end),
         Ending::Return => Left::Return,

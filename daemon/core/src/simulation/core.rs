@@ -8,7 +8,7 @@ use mcad_proto::word::{BlockId, ProcessId, StreamId};
 use rustc_hash::FxHashMap;
 
 use super::calls::{Calls, Stack};
-use super::dictionary::{Block, Dictionary};
+use super::dictionary::{Dictionary, TranslatedBlock};
 use super::execution::Execution;
 use super::homes::{Change, Homes};
 use super::interval::Seam;
@@ -310,7 +310,12 @@ impl<W: Watch> Core<W> {
     }
 
     /// The vector type with which a thread enters a block, where that says what the block costs.
-    fn enter(&mut self, part: Part, block: &Block, execution: &Execution) -> Option<VectorType> {
+    fn enter(
+        &mut self,
+        part: Part,
+        block: &TranslatedBlock,
+        execution: &Execution,
+    ) -> Option<VectorType> {
         let id = execution.block;
         let used = self.places.get(id)?.vector?;
         let before = self.vector_types.get(&part).copied();
@@ -350,7 +355,7 @@ impl<W: Watch> Core<W> {
     pub fn execute(
         &mut self,
         part: Part,
-        block: &Block,
+        block: &TranslatedBlock,
         execution: &Execution,
         memory: bool,
         regions: &[RegionDef],

@@ -27,7 +27,7 @@ pub enum Ending {
 
 /// A block.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct TranslatedBlock {
     /// Its instruction set.
     pub arch: Arch,
     /// Address of its first instruction.
@@ -54,7 +54,7 @@ pub struct Block {
     pub accesses: Box<[bool]>,
 }
 
-impl Block {
+impl TranslatedBlock {
     /// Number of instructions.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -104,7 +104,7 @@ impl Block {
 pub struct Dictionary {
     arch: Arch,
     /// Shared with those that simulate on other threads.
-    blocks: Vec<Option<Arc<Block>>>,
+    blocks: Vec<Option<Arc<TranslatedBlock>>>,
     defined: usize,
 }
 
@@ -128,18 +128,18 @@ impl Dictionary {
     /// A block.
     #[inline]
     #[must_use]
-    pub fn get(&self, id: BlockId) -> Option<&Block> {
+    pub fn get(&self, id: BlockId) -> Option<&TranslatedBlock> {
         self.blocks.get(id.0 as usize)?.as_deref()
     }
 
     /// A block, to share.
     #[must_use]
-    pub fn share(&self, id: BlockId) -> Option<Arc<Block>> {
+    pub fn share(&self, id: BlockId) -> Option<Arc<TranslatedBlock>> {
         self.blocks.get(id.0 as usize)?.clone()
     }
 
     /// Takes a block of another dictionary.
-    pub fn insert(&mut self, id: BlockId, block: Arc<Block>) {
+    pub fn insert(&mut self, id: BlockId, block: Arc<TranslatedBlock>) {
         let place = id.0 as usize;
         if place >= self.blocks.len() {
             self.blocks.resize(place + 1, None);
@@ -155,7 +155,7 @@ impl Dictionary {
     }
 
     /// All blocks with their ids.
-    pub fn iter(&self) -> impl Iterator<Item = (BlockId, &Block)> {
+    pub fn iter(&self) -> impl Iterator<Item = (BlockId, &TranslatedBlock)> {
         self.blocks
             .iter()
             .enumerate()
@@ -223,7 +223,7 @@ impl Dictionary {
             Flow::Jump(target) | Flow::Conditional(target) | Flow::Call(target) => target,
             Flow::Next | Flow::Return | Flow::System | Flow::Exception => None,
         };
-        let block = Block {
+        let block = TranslatedBlock {
             arch: self.arch,
             address: def.address,
             end: GuestAddr(def.address.0.wrapping_add(def.bytes.len() as u64)),

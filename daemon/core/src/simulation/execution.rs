@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use mcad_proto::word::{BadWord, BlockId, Kernel, Record, decode_word};
 
-use super::dictionary::{Block, Dictionary};
+use super::dictionary::{Dictionary, TranslatedBlock};
 use crate::lists::part;
 use crate::pipeline::access::{Access, Address, Span};
 
@@ -180,7 +180,7 @@ impl Assembler {
         &mut self,
         word: u64,
         dictionary: &Dictionary,
-        emit: &mut impl FnMut(&Block, &Execution),
+        emit: &mut impl FnMut(&TranslatedBlock, &Execution),
     ) -> Result<(), BadRecord> {
         self.counts.records += 1;
         match decode_word(word) {
@@ -229,12 +229,20 @@ impl Assembler {
     }
 
     /// The thread ended: completes what is open.
-    pub fn end(&mut self, dictionary: &Dictionary, emit: &mut impl FnMut(&Block, &Execution)) {
+    pub fn end(
+        &mut self,
+        dictionary: &Dictionary,
+        emit: &mut impl FnMut(&TranslatedBlock, &Execution),
+    ) {
         self.finish(dictionary, None, emit);
         self.release(dictionary, emit);
     }
 
-    fn release(&mut self, dictionary: &Dictionary, emit: &mut impl FnMut(&Block, &Execution)) {
+    fn release(
+        &mut self,
+        dictionary: &Dictionary,
+        emit: &mut impl FnMut(&TranslatedBlock, &Execution),
+    ) {
         if let Some(held) = self.held.take() {
             if let Some(block) = dictionary.get(held.block) {
                 emit(block, &held);
@@ -249,8 +257,8 @@ impl Assembler {
     fn finish(
         &mut self,
         dictionary: &Dictionary,
-        next: Option<&Block>,
-        emit: &mut impl FnMut(&Block, &Execution),
+        next: Option<&TranslatedBlock>,
+        emit: &mut impl FnMut(&TranslatedBlock, &Execution),
     ) -> bool {
         let Some(id) = self.current.take() else {
             return false;
@@ -300,7 +308,7 @@ impl Assembler {
 
     /// One past the last instruction that executed.
     #[inline]
-    fn executed(&mut self, block: &Block, next: Option<&Block>) -> usize {
+    fn executed(&mut self, block: &TranslatedBlock, next: Option<&TranslatedBlock>) -> usize {
         let len = block.len();
         let Some(next) = next else { return len };
         if block.may_lead_to(next.address) {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::dictionary::Block;
+use super::dictionary::TranslatedBlock;
 
 /// Blocks in a fingerprint.
 const BLOCKS: usize = 12;
@@ -32,7 +32,12 @@ pub(super) struct Fingerprints<'a> {
 
 impl<'a> Fingerprints<'a> {
     /// Takes in a block of a function, which executed so many instructions.
-    pub(super) fn add(&mut self, function: Function<'a>, block: &Block, instructions: u64) {
+    pub(super) fn add(
+        &mut self,
+        function: Function<'a>,
+        block: &TranslatedBlock,
+        instructions: u64,
+    ) {
         self.functions.entry(function).or_default().push(Print {
             telling: block.len() >= TELLING,
             instructions,
@@ -68,7 +73,7 @@ impl Fnv {
     }
 }
 
-fn hash(block: &Block) -> u64 {
+fn hash(block: &TranslatedBlock) -> u64 {
     let mut fnv = Fnv(0xcbf2_9ce4_8422_2325);
     for code in &block.decode() {
         fnv.bytes(code.shape().as_bytes());

@@ -7,7 +7,7 @@ use mcad_proto::word::{BlockId, GuestAddr};
 
 use super::Symbolizer;
 use super::core::Core;
-use super::dictionary::Block;
+use super::dictionary::TranslatedBlock;
 use mcad_isa::machine::params::{PortLayout, PortSet};
 use mcad_isa::program::{Instr, Program};
 use mcad_report::{InstructionReport, LINES, LineReport};
@@ -17,7 +17,7 @@ use mcad_report::{InstructionReport, LINES, LineReport};
 pub(super) fn of(
     core: &Core,
     id: BlockId,
-    block: &Block,
+    block: &TranslatedBlock,
     port_uops: Vec<Vec<f64>>,
     symbols: &dyn Symbolizer,
 ) -> Vec<InstructionReport> {
@@ -63,7 +63,7 @@ fn ports(program: &Program, instr: &Instr, layout: &PortLayout) -> String {
 /// The hottest source lines of these blocks; each comes with the name of its function.
 pub(super) fn lines<'a>(
     core: &Core,
-    blocks: impl Iterator<Item = (BlockId, &'a Block, &'a str)>,
+    blocks: impl Iterator<Item = (BlockId, &'a TranslatedBlock, &'a str)>,
     symbols: &dyn Symbolizer,
 ) -> Vec<LineReport> {
     let mut by_line: BTreeMap<String, BTreeMap<&str, u64>> = BTreeMap::new();

@@ -7,11 +7,11 @@ use mcad_report::memory::{CodeMisses, LISTED, LevelCounts, MemoryReport};
 
 use super::Symbolizer;
 use super::core::Core;
-use super::dictionary::Block;
+use super::dictionary::TranslatedBlock;
 use crate::memory::counts::Misses;
 
 /// A block with the function and the module that it belongs to.
-pub(super) type Named<'a> = (BlockId, &'a Block, &'a str, &'a str);
+pub(super) type Named<'a> = (BlockId, &'a TranslatedBlock, &'a str, &'a str);
 
 /// The report of a core whose caches are modelled.
 pub(super) fn report<'a>(

@@ -1,6 +1,6 @@
 //! Executions that no plan covers go to the pipeline one instruction after the other.
 
-use super::dictionary::Block;
+use super::dictionary::TranslatedBlock;
 use super::execution::Execution;
 use super::places::Place;
 use crate::lists::part;
@@ -18,7 +18,7 @@ pub(super) struct OneByOne<'a> {
     pub(super) program: &'a Program,
     pub(super) p: &'a Execute,
     pub(super) place: &'a Place,
-    pub(super) block: &'a Block,
+    pub(super) block: &'a TranslatedBlock,
     pub(super) execution: &'a Execution,
     pub(super) memory: bool,
 }

@@ -6,7 +6,7 @@
 use hdrhistogram::Histogram;
 use mcad_proto::event::RegionDef;
 
-use super::dictionary::{Block, Ending};
+use super::dictionary::{Ending, TranslatedBlock};
 use mcad_report::RegionReport;
 
 /// Aggregated stays in one region.
@@ -107,7 +107,13 @@ pub struct Tracker {
 
 impl Tracker {
     /// A block retired after `cycles` of its own.
-    pub fn block(&mut self, regions: &[RegionDef], block: &Block, cycles: u64, instructions: u64) {
+    pub fn block(
+        &mut self,
+        regions: &[RegionDef],
+        block: &TranslatedBlock,
+        cycles: u64,
+        instructions: u64,
+    ) {
         if self.stays.len() < regions.len() {
             self.stays.resize_with(regions.len(), Stays::default);
             self.open.resize(regions.len(), None);

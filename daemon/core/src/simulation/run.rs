@@ -7,7 +7,7 @@ use mcad_proto::event::RegionDef;
 use mcad_proto::word::{BlockId, ProcessId, StreamId};
 
 use super::core::Core;
-use super::dictionary::{Block, Dictionary};
+use super::dictionary::{Dictionary, TranslatedBlock};
 use super::execution::Execution;
 use super::homes::Change;
 use super::processes::Processes;
@@ -129,7 +129,7 @@ impl Run {
     pub(super) fn execute(
         &mut self,
         stream: StreamId,
-        block: &Block,
+        block: &TranslatedBlock,
         execution: &Execution,
         dictionary: &Dictionary,
     ) {

@@ -13,7 +13,7 @@ use mcad_proto::word::{BlockId, StreamId};
 use rustc_hash::FxHashMap;
 
 use super::core::{Core, Watch};
-use super::dictionary::{Block, Dictionary};
+use super::dictionary::{Dictionary, TranslatedBlock};
 use super::execution::Execution;
 use super::homes::Change;
 use super::hottest::Hottest;
@@ -170,7 +170,7 @@ impl Recording {
     pub(super) fn execute(
         &mut self,
         stream: StreamId,
-        block: &Block,
+        block: &TranslatedBlock,
         execution: &Execution,
         memory: bool,
         regions: &[RegionDef],

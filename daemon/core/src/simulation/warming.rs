@@ -12,7 +12,7 @@ use mcad_isa::program::{Program, flag};
 use mcad_proto::word::{BlockId, StreamId};
 use rustc_hash::FxHashMap;
 
-use super::dictionary::Block;
+use super::dictionary::TranslatedBlock;
 use super::execution::Execution;
 use super::homes::{Change, Homes};
 use super::places::{Place, Places};
@@ -55,7 +55,12 @@ impl Walker {
     }
 
     /// A block was executed.
-    pub(super) fn execute(&mut self, stream: StreamId, block: &Block, execution: &Execution) {
+    pub(super) fn execute(
+        &mut self,
+        stream: StreamId,
+        block: &TranslatedBlock,
+        execution: &Execution,
+    ) {
         let Some(place) = self.places.get(execution.block) else {
             return;
         };
@@ -131,7 +136,7 @@ fn accesses(
     thread: &mut Functional,
     program: &Program,
     place: &Place,
-    block: &Block,
+    block: &TranslatedBlock,
     execution: &Execution,
 ) {
     let end = execution.end.min(place.len as usize);

@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 use super::calls::Calls;
 use super::chunk::Chunk;
 use super::core::{Core, Part};
-use super::dictionary::{Block, Dictionary};
+use super::dictionary::{Dictionary, TranslatedBlock};
 use super::execution::Execution;
 use super::homes::Change;
 use super::interval::{Cut, Intervals, Step};
@@ -52,7 +52,7 @@ pub struct Parallel {
 /// A block's code on its way to all workers.
 pub(super) struct Definition {
     pub(super) id: BlockId,
-    pub(super) block: Arc<Block>,
+    pub(super) block: Arc<TranslatedBlock>,
     pub(super) decoded: Vec<Code>,
 }
 
@@ -278,7 +278,7 @@ impl Workers {
     }
 
     /// A block was defined.
-    pub(super) fn define(&mut self, id: BlockId, block: Arc<Block>, decoded: Vec<Code>) {
+    pub(super) fn define(&mut self, id: BlockId, block: Arc<TranslatedBlock>, decoded: Vec<Code>) {
         self.definitions += 1;
         let definition = Arc::new(Definition { id, block, decoded });
         for worker in self.all() {

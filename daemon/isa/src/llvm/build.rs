@@ -16,7 +16,7 @@ use super::table::CpuTable;
 use super::wire::{Class, Operand, flag as llvm};
 use crate::code::Flow;
 use crate::machine::params::{PortLayout, PortSet};
-use crate::program::{BranchKind, Chase, Instr, NO_REG, Program, flag};
+use crate::program::{BranchKind, Instr, NO_REG, PointerLoad, Program, flag};
 use crate::regs::RegId;
 use crate::uop::{FusedSpec, LaminatedSpec, UopKind, UopSpec};
 
@@ -117,7 +117,7 @@ fn one(
     };
     let fused = parts.uops(&taken, ports);
     let laminated: Vec<LaminatedSpec> = fused.into_iter().map(|fused| vec![fused]).collect();
-    let chase = Chase {
+    let load = PointerLoad {
         base: NO_REG,
         index: NO_REG,
         near: false,
@@ -125,7 +125,7 @@ fn one(
     program.push(
         instr(instruction, known, laminated.len()),
         &laminated,
-        &[chase],
+        &[load],
     );
     known
 }

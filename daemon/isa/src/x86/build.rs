@@ -16,7 +16,7 @@ use super::uops::{group, split};
 use crate::machine::CpuModel;
 use crate::machine::params::Core;
 use crate::machine::table::{Form, LatencyKind, OperandName, Perf};
-use crate::program::{BranchKind, Chase, Instr, NO_REG, Program, flag};
+use crate::program::{BranchKind, Instr, NO_REG, PointerLoad, Program, flag};
 use crate::regs::{RegId, size_bits};
 use crate::uop::LaminatedSpec;
 
@@ -190,7 +190,7 @@ fn finish(
         displacement: displacement(instruction),
         plain: false,
     };
-    program.push(instr, &laminated, &chases(o));
+    program.push(instr, &laminated, &pointer_loads(o));
     Described {
         form: prepared.form,
         facts: prepared.facts,
@@ -338,11 +338,11 @@ fn laminated(core: &Core, perf: &Perf, o: &Operands, flags: u32) -> Vec<Laminate
 }
 
 /// Chasing facts of each load's address.
-fn chases(o: &Operands) -> Vec<Chase> {
+fn pointer_loads(o: &Operands) -> Vec<PointerLoad> {
     o.in_mems
         .iter()
         .filter_map(|v| o.memory.get(v.memory))
-        .map(|m| Chase {
+        .map(|m| PointerLoad {
             base: m.base.map_or(NO_REG, |r| r.0),
             index: m.index.map_or(NO_REG, |r| r.0),
             near: (0..2048).contains(&m.displacement),

@@ -23,12 +23,12 @@ const SUMMAND: usize = 0x5_1ed3;
 
 /// A chain of loads through memory, in an order that no prefetcher follows.
 #[derive(Debug)]
-pub(super) struct Chase {
+pub(super) struct PointerChase {
     area: MmapMut,
     line: usize,
 }
 
-impl Chase {
+impl PointerChase {
     /// Sets the area up; none where there is no memory for it.
     pub(super) fn new() -> Option<Self> {
         let mut area = MmapMut::map_anon(LINES * LINE).ok()?;
@@ -143,7 +143,7 @@ mod tests {
             }
         }
         assert_eq!(steps, LINES);
-        let mut chase = Chase::new().unwrap();
+        let mut chase = PointerChase::new().unwrap();
         assert!(chase.load() > 0.0 && chase.line != 0);
     }
 

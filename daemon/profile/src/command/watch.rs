@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::memory::Chase;
+use super::memory::PointerChase;
 use super::priority::{self, Level};
 use crate::clock::{Course, Cpu, Rate, Scope, UserCycles, cycles_per_tick};
 
@@ -21,7 +21,7 @@ const PERIOD: Duration = Duration::from_micros(4700);
 pub(super) struct Watcher {
     /// Whether to look during a run, too.
     during: bool,
-    chase: Option<Chase>,
+    chase: Option<PointerChase>,
     /// Seconds of processor time that looking took, and how long there was something to look at.
     spent: f64,
     watched: f64,
@@ -43,7 +43,7 @@ impl Watcher {
         let during = cpu.is_some() && UserCycles::open(Scope::Thread).is_err();
         Self {
             during,
-            chase: during.then(Chase::new).flatten(),
+            chase: during.then(PointerChase::new).flatten(),
             spent: 0.0,
             watched: 0.0,
         }
@@ -104,7 +104,7 @@ struct Looked {
     spent: f64,
 }
 
-fn look(mut chase: Option<&mut Chase>, over: &AtomicBool) -> Looked {
+fn look(mut chase: Option<&mut PointerChase>, over: &AtomicBool) -> Looked {
     // Where it may not go ahead, the moments are somewhat less evenly spread.
     let _ = priority::set(Level::Watch);
     let mut looked = Looked::default();
@@ -134,7 +134,7 @@ mod tests {
     fn it_looks_for_as_long_as_the_work_takes() {
         let mut watcher = Watcher {
             during: true,
-            chase: Chase::new(),
+            chase: PointerChase::new(),
             spent: 0.0,
             watched: 0.0,
         };

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use mcad_core::llvm_mca::{Refused, cycles};
-use mcad_core::simulation::dictionary::{Block, Dictionary};
+use mcad_core::simulation::dictionary::{Dictionary, TranslatedBlock};
 use mcad_core::simulation::execution::{Assembler, Execution};
 use mcad_isa::llvm::table::CpuTable;
 use mcad_isa::llvm::{self, Instruction};
@@ -163,7 +163,7 @@ impl Counts {
                         .word(
                             word,
                             dictionary,
-                            &mut |block: &Block, execution: &Execution| {
+                            &mut |block: &TranslatedBlock, execution: &Execution| {
                                 let whole = execution.first == 0 && execution.end >= block.len();
                                 if whole {
                                     *executed.entry(execution.block.0).or_default() +=

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use mcad_core::pipeline::access::Address;
 use mcad_core::pipeline::inorder::code::Code;
-use mcad_core::simulation::dictionary::{Block, Dictionary};
+use mcad_core::simulation::dictionary::{Dictionary, TranslatedBlock};
 use mcad_core::simulation::execution::{Assembler, Execution};
 use mcad_isa::code::{Code as Decoded, Flow};
 use mcad_isa::llvm;
@@ -136,7 +136,9 @@ impl Pass {
         let dictionary = std::mem::take(&mut self.dictionary);
         let mut failed = false;
         for &word in words {
-            let emit = &mut |block: &Block, execution: &Execution| self.execute(block, execution);
+            let emit = &mut |block: &TranslatedBlock, execution: &Execution| {
+                self.execute(block, execution)
+            };
             if assembler.word(word, &dictionary, emit).is_err() {
                 failed = true;
                 break;
@@ -159,9 +161,12 @@ impl Pass {
     fn finish(&mut self, stream: StreamId, assembler: &mut Assembler) {
         self.turn_to(stream);
         let dictionary = std::mem::take(&mut self.dictionary);
-        assembler.end(&dictionary, &mut |block: &Block, execution: &Execution| {
-            self.execute(block, execution);
-        });
+        assembler.end(
+            &dictionary,
+            &mut |block: &TranslatedBlock, execution: &Execution| {
+                self.execute(block, execution);
+            },
+        );
         self.dictionary = dictionary;
     }
 
@@ -173,7 +178,7 @@ impl Pass {
         }
     }
 
-    fn execute(&mut self, block: &Block, execution: &Execution) {
+    fn execute(&mut self, block: &TranslatedBlock, execution: &Execution) {
         if self.full() {
             return;
         }
@@ -204,7 +209,7 @@ impl Pass {
 }
 
 /// Instructions `first` to `end` of a block.
-fn piece(translator: &mut Translator, block: &Block, first: usize, end: usize) -> Piece {
+fn piece(translator: &mut Translator, block: &TranslatedBlock, first: usize, end: usize) -> Piece {
     let decoded = block.decode();
     let part = decoded.get(first..end).unwrap_or(&[]);
     let last = part.last();

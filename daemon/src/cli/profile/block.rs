@@ -112,7 +112,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let outcome = Outcome::of(profiler.measure(&region.bytes, notion)?);
             results.push(Figure { notion, outcome });
         }
-        blocks.push(Block {
+        blocks.push(MeasuredBlock {
             name: region.name.clone(),
             bytes: ::hex::encode(&region.bytes),
             results,
@@ -143,11 +143,11 @@ struct Results {
     schema_version: u32,
     version: &'static str,
     source: Source,
-    blocks: Vec<Block>,
+    blocks: Vec<MeasuredBlock>,
 }
 
 #[derive(Serialize)]
-struct Block {
+struct MeasuredBlock {
     /// Name of the marker or function; empty for bytes without one.
     name: String,
     /// In hexadecimal.

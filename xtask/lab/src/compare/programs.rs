@@ -18,17 +18,17 @@ use super::{Args, Builds, Found, Piece, json};
 use xtask::command::{command, execute, exists, root};
 
 /// A program to record: its name, and its command for so many million instructions of work.
-struct Program {
+struct Workload {
     name: &'static str,
     command: fn(u64, &Path) -> Vec<String>,
 }
 
-const PROGRAMS: [Program; 5] = [
-    Program {
+const WORKLOADS: [Workload; 5] = [
+    Workload {
         name: "gzip",
         command: |_, input| words(&["gzip", "-c"], &[input.display().to_string()]),
     },
-    Program {
+    Workload {
         name: "sqlite3",
         // Some five thousand instructions a row.
         command: |millions, _| {
@@ -40,7 +40,7 @@ const PROGRAMS: [Program; 5] = [
             words(&["sqlite3", ":memory:"], &[query])
         },
     },
-    Program {
+    Workload {
         name: "python3",
         // Some six thousand instructions a turn.
         command: |millions, _| {
@@ -52,7 +52,7 @@ const PROGRAMS: [Program; 5] = [
             words(&["/usr/bin/python3", "-S", "-E", "-c"], &[code])
         },
     },
-    Program {
+    Workload {
         name: "ffmpeg",
         // Some 800 000 instructions a picture.
         command: |millions, _| {
@@ -66,7 +66,7 @@ const PROGRAMS: [Program; 5] = [
             words(&start, &[rest.map(str::to_owned).as_slice(), &end].concat())
         },
     },
-    Program {
+    Workload {
         name: "clang-format",
         command: |_, _| {
             let source = root().join("qemu-plugin/plugin.c");
@@ -84,9 +84,9 @@ fn words(start: &[&str], rest: &[String]) -> Vec<String> {
 /// recorded with `base` where they are not kept already.
 pub fn traces(base: &Path, cache: &Path, names: &[String], millions: u64) -> Result<Vec<PathBuf>> {
     let asked =
-        |program: &&Program| names.is_empty() || names.iter().any(|name| name == program.name);
+        |program: &&Workload| names.is_empty() || names.iter().any(|name| name == program.name);
     let mut traces = Vec::new();
-    for program in PROGRAMS.iter().filter(asked) {
+    for program in WORKLOADS.iter().filter(asked) {
         let kept = cache.join(format!("{}-{millions}M.mcad", program.name));
         if !kept.is_file() {
             let input = cache.join(format!("text-{millions}M"));

@@ -81,7 +81,7 @@ struct Stream {
 }
 
 /// Tells of one process.
-pub(crate) struct Teller<'a> {
+pub(crate) struct Translator<'a> {
     pub(crate) own: &'a mut Own,
     pub(crate) common: &'a mut Common,
 }
@@ -90,7 +90,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-impl Teller<'_> {
+impl Translator<'_> {
     fn push(&mut self, event: &Event<'_>) {
         if !self.own.untold {
             self.common.queue.push_of(self.own.id, event);
@@ -166,7 +166,7 @@ impl Teller<'_> {
     }
 }
 
-impl Sink for Teller<'_> {
+impl Sink for Translator<'_> {
     fn message(&mut self, message: Message<'_>) -> Result<(), RingError> {
         match message {
             Message::Block {

@@ -19,7 +19,7 @@ const HEAD_BYTES: u64 = 256;
 
 /// What the emulator is started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct Executable {
     /// The ELF file.
     pub file: PathBuf,
     /// Its instruction set.
@@ -33,7 +33,7 @@ pub struct Program {
 /// A program that cannot be traced.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ProgramError {
+pub enum ExecutableError {
     /// No command at all.
     #[error("no command given")]
     Empty,
@@ -51,7 +51,7 @@ pub enum ProgramError {
     Foreign(PathBuf, String),
 }
 
-impl Program {
+impl Executable {
     /// Whether the system would run it with other rights than the caller's.
     #[must_use]
     pub fn sets_id(&self) -> bool {
@@ -60,7 +60,7 @@ impl Program {
     }
 }
 
-impl ProgramError {
+impl ExecutableError {
     /// The exit status that a shell would give.
     #[must_use]
     pub const fn exit_status(&self) -> i32 {
@@ -80,18 +80,21 @@ pub fn search_path() -> OsString {
 /// Resolves a command, its program first, with `$PATH` as it is.
 ///
 /// # Errors
-/// [`ProgramError`].
-pub fn resolve<S: AsRef<OsStr>>(command: &[S]) -> Result<Program, ProgramError> {
+/// [`ExecutableError`].
+pub fn resolve<S: AsRef<OsStr>>(command: &[S]) -> Result<Executable, ExecutableError> {
     resolve_in(command, &search_path())
 }
 
 /// Resolves a command with the given search path.
 ///
 /// # Errors
-/// [`ProgramError`].
-pub fn resolve_in<S: AsRef<OsStr>>(command: &[S], search: &OsStr) -> Result<Program, ProgramError> {
-    let (name, arguments) = command.split_first().ok_or(ProgramError::Empty)?;
-    let mut program = Program {
+/// [`ExecutableError`].
+pub fn resolve_in<S: AsRef<OsStr>>(
+    command: &[S],
+    search: &OsStr,
+) -> Result<Executable, ExecutableError> {
+    let (name, arguments) = command.split_first().ok_or(ExecutableError::Empty)?;
+    let mut program = Executable {
         file: look_up(name.as_ref(), search)?,
         arch: Arch::X86_64,
         name: name.as_ref().to_owned(),
@@ -104,7 +107,7 @@ pub fn resolve_in<S: AsRef<OsStr>>(command: &[S], search: &OsStr) -> Result<Prog
             return Ok(program);
         };
         let (interpreter, argument) = parse_shebang(line).ok_or_else(|| {
-            ProgramError::NotExecutable(
+            ExecutableError::NotExecutable(
                 program.file.clone(),
                 "names no interpreter after #!".into(),
             )
@@ -114,16 +117,16 @@ pub fn resolve_in<S: AsRef<OsStr>>(command: &[S], search: &OsStr) -> Result<Prog
         let before = argument.into_iter().chain([script.into_os_string()]);
         program.arguments.splice(0..0, before);
     }
-    Err(ProgramError::NotExecutable(
+    Err(ExecutableError::NotExecutable(
         program.file,
         "too many levels of interpreters".into(),
     ))
 }
 
 /// A name with a slash is a path; others are searched, the first that can be executed wins.
-fn look_up(name: &OsStr, search: &OsStr) -> Result<PathBuf, ProgramError> {
+fn look_up(name: &OsStr, search: &OsStr) -> Result<PathBuf, ExecutableError> {
     if name.is_empty() {
-        return Err(ProgramError::NotFound(PathBuf::new()));
+        return Err(ExecutableError::NotFound(PathBuf::new()));
     }
     if name.as_bytes().contains(&b'/') {
         return Ok(PathBuf::from(name));
@@ -139,17 +142,17 @@ fn look_up(name: &OsStr, search: &OsStr) -> Result<PathBuf, ProgramError> {
             .map_or(candidate.clone(), Path::to_path_buf);
         match runnable(&candidate) {
             Ok(()) => return Ok(candidate),
-            Err(error @ ProgramError::NotExecutable(..)) => refused = refused.or(Some(error)),
+            Err(error @ ExecutableError::NotExecutable(..)) => refused = refused.or(Some(error)),
             Err(_) => {}
         }
     }
-    Err(refused.unwrap_or_else(|| ProgramError::NotFound(name.into())))
+    Err(refused.unwrap_or_else(|| ExecutableError::NotFound(name.into())))
 }
 
-fn runnable(file: &Path) -> Result<(), ProgramError> {
-    let refuse = |why: String| ProgramError::NotExecutable(file.to_owned(), why);
+fn runnable(file: &Path) -> Result<(), ExecutableError> {
+    let refuse = |why: String| ExecutableError::NotExecutable(file.to_owned(), why);
     let meta = std::fs::metadata(file).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => ProgramError::NotFound(file.to_owned()),
+        io::ErrorKind::NotFound => ExecutableError::NotFound(file.to_owned()),
         _ => refuse(error.to_string()),
     })?;
     if meta.is_dir() {
@@ -165,13 +168,13 @@ fn runnable(file: &Path) -> Result<(), ProgramError> {
     Ok(())
 }
 
-fn executable_head(file: &Path) -> Result<Vec<u8>, ProgramError> {
+fn executable_head(file: &Path) -> Result<Vec<u8>, ExecutableError> {
     runnable(file)?;
     let mut head = Vec::new();
     File::open(file)
         .and_then(|f| f.take(HEAD_BYTES).read_to_end(&mut head))
         .map_err(|error| {
-            ProgramError::NotExecutable(
+            ExecutableError::NotExecutable(
                 file.to_owned(),
                 format!("cannot be read, which the emulator must ({error})"),
             )
@@ -193,13 +196,13 @@ fn parse_shebang(line: &[u8]) -> Option<(OsString, Option<OsString>)> {
 }
 
 /// Offsets and values: System V ABI, ELF header.
-fn check_elf(file: &Path, head: &[u8]) -> Result<Arch, ProgramError> {
+fn check_elf(file: &Path, head: &[u8]) -> Result<Arch, ExecutableError> {
     const EM_X86_64: u16 = 62;
     const EM_AARCH64: u16 = 183;
     const EM_RISCV: u16 = 243;
     const ET_EXEC: u16 = 2;
     const ET_DYN: u16 = 3;
-    let foreign = |what: String| Err(ProgramError::Foreign(file.to_owned(), what));
+    let foreign = |what: String| Err(ExecutableError::Foreign(file.to_owned(), what));
     let half = |at: usize| {
         head.get(at..at + 2)
             .map_or(0, |b| u16::from_le_bytes([b[0], b[1]]))

@@ -68,13 +68,13 @@ pub(crate) struct Body<'a> {
 
 /// Code as it grows.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub(crate) struct CodeBuffer {
     bytes: Vec<u8>,
     timer: Timer,
     results: usize,
 }
 
-impl Program {
+impl CodeBuffer {
     pub(crate) fn new(timer: Timer) -> Self {
         Self {
             bytes: Vec::with_capacity(1 << 15),
@@ -311,7 +311,7 @@ impl Program {
     }
 }
 
-/// Addresses of [`Program::observe`].
+/// Addresses of [`CodeBuffer::observe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Observed {
     pub(crate) entry: u64,
@@ -331,7 +331,7 @@ mod tests {
     /// All that is generated decodes to what the comments say, in order.
     #[test]
     fn generated_code_is_what_it_is_meant_to_be() {
-        let mut program = Program::new(Timer::TimeStamp);
+        let mut program = CodeBuffer::new(Timer::TimeStamp);
         let body = Body {
             block: &[0x90],
             copies: 2,
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_said() {
-        let mut program = Program::new(Timer::TimeStamp);
+        let mut program = CodeBuffer::new(Timer::TimeStamp);
         let body = Body {
             block: &[0x90; 1000],
             copies: 10_000,
