@@ -5,6 +5,8 @@
 
 mod support;
 
+use mcad_core::llvm_mca;
+use mcad_isa::llvm;
 use mcad_proto::event::Arch;
 use mcad_proto::word::{BlockId, block_word};
 use mcad_report::Report;
@@ -53,6 +55,77 @@ fn chains_take_their_latencies() {
         let loads = a64("neoverse-n1", &vec![ldr; n], &all);
         assert!((loads - 4.0 * n as f64).abs() < 0.05, "{n} loads: {loads}");
     }
+}
+
+/// An accumulator is forwarded within its unit, so that a chain through it is faster than one through
+/// a factor: as fast as llvm-mca has it on the same model, which knows ReadAdvance.
+#[test]
+fn accumulators_are_forwarded() {
+    let accumulated = [
+        0x4e22_cc20, // fmla v0.4s, v1.4s, v2.4s
+        0x4ea2_9420, // mla v0.4s, v1.4s, v2.4s
+        0x9b02_0020, // madd x0, x1, x2, x0
+        0x9b22_0020, // smaddl x0, w1, w2, x0
+        0x1f42_0020, // fmadd d0, d1, d2, d0
+        0x4e22_cc00, // fmla v0.4s, v0.4s, v2.4s
+        0x9b02_0c00, // madd x0, x0, x2, x3
+    ];
+    let cpus = [
+        "cortex-a57",
+        "cortex-a76",
+        "neoverse-n1",
+        "neoverse-v1",
+        "neoverse-v2",
+        "cortex-x4",
+        "tsv110",
+        "apple-m1",
+    ];
+    let mut sooner = 0;
+    for cpu in cpus {
+        let table = llvm::table::cpu(cpu).unwrap().unwrap();
+        let mca = |word: u32| {
+            let (code, _) = llvm::decode(Arch::AArch64, &word.to_le_bytes(), 0x1000);
+            let cycles = |turns| llvm_mca::cycles(&table, &code, turns).unwrap();
+            (cycles(600) - cycles(200)) as f64 / 400.0
+        };
+        let mut chains = Vec::new();
+        for word in accumulated {
+            let expected = mca(word);
+            let cycles = a64(cpu, &[word; 8], &[]) / 8.0;
+            assert!(
+                (cycles - expected).abs() < 0.05,
+                "{word:08x} on {cpu}: {cycles}, {expected} by llvm-mca"
+            );
+            chains.push(cycles);
+        }
+        // The last two are chains through a factor.
+        sooner += usize::from(chains[0] < chains[5]) + usize::from(chains[2] < chains[6]);
+    }
+    assert!(sooner >= 8, "{sooner} of 16 chains are forwarded");
+}
+
+#[test]
+fn fences_order_what_they_name() {
+    // ldr x0, [x0], a barrier and ldr x1, [x9]: the second load waits for the chain unless the
+    // barrier is for stores alone. dmb ish, ishld, ishst; fence rw,rw, r,rw, w,w.
+    let turn = |barrier: u32| a64("neoverse-n1", &[0xf940_0000, barrier, 0xf940_0121], &[0, 2]);
+    let (all, loads, stores) = (turn(0xd503_3bbf), turn(0xd503_39bf), turn(0xd503_3abf));
+    assert!((all - loads).abs() < 0.05, "{all} {loads}");
+    assert!(
+        (stores - 4.0).abs() < 0.05 && loads > stores,
+        "{loads} {stores}"
+    );
+    // ld a0, 0(a0), fence, ld a1, 0(s1), j
+    let turn = |fence: u32| {
+        let code = [0x0005_3503, fence, 0x0004_b583, 0xff5f_f06f];
+        let report = run(Arch::RiscV64, "sifive-p670", &code, &[0, 2]);
+        let unknown = &report.cpus[0].unknown_instructions;
+        assert_eq!((unknown.count, unknown.approximated), (0, 0));
+        report.cpus[0].cycles
+    };
+    let (all, loads, stores) = (turn(0x0330_000f), turn(0x0230_000f), turn(0x0110_000f));
+    assert_eq!(all, loads);
+    assert!(stores < loads, "{stores} {loads}");
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub fn append(model: &CpuModel, program: &mut Program, block: &[Code]) -> Vec<Do
         Instructions::Llvm {
             cpu,
             units,
+            forwarding,
             machine,
         } => {
             let instructions = block.iter().filter_map(|code| match code {
@@ -40,7 +41,13 @@ pub fn append(model: &CpuModel, program: &mut Program, block: &[Code]) -> Vec<Do
                 Code::X86(_) => None,
             });
             let instructions: Vec<_> = instructions.collect();
-            let known = llvm::append(program, &instructions, cpu, units, &model.core.ports);
+            let costs = llvm::Costs {
+                cpu,
+                units,
+                forwarding,
+                ports: &model.core.ports,
+            };
+            let known = costs.append(program, &instructions);
             if model.core.in_order.is_some() {
                 let code = &mut program.in_order;
                 for instruction in &instructions {

@@ -3,14 +3,15 @@
 //!
 //! [`wire`] is the embedded file and [`table`] where it is; [`decode`] finds the instruction of a
 //! word, [`flow`] where control goes after it and [`kind`] what it computes; [`regs`] says which
-//! registers there are; [`cost`] turns a scheduling class into µops, [`build`] whole blocks,
-//! [`sched`] keeps instructions whole for in-order cores, and [`model`] gives a CPU's parameters as
+//! registers there are; [`cost`] turns a scheduling class into µops, [`forwarding`] says
+//! which results come sooner to which operands, [`build`] makes whole blocks, [`sched`] keeps instructions whole for in-order cores, and [`model`] gives a CPU's parameters as
 //! far as LLVM knows them. docs/ISA.md says how the files are made and what proves them.
 
 pub mod build;
 pub mod cost;
 pub mod decode;
 pub mod flow;
+pub mod forwarding;
 pub mod kind;
 pub mod model;
 mod printer;

@@ -16,6 +16,7 @@ pub mod table;
 use std::sync::{Arc, OnceLock};
 
 use crate::llvm::cost::Units;
+use crate::llvm::forwarding::Forwarding;
 use crate::llvm::sched::Machine;
 use crate::llvm::table::CpuTable;
 use mcad_proto::event::Arch;
@@ -50,6 +51,8 @@ pub enum Instructions {
         cpu: CpuTable,
         /// Its units as ports.
         units: Units,
+        /// Results that some operands can take sooner.
+        forwarding: Forwarding,
         /// Its units as LLVM's schedulers take them.
         machine: Machine,
     },

@@ -65,8 +65,9 @@ pub mod flag {
     pub const RENAMED_LOAD: u32 = 1 << 24;
     /// Loads can be renamed to its store's source.
     pub const RENAMED_STORE: u32 = 1 << 25;
-    /// Adds or subtracts floating-point numbers.
-    pub const FP_ADD: u32 = 1 << 26;
+    /// When it can use an input depends on what wrote that: sums of floating-point numbers, and
+    /// operands with an [`Advance`](super::Advance).
+    pub const BY_WRITER: u32 = 1 << 26;
     /// Shifts or rotates a general-purpose register, on a core where a sum of rename's delays that.
     pub const SHIFT: u32 = 1 << 27;
     /// It can start only some time after the one before of its form, or is a fence.
@@ -119,6 +120,8 @@ pub const NO_REG: u8 = 0xff;
 pub struct Output {
     /// What is written.
     pub reg: RegId,
+    /// Kind of result, as far as readers tell kinds apart ([`Forwarded`]); 0: the usual.
+    pub kind: u8,
     /// Cycles from dispatch to the value being there.
     pub latency: u16,
 }
@@ -127,8 +130,34 @@ impl Output {
     /// Nothing is written.
     pub const NONE: Self = Self {
         reg: RegId::NONE,
+        kind: 0,
         latency: 0,
     };
+}
+
+/// [`Output::kind`] of a floating-point sum on x86-64; other instruction sets number their kinds.
+pub const FP_SUM: u8 = 8;
+
+/// An input that can be used at another time than results of its latency usually can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advance {
+    /// The register.
+    pub reg: RegId,
+    /// What kind of result it must be.
+    pub kind: u8,
+    /// Cycles by which it is sooner; below 0: later.
+    pub cycles: i8,
+}
+
+/// What an instruction says of results that come to some operands sooner than to others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Forwarded<'a> {
+    /// Kind of all that it writes.
+    pub all: u8,
+    /// Kinds of single registers; those it does not name have that of all.
+    pub kinds: &'a [(RegId, u8)],
+    /// What it reads at another time.
+    pub advances: &'a [Advance],
 }
 
 /// What kind of branch an instruction is.
@@ -207,6 +236,8 @@ pub struct Instr {
     pub branch: Option<BranchKind>,
     /// From its address to that of the target in its code; 0: it has none.
     pub displacement: i32,
+    /// Inputs that it can use at another time, in [`Program::advances`].
+    pub advances: Range<u32>,
     /// Nothing but inputs, ports and memory holds its µops up: such an instruction takes a short way
     /// through the back end.
     pub plain: bool,
@@ -282,6 +313,8 @@ pub struct Program {
     pub outputs: Vec<Output>,
     /// Registers zeroed at rename.
     pub zeroed: Vec<RegId>,
+    /// Inputs that come sooner or later than others.
+    pub advances: Vec<Advance>,
     /// The same instructions one by one for an in-order core; empty for others.
     pub in_order: crate::inorder::Code,
     /// Numbers of forms.
@@ -308,7 +341,29 @@ impl Program {
     }
 
     /// Appends an instruction's µops and fills in the ranges of `instr`.
-    pub fn push(&mut self, mut instr: Instr, laminated: &[LaminatedSpec], loads: &[PointerLoad]) {
+    pub fn push(&mut self, instr: Instr, laminated: &[LaminatedSpec], loads: &[PointerLoad]) {
+        let sum = instr.is(flag::BY_WRITER);
+        let forwarded = Forwarded {
+            all: if sum { FP_SUM } else { 0 },
+            ..Forwarded::default()
+        };
+        self.push_forwarded(instr, laminated, loads, &forwarded);
+    }
+
+    /// The same of an instruction that has inputs or outputs with times of their own.
+    pub fn push_forwarded(
+        &mut self,
+        mut instr: Instr,
+        laminated: &[LaminatedSpec],
+        loads: &[PointerLoad],
+        forwarded: &Forwarded<'_>,
+    ) {
+        if !forwarded.advances.is_empty() {
+            instr.flags |= flag::BY_WRITER;
+        }
+        let advances = self.advances.len() as u32;
+        self.advances.extend_from_slice(forwarded.advances);
+        instr.advances = advances..self.advances.len() as u32;
         instr.uops = self.uops.len() as u32;
         instr.laminated = self.laminated.len() as u32;
         instr.laminated_len = laminated.len() as u16;
@@ -334,7 +389,9 @@ impl Program {
                     let outputs = self.outputs.len() as u32;
                     for &(reg, latency) in &uop.outputs {
                         written |= 1 << reg.0;
-                        self.outputs.push(Output { reg, latency });
+                        let named = forwarded.kinds.iter().find(|(of, _)| *of == reg);
+                        let kind = named.map_or(forwarded.all, |(_, kind)| *kind);
+                        self.outputs.push(Output { reg, kind, latency });
                     }
                     let pointer = match uop.kind {
                         UopKind::Load(m) => loads.get(usize::from(m)).or(loads.last()),
@@ -390,7 +447,7 @@ impl Program {
         /// What a µop of such an instruction does besides is not in its inputs, ports and outputs.
         const SPECIAL: u32 = flag::ELIMINABLE
             | flag::ADD_IMMEDIATE
-            | flag::FP_ADD
+            | flag::BY_WRITER
             | flag::SHIFT
             | flag::CONDITIONAL
             | flag::POINTER_LOAD
@@ -431,7 +488,8 @@ impl Program {
         const SPECIAL: u32 = flag::SERIALIZING | flag::SPACED | flag::DEFERRED_WRITES | flag::REP;
         debug_assert!(instr.uops as usize <= self.uops.len());
         let uops = self.uops.get(instr.uops as usize..).unwrap_or(&[]);
-        let unusual = instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::SHIFT);
+        let unusual = instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::SHIFT)
+            || !instr.advances.is_empty();
         !instr.is(SPECIAL)
             && instr.high8_reads | instr.high8_writes == 0
             && !uops.is_empty()

@@ -7,6 +7,7 @@
 mod cores;
 pub mod diff;
 pub mod instructions;
+pub mod isa;
 pub mod profile;
 mod program;
 pub mod programs;

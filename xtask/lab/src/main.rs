@@ -27,6 +27,8 @@ enum Command {
     EvalProfile(eval::profile::Args),
     /// Measure latencies twice and print how far they agree with each other and with a table
     EvalInstructions(eval::instructions::Args),
+    /// Measure what is promised of AArch64 and RISC-V programs and print it beside the limits
+    EvalIsa(eval::isa::Args),
     /// Measure what is promised of measured programs and print it beside the limits
     EvalPrograms(eval::programs::Args),
     /// Make the embedded instruction tables from published rows
@@ -47,6 +49,7 @@ fn main() -> Result<ExitCode> {
         Command::EvalViews(args) => return eval::views::run(&args),
         Command::EvalProfile(args) => return eval::profile::run(&args),
         Command::EvalInstructions(args) => return eval::instructions::run(&args),
+        Command::EvalIsa(args) => return eval::isa::run(&args),
         Command::EvalPrograms(args) => return eval::programs::run(&args),
         Command::Tables(args) => tables::run(&args)?,
         Command::TablesLlvm(args) => tables_llvm::run(&args)?,

@@ -4,19 +4,20 @@
 //! how long each result takes. Which of the µops loads and which computes it does not say: the
 //! units of loads and stores are the model's (`ports.load`, `ports.store_address`,
 //! `ports.store_data`), the register that an address is taken from is where the instruction set
-//! puts it, and every other µop waits for all that is read. ReadAdvance (a result that comes later
-//! than another input) is not modelled in out-of-order cores.
+//! puts it, and every other µop waits for all that is read, for each operand as long as
+//! [`super::forwarding`] says.
 
 use mcad_proto::event::Arch;
 
 use super::Instruction;
 use super::cost::{Taken, Units};
 use super::decode::form;
+use super::forwarding::Forwarding;
 use super::table::CpuTable;
 use super::wire::{Class, Operand, flag as llvm};
 use crate::code::Flow;
 use crate::machine::params::{PortLayout, PortSet};
-use crate::program::{BranchKind, Instr, NO_REG, PointerLoad, Program, flag};
+use crate::program::{Advance, BranchKind, Forwarded, Instr, NO_REG, PointerLoad, Program, flag};
 use crate::regs::RegId;
 use crate::uop::{FusedSpec, LaminatedSpec, UopKind, UopSpec};
 
@@ -55,27 +56,32 @@ pub(super) enum Sources {
     AsListed,
 }
 
-/// Appends the instructions of one block to `program`.
-pub fn append(
-    program: &mut Program,
-    block: &[Instruction],
-    cpu: &CpuTable,
-    units: &Units,
-    ports: &PortLayout,
-) -> Vec<Known> {
-    block
-        .iter()
-        .map(|instruction| one(program, instruction, cpu, units, ports))
-        .collect()
+/// What instructions cost on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs<'c> {
+    /// Its table.
+    pub cpu: &'c CpuTable,
+    /// Its units as ports.
+    pub units: &'c Units,
+    /// Which results come sooner to which operands.
+    pub forwarding: &'c Forwarding,
+    /// Which ports load and store.
+    pub ports: &'c PortLayout,
 }
 
-fn one(
-    program: &mut Program,
-    instruction: &Instruction,
-    cpu: &CpuTable,
-    units: &Units,
-    ports: &PortLayout,
-) -> Known {
+impl Costs<'_> {
+    /// Appends the instructions of one block to `program`.
+    pub fn append(&self, program: &mut Program, block: &[Instruction]) -> Vec<Known> {
+        let each = block.iter();
+        each.map(|instruction| one(program, instruction, self))
+            .collect()
+    }
+}
+
+fn one(program: &mut Program, instruction: &Instruction, costs: &Costs<'_>) -> Known {
+    let Costs {
+        cpu, units, ports, ..
+    } = *costs;
     let opcode = instruction.opcode();
     let reads = named(instruction, false, Sources::Executed);
     let writes = named(instruction, true, Sources::Executed);
@@ -88,7 +94,8 @@ fn one(
         Some(_) if opcode.vector_forms.is_empty() || instruction.vector.is_some() => Known::Exactly,
         Some(_) => Known::As("the same at the scheduling model's usual vector length"),
         None if load && store => Known::As("a load and a store"),
-        None if orders(instruction) => Known::As("a fence of one µop"),
+        // LLVM gives RISC-V's fences no units (`Sched<[]>`): a slot, and what they order.
+        None if orders(instruction) != 0 => Known::Exactly,
         None => Known::Not,
     };
     let one_cycle = Class {
@@ -97,8 +104,11 @@ fn one(
     };
     let class = class.unwrap_or(&one_cycle);
     let mut taken = units.taken(class);
-    if taken.is_empty() && known != Known::Exactly {
-        let one = |ports| Taken { ports, cycles: 1 };
+    let one = |ports| Taken { ports, cycles: 1 };
+    if taken.is_empty() && orders(instruction) != 0 {
+        // What no unit executes is done at rename and waits for nothing.
+        taken = vec![one(ports.load)];
+    } else if taken.is_empty() && known != Known::Exactly {
         taken = match load && store {
             true => vec![one(ports.load), one(ports.store_address)],
             false => vec![one(ports.alu)],
@@ -122,11 +132,15 @@ fn one(
         index: NO_REG,
         near: false,
     };
-    program.push(
-        instr(instruction, known, laminated.len()),
-        &laminated,
-        &[load],
-    );
+    let kinds = parts.kinds(costs.forwarding);
+    let advances = parts.advances(costs.forwarding);
+    let forwarded = Forwarded {
+        kinds: &kinds,
+        advances: &advances,
+        ..Forwarded::default()
+    };
+    let instr = instr(instruction, known, laminated.len());
+    program.push_forwarded(instr, &laminated, &[load], &forwarded);
     known
 }
 
@@ -148,9 +162,7 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
     if branch.is_some() {
         flags |= flag::BRANCH;
     }
-    if orders(instruction) {
-        flags |= flag::LOAD_FENCE | flag::STORE_FENCE;
-    }
+    flags |= orders(instruction);
     let displacement = target.map_or(0, |to| to.wrapping_sub(instruction.address) as i32);
     Instr {
         address_kept: false,
@@ -178,22 +190,36 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
         constants: 0,
         integer_slots: 0,
         step: 0,
+        advances: 0..0,
         plain: false,
         branch,
         displacement,
     }
 }
 
-/// Whether older accesses come before younger ones at it: `dmb`, `dsb`; `fence`. Sources: Arm ARM,
-/// C6 (barriers, CRm and op2); RISC-V unprivileged specification, 2.7.
-fn orders(instruction: &Instruction) -> bool {
-    match instruction.arch {
+/// Which accesses it keeps in order, older ones before younger ones: `dmb`, `dsb`; `fence`, as
+/// [`flag::LOAD_FENCE`] and [`flag::STORE_FENCE`]. Sources: Arm ARM, C6 (barriers, CRm and op2);
+/// RISC-V unprivileged specification, 2.7. A fence of one kind before and another behind orders both
+/// kinds here.
+fn orders(instruction: &Instruction) -> u32 {
+    let word = instruction.word;
+    let (loads, stores) = match instruction.arch {
         Arch::AArch64 => {
-            let barrier = instruction.word & 0xffff_f01f == 0xd503_301f;
-            barrier && matches!(instruction.word >> 5 & 7, 4 | 5)
+            let barrier = word & 0xffff_f01f == 0xd503_301f && matches!(word >> 5 & 7, 4 | 5);
+            // The lowest two bits of CRm: 1 loads, 2 stores, else both.
+            let kinds = word >> 8 & 3;
+            (barrier && kinds != 2, barrier && kinds != 1)
         }
-        _ => instruction.word & 0x707f == 0x0f,
-    }
+        _ => {
+            // Predecessors and successors: device input and output, reads, writes.
+            let (before, behind) = (word >> 24 & 15, word >> 20 & 15);
+            let kinds = before | behind;
+            let fence = word & 0x707f == 0x0f;
+            (fence && kinds & 0b1010 != 0, fence && kinds & 0b0101 != 0)
+        }
+    };
+    let when = |is: bool, flag: u32| if is { flag } else { 0 };
+    when(loads, flag::LOAD_FENCE) | when(stores, flag::STORE_FENCE)
 }
 
 /// The scheduling class of an instruction on a CPU.
@@ -420,13 +446,53 @@ impl Parts<'_> {
             .collect()
     }
 
-    fn latency(&self, definition: u8) -> u16 {
-        let latency = self.class.latencies.get(usize::from(definition));
+    /// A definition's latency and kind of result.
+    fn result(&self, definition: u8) -> (i16, u16) {
+        let listed = self.class.latencies.get(usize::from(definition));
         let most = || self.class.latencies.iter().map(|(cycles, _)| *cycles).max();
-        let cycles = latency
-            .map(|(cycles, _)| *cycles)
-            .or_else(most)
-            .unwrap_or(1);
+        let result = listed.copied();
+        result
+            .or_else(|| most().map(|cycles| (cycles, 0)))
+            .unwrap_or((1, 0))
+    }
+
+    fn latency(&self, definition: u8) -> u16 {
+        let (cycles, _) = self.result(definition);
         u16::try_from(cycles).unwrap_or(0).max(1)
+    }
+
+    /// The kinds of what is written, where readers tell them apart.
+    fn kinds(&self, forwarding: &Forwarding) -> Vec<(RegId, u8)> {
+        let kind = |named: &Named| {
+            let (cycles, kind) = self.result(named.index);
+            (named.reg, forwarding.kind(kind, cycles))
+        };
+        let kinds = self.writes.iter().map(kind);
+        kinds.filter(|(_, kind)| *kind != 0).collect()
+    }
+
+    /// When what is read is needed, where that depends on its kind. A register that several operands
+    /// read is needed as soon as the first of them needs it.
+    fn advances(&self, forwarding: &Forwarding) -> Vec<Advance> {
+        let of = |named: &Named| forwarding.advances(self.class, named.index);
+        let mut all: Vec<Advance> = Vec::new();
+        for named in &self.reads {
+            for &(kind, cycles) in of(named) {
+                let same = |other: &&Named| other.reg == named.reg;
+                let others = self.reads.iter().filter(same).map(|other| {
+                    let found = of(other).iter().find(|(of, _)| *of == kind);
+                    found.map_or(0, |(_, cycles)| *cycles)
+                });
+                let advance = Advance {
+                    reg: named.reg,
+                    kind,
+                    cycles: others.min().unwrap_or(cycles),
+                };
+                if advance.cycles != 0 && !all.contains(&advance) {
+                    all.push(advance);
+                }
+            }
+        }
+        all
     }
 }

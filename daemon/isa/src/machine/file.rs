@@ -34,6 +34,7 @@ use super::table::FormTable;
 use super::{CpuModel, Instructions, MachineError, built_in};
 use crate::llvm;
 use crate::llvm::cost::Units;
+use crate::llvm::forwarding::Forwarding;
 use crate::llvm::sched::Machine;
 
 /// What a file says beside the parameters.
@@ -276,6 +277,7 @@ fn instructions(name: &str) -> Result<Instructions, String> {
         Some(cpu) => Ok(Instructions::Llvm {
             cpu,
             units: Units::new(cpu.cpu)?,
+            forwarding: Forwarding::new(cpu.cpu)?,
             machine: Machine::new(cpu.cpu)?,
         }),
         None => FormTable::for_cpu(name)

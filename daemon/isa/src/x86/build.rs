@@ -188,6 +188,7 @@ fn finish(
         step: step.unwrap_or(0),
         branch: branch_kind(instruction),
         displacement: displacement(instruction),
+        advances: 0..0,
         plain: false,
     };
     program.push(instr, &laminated, &pointer_loads(o));
@@ -248,7 +249,7 @@ fn flags_of_facts(core: &Core, prepared: &Prepared, fused: u32) -> u32 {
         )
         | when(known && facts.is(Fact::POINTER_LOAD), flag::POINTER_LOAD)
         | when(known && facts.is(Fact::WIDE_ACCESS), flag::WIDE_ACCESS)
-        | when(known && facts.is(Fact::FP_ADD), flag::FP_ADD)
+        | when(known && facts.is(Fact::FP_ADD), flag::BY_WRITER)
         | when(late && (jump || facts.is(Fact::LOGIC)), flag::LATE_FLAGS)
         | when(late && facts.is(Fact::CONDITIONAL), flag::CONDITIONAL)
 }

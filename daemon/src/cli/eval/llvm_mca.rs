@@ -13,6 +13,7 @@ use mcad_core::simulation::dictionary::{Dictionary, TranslatedBlock};
 use mcad_core::simulation::execution::{Assembler, Execution};
 use mcad_isa::llvm::table::CpuTable;
 use mcad_isa::llvm::{self, Instruction};
+use mcad_isa::machine::Instructions;
 use mcad_proto::event::{Arch, Event};
 use mcad_proto::word::StreamId;
 
@@ -66,7 +67,7 @@ pub(super) fn run(args: &LlvmMcaArgs, files: &[PathBuf], worst: usize) -> anyhow
         "CPU", "blocks", "equal", "%", "largest", "refused"
     )?;
     for name in &args.cpus {
-        let found = llvm::table::cpu(name).map_err(anyhow::Error::msg)?;
+        let found = table(name)?;
         let Some(cpu) = &found else {
             bail!("{name}: there is no scheduling model of LLVM's under this name here");
         };
@@ -79,6 +80,18 @@ pub(super) fn run(args: &LlvmMcaArgs, files: &[PathBuf], worst: usize) -> anyhow
     }
     out.flush().context("cannot write to stdout")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The scheduling model of that name, or of the CPU of that name.
+fn table(name: &str) -> anyhow::Result<Option<CpuTable>> {
+    if let Some(cpu) = llvm::table::cpu(name).map_err(anyhow::Error::msg)? {
+        return Ok(Some(cpu));
+    }
+    let model = mcad_isa::machine::cpu(name).ok();
+    Ok(model.and_then(|model| match &model.instructions {
+        Instructions::Llvm { cpu, .. } => Some(*cpu),
+        Instructions::X86(_) => None,
+    }))
 }
 
 /// Executed blocks of a trace, with the share of its instructions that each has.

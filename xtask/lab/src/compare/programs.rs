@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use mcad_proto::event::Event;
@@ -90,13 +90,15 @@ pub fn traces(base: &Path, cache: &Path, names: &[String], millions: u64) -> Res
         let kept = cache.join(format!("{}-{millions}M.mcad", program.name));
         if !kept.is_file() {
             let input = cache.join(format!("text-{millions}M"));
-            let command = (program.command)(millions, &input);
-            if !exists(&command[0]) && !Path::new(&command[0]).is_file() {
-                eprintln!("{} is not installed: left out", command[0]);
+            let program = (program.command)(millions, &input);
+            if !exists(&program[0]) && !Path::new(&program[0]).is_file() {
+                eprintln!("{} is not installed: left out", program[0]);
                 continue;
             }
             write_text(&input, millions)?;
-            record(base, &command, &kept, millions * 1_000_000)?;
+            let mut run = command(base.join("mcad-run"));
+            run.args(["--quiet", "--cpu", "skl"]);
+            record(run, &program, &kept, millions * 1_000_000)?;
         }
         traces.push(kept);
     }
@@ -120,14 +122,12 @@ fn write_text(path: &Path, millions: u64) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Records a command and keeps the last `instructions` of it.
-fn record(base: &Path, program: &[String], kept: &Path, instructions: u64) -> Result<()> {
+/// Records a command by `run`, which is mcad-run with its options, and keeps the last
+/// `instructions` of it.
+pub fn record(mut run: Command, program: &[String], kept: &Path, instructions: u64) -> Result<()> {
     let whole = kept.with_extension("whole");
     execute(
-        command(base.join("mcad-run"))
-            .arg("--quiet")
-            .args(["--cpu", "skl"])
-            .arg("--record")
+        run.arg("--record")
             .arg(&whole)
             .arg("--")
             .args(program)

@@ -77,7 +77,7 @@ pub fn measure(built: &Path, work: &Path) -> Result<Vec<Figure>> {
 }
 
 /// Machine instructions of the simulation for each instruction of a trace.
-fn counted(built: &Path, work: &Path, cpu: &str, trace: &Path) -> Result<f64> {
+pub fn counted(built: &Path, work: &Path, cpu: &str, trace: &Path) -> Result<f64> {
     if !exists("valgrind") {
         bail!("valgrind is missing, which counts instructions: apt-get install valgrind");
     }

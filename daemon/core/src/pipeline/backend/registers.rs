@@ -18,7 +18,7 @@ pub mod writer {
     /// Came here by an eliminated 32-bit move.
     pub const MOVE32: u8 = 4;
     /// A floating-point sum.
-    pub const FP_ADD: u8 = 8;
+    pub const FP_ADD: u8 = mcad_isa::program::FP_SUM;
     /// Flags that are late for who reads them in the same cycle.
     pub const LATE_FLAGS: u8 = 16;
 }
@@ -56,6 +56,12 @@ impl Stamp {
     pub fn later(self, cycles: u64) -> Self {
         Self(self.0 + (cycles << 1))
     }
+
+    /// So many cycles sooner; below 0: later.
+    #[must_use]
+    pub fn sooner(self, cycles: i64) -> Self {
+        Self(self.0.saturating_add_signed(-(cycles << 1)))
+    }
 }
 
 /// A value of a µop of one cycle: when it would have been there if the µop had not had to wait for
@@ -86,7 +92,7 @@ pub struct Registers {
     fast_add_chains: bool,
     sum_to_shift: u64,
     ready: [Stamp; RegId::COUNT],
-    /// See [`writer`].
+    /// See [`writer`]; of other instruction sets than x86-64 [`Output::kind`].
     writer: [u8; RegId::COUNT],
     /// Sums of immediates that rename has added to registers.
     sums: [i64; SUMS],
@@ -199,9 +205,12 @@ impl Registers {
         cycle: u64,
         inputs: Stamp,
     ) -> Stamp {
+        if !instr.advances.is_empty() {
+            return self.advanced_inputs(program, instr, uop);
+        }
         let mut inputs = inputs;
         let mut late_flags = false;
-        let late = instr.is(flag::FP_ADD) && self.fast_add_chains;
+        let late = instr.is(flag::BY_WRITER) && self.fast_add_chains;
         for input in program.inputs_of(uop) {
             let place = place(*input);
             let slow =
@@ -217,6 +226,21 @@ impl Registers {
         // Reading a high-8 register that was not renamed apart takes a cycle more.
         let whole = self.p.high8_renamed && instr.high8_reads & !self.high8_apart != 0;
         inputs.later(u64::from(whole))
+    }
+
+    /// The same of an instruction that can use some inputs sooner or later than others.
+    fn advanced_inputs(&self, program: &Program, instr: &Instr, uop: &Uop) -> Stamp {
+        let range = instr.advances.start as usize..instr.advances.end as usize;
+        let advances = part(&program.advances, range);
+        let inputs = program.inputs_of(uop).iter().map(|input| {
+            let (ready, kind) = (self.ready(*input), self.writer[place(*input)]);
+            let mut found = advances.iter();
+            match found.find(|advance| advance.reg == *input && advance.kind == kind) {
+                Some(advance) => ready.sooner(advance.cycles.into()),
+                None => ready,
+            }
+        });
+        inputs.max().unwrap_or_default()
     }
 
     /// Whether a load gets its address from one that it can follow a cycle sooner.
@@ -367,7 +391,7 @@ impl Registers {
         for output in uop.outputs() {
             let at = dispatched + u64::from(output.latency);
             done = done.max(at);
-            self.set_now(output.reg, Stamp::new(at, false), 0);
+            self.set_now(output.reg, Stamp::new(at, false), output.kind);
         }
         done
     }
@@ -409,8 +433,6 @@ impl Registers {
         let deferred = instr.is(flag::DEFERRED_WRITES);
         let of_all = if instr.is(flag::POINTER_LOAD) {
             writer::POINTER_LOAD
-        } else if instr.is(flag::FP_ADD) {
-            writer::FP_ADD
         } else {
             0
         };
@@ -418,7 +440,7 @@ impl Registers {
         for output in program.outputs_of(uop) {
             let at = at(output.latency.into());
             done = done.max(at.cycle());
-            let mut flags = of_all;
+            let mut flags = of_all | output.kind;
             if late && matches!(output.reg, RegId::CARRY | RegId::SPAZO) {
                 self.late_flags = cycle;
                 flags = writer::LATE_FLAGS;

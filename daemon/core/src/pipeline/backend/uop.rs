@@ -86,7 +86,8 @@ impl Backend {
         if usize::from(uop.inputs_len) > FIRST_INPUTS {
             inputs = inputs.max(self.registers.other_inputs(i.program, uop));
         }
-        if (i.instr).is(flag::FP_ADD | flag::SHIFT | flag::CONDITIONAL) || i.instr.high8_reads != 0
+        if (i.instr).is(flag::BY_WRITER | flag::SHIFT | flag::CONDITIONAL)
+            || i.instr.high8_reads != 0
         {
             inputs = (self.registers).late_inputs(i.program, i.instr, uop, issued, inputs);
         }
@@ -139,8 +140,11 @@ impl Backend {
     /// [`Backend::uop`] for a µop of a plain instruction; returns when it is done, and why then.
     #[inline(always)]
     pub(super) fn plain_uop(&mut self, i: &Given<'_>, uop: &Uop) -> (u64, Cause) {
-        const UNUSUAL: u32 =
-            flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::FP_ADD | flag::SHIFT | flag::CONDITIONAL;
+        const UNUSUAL: u32 = flag::ELIMINABLE
+            | flag::ADD_IMMEDIATE
+            | flag::BY_WRITER
+            | flag::SHIFT
+            | flag::CONDITIONAL;
         if is_memory(uop) {
             (self.plain_access(i, uop), self.accessed(uop))
         } else if uop.ports.is_empty() || i.instr.is(UNUSUAL) {
