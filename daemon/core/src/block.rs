@@ -311,10 +311,11 @@ impl Block {
                     code_block = address / block_bytes;
                     (left, room) = (0, 0);
                 }
-                let entries = match instr.is(flag::FUSED_PREVIOUS) {
-                    true => 0,
-                    false => u64::from(instr.uops_mite.max(1)),
-                };
+                address += u64::from(instr.len);
+                if instr.is(flag::FUSED_PREVIOUS) {
+                    continue;
+                }
+                let entries = u64::from(instr.uops_mite.max(1));
                 let constants = match p.uop_cache_constants {
                     0 => 0,
                     _ => u32::from(instr.constants),
@@ -326,7 +327,6 @@ impl Block {
                 }
                 room = room.saturating_sub(constants);
                 left = left.saturating_sub(entries);
-                address += u64::from(instr.len);
             }
         }
         let all = lines * u64::from(p.uop_cache_straight_bytes) / (copies * self.length);

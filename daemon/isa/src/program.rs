@@ -228,8 +228,10 @@ pub struct Instr {
     pub fused: u16,
     /// Displacement, immediate, which is two where it has more than 32 bits, and target of a jump.
     pub constants: u8,
-    /// Slots of the integer core that its first fused µop takes, as many as there are of the others.
-    pub integer_slots: u8,
+    /// Those that issue has limited room for.
+    pub issue_constants: u8,
+    /// Slots that must follow each of its µops that accesses memory in the cycle of its issue.
+    pub slots_behind_memory: u8,
     /// What [`flag::ADD_IMMEDIATE`] adds.
     pub step: i64,
     /// What kind of branch it is, if it is one.
@@ -263,8 +265,10 @@ pub struct Laminated {
     pub uops_len: u16,
     /// Fused µops.
     pub fused: u16,
-    /// Slots of the integer core.
-    pub integer: u16,
+    /// Slots that the cycle of its issue must have left: its own, and those behind it.
+    pub slots: u16,
+    /// Constants that issue has limited room for.
+    pub constants: u16,
     /// Last of its instruction.
     pub is_last: bool,
     /// Its instruction uses rsp, through the stack engine or not.
@@ -417,12 +421,11 @@ impl Program {
                 }
             }
             let first = self.laminated.len() == instr.laminated as usize;
-            let more = u16::from(first && instr.integer_slots > 1);
+            let memory = group.iter().flatten().any(|u| u.kind != UopKind::Compute);
             self.laminated.push(Laminated {
-                integer: match instr.integer_slots {
-                    0 => 0,
-                    _ => group.len() as u16 + more,
-                },
+                slots: group.len() as u16
+                    + u16::from(if memory { instr.slots_behind_memory } else { 0 }),
+                constants: u16::from(if first { instr.issue_constants } else { 0 }),
                 uops,
                 uops_len: (self.uops.len() as u32 - uops) as u16,
                 fused: group.len() as u16,

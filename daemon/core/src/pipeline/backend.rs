@@ -93,7 +93,7 @@ impl Backend {
             execute: core.execute.clone(),
             alu_ports: core.ports.alu,
             merge_ports: core.ports.merge,
-            issue: Issue::new(core.rename.issue_width, core.rename.integer_slots),
+            issue: Issue::new(core.rename.issue_width, core.rename.constants_per_cycle),
             ports: Ports::new(core),
             retirement: Retirement::new(&core.retire, core.rename.issue_width),
             registers: Registers::new(&core.rename, &core.execute),
@@ -189,19 +189,20 @@ impl Backend {
             .at(cycles, u64::from(self.rename.issue_width), self.issued())
     }
 
-    /// Finds an issue cycle for `fused` µops that were delivered in cycle `delivered` and may not
-    /// issue before a cycle, for a reason: the current one or a new one.
+    /// Finds an issue cycle with so many slots and room for so many constants for µops that were
+    /// delivered in cycle `delivered` and may not issue before a cycle, for a reason: the current one
+    /// or a new one.
     #[inline(always)]
     fn place(
         &mut self,
-        (fused, integer): (u32, u32),
+        (slots, constants): (u32, u32),
         delivered: u64,
         (at_least, held_by): (u64, Stall),
     ) {
-        if !self.issue.takes(fused, integer, delivered, at_least) {
+        if !self.issue.takes(slots, constants, delivered, at_least) {
             self.open(delivered, at_least, held_by);
         }
-        self.issue.take_integer(integer);
+        self.issue.take_constants(constants);
     }
 
     #[inline(never)]
@@ -228,7 +229,7 @@ impl Backend {
             return;
         }
         self.issue.begin(inst.instr);
-        self.place((1, 1), delivered, FREE);
+        self.place((1, 0), delivered, FREE);
         self.queue.push(self.issue.cycle());
         let input = self.registers.ready(RegId::RSP).cycle();
         let (stamps, dispatched) =
@@ -326,7 +327,11 @@ impl Backend {
         if first {
             self.issue.begin(inst.instr);
         }
-        self.place((1, u32::from(uop.integer)), delivered, FREE);
+        self.place(
+            (u32::from(uop.slots), u32::from(uop.constants)),
+            delivered,
+            FREE,
+        );
         let issued = self.issue.cycle();
         self.queue.push(issued);
         let inputs = self.registers.inputs(&uop.inputs);
@@ -378,7 +383,7 @@ impl Backend {
         };
         let at_least = (room, Stall::Memory(Wait::Stores));
         let laminated = i.laminated;
-        let slots = (u32::from(laminated.fused), u32::from(laminated.integer));
+        let slots = (u32::from(laminated.slots), u32::from(laminated.constants));
         self.place(slots, delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
         let from = laminated.uops as usize;
@@ -434,7 +439,7 @@ impl Backend {
         } else {
             FREE
         };
-        let slots = (u32::from(laminated.fused), u32::from(laminated.integer));
+        let slots = (u32::from(laminated.slots), u32::from(laminated.constants));
         self.place(slots, delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
         if first && i.inst.extra_cycles > 0 {

@@ -114,9 +114,13 @@ fn finish(
     fused: u32,
 ) -> Described {
     // The µops of a fused move are those of the operation behind it.
-    let (perf, o) = match &prepared.stands_for {
-        Some((perf, operands)) => (perf, operands),
-        None => (&prepared.perf, &prepared.operands),
+    let (perf, o, immediate) = match &prepared.stands_for {
+        Some((perf, operands, immediate)) => (perf, operands, *immediate),
+        None => (
+            &prepared.perf,
+            &prepared.operands,
+            prepared.encoding.immediate,
+        ),
     };
     let instruction = &decoded.instruction;
     let (facts, encoding) = (&prepared.facts, &prepared.encoding);
@@ -156,7 +160,7 @@ fn finish(
     } else {
         (laminated.len() as u16).saturating_sub(perf.uops_ms)
     };
-    let constants = constants(instruction, encoding.immediate);
+    let constants = constants(instruction, immediate);
     let jumps = facts.is(Fact::BRANCH) || fused & flag::FUSED_NEXT != 0;
     let instr = Instr {
         address_kept: prepared.address_kept,
@@ -184,7 +188,8 @@ fn finish(
         zeroed: zeroed..program.zeroed.len() as u32,
         fused: 0,
         constants: constants + u8::from(jumps),
-        integer_slots: integer_slots(core, &prepared, o, perf, constants),
+        issue_constants: issue_constants(core, &prepared, constants + u8::from(jumps)),
+        slots_behind_memory: core.rename.slots_behind_memory as u8,
         step: step.unwrap_or(0),
         branch: branch_kind(instruction),
         displacement: displacement(instruction),
@@ -306,7 +311,7 @@ fn takes_two_slots(core: &Core, prepared: &Prepared, o: &Operands) -> bool {
 /// An instruction's constants: its displacement and its immediate, which is two where it has more than
 /// 32 bits; a jump's target comes to that.
 fn constants(instruction: &Instruction, immediate: Option<i64>) -> u8 {
-    let displaced = instruction.memory_displ_size() > 0 && instruction.memory_displacement64() != 0;
+    let displaced = instruction.memory_displ_size() > 0;
     let immediate = match immediate {
         None => 0,
         Some(i) if i32::try_from(i).is_ok() => 1,
@@ -315,14 +320,15 @@ fn constants(instruction: &Instruction, immediate: Option<i64>) -> u8 {
     u8::from(displaced) + immediate
 }
 
-/// Slots of the integer core that an instruction's first µop takes ([`Rename::integer_slots`]).
-fn integer_slots(core: &Core, prepared: &Prepared, o: &Operands, perf: &Perf, constants: u8) -> u8 {
-    let executed = perf.uops > 0 && !prepared.eliminable;
-    if core.rename.integer_slots == 0 || o.vector || !executed {
+/// Those of an instruction's `constants` that [`Rename::constants_per_cycle`] counts: none where rename
+/// does all.
+fn issue_constants(core: &Core, prepared: &Prepared, all: u8) -> u8 {
+    let nothing_left =
+        prepared.stands_for.is_none() && (prepared.perf.uops == 0 || prepared.eliminable);
+    if core.rename.constants_per_cycle == 0 || nothing_left {
         return 0;
     }
-    let loads = !o.in_mems.is_empty();
-    1 + u8::from(loads && constants > 1)
+    all
 }
 
 /// The µops in the groups in which they are delivered.

@@ -26,8 +26,9 @@ pub(super) struct Prepared {
     pub(super) address_kept: bool,
     /// A move that rename may do.
     pub(super) eliminable: bool,
-    /// Figures and operands that its µops are made from, where they are not its own.
-    pub(super) stands_for: Option<(Perf, Operands)>,
+    /// Figures and operands that its µops are made from, and their immediate, where they are not its
+    /// own.
+    pub(super) stands_for: Option<(Perf, Operands, Option<i64>)>,
 }
 
 /// Finds the figures of an instruction in a block that has 512-bit operations if `zmm`.

@@ -74,11 +74,12 @@ fn fuse_moves(block: &[Decoded], prepared: &mut [Prepared], fused: &mut [u32]) {
             continue;
         }
         let (to, from) = (RegId::of(to), RegId::of(mov.op1_register()));
+        let immediate = prepared[n].encoding.immediate;
         let mut operands = prepared[n].operands.clone();
         for value in operands.in_regs.iter_mut().filter(|v| v.id == to) {
             value.id = from;
         }
-        prepared[n - 1].stands_for = Some((prepared[n].perf.clone(), operands));
+        prepared[n - 1].stands_for = Some((prepared[n].perf.clone(), operands, immediate));
         prepared[n - 1].eliminable = false;
         fused[n - 1] |= flag::MOVE_FUSED;
         fused[n] |= flag::FUSED_PREVIOUS;

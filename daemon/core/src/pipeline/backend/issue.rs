@@ -9,9 +9,9 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 /// The current issue cycle.
 pub struct Issue {
     width: u32,
-    /// Slots of the integer core a cycle, and those taken.
-    integer_width: u32,
-    integer: u32,
+    /// Constants that a cycle has room for, and those that it has.
+    most_constants: u32,
+    constants: u32,
     cycle: u64,
     slots: u32,
     /// No more µops may issue in the current cycle.
@@ -44,16 +44,17 @@ pub struct Resources<'a> {
 }
 
 impl Issue {
-    /// Before the first cycle of a core that issues `width` fused µops a cycle.
+    /// Before the first cycle of a core that issues `width` fused µops with so many constants a cycle; 0: any
+    /// number.
     #[must_use]
-    pub fn new(width: u32, integer_slots: u32) -> Self {
+    pub fn new(width: u32, constants: u32) -> Self {
         Self {
             width,
-            integer_width: match integer_slots {
+            most_constants: match constants {
                 0 => u32::MAX,
-                slots => slots,
+                most => most,
             },
-            integer: 0,
+            constants: 0,
             cycle: 0,
             slots: 0,
             closed: true,
@@ -96,10 +97,10 @@ impl Issue {
         &mut self.losses
     }
 
-    /// It has taken so many slots of the integer core more.
+    /// It has taken so many constants more.
     #[inline(always)]
-    pub fn take_integer(&mut self, slots: u32) {
-        self.integer += slots;
+    pub fn take_constants(&mut self, constants: u32) {
+        self.constants += constants;
     }
 
     /// It has taken so many slots more.
@@ -132,14 +133,14 @@ impl Issue {
         self.blocked_for = (Stall::Other, self.instr);
     }
 
-    /// Whether the cycle takes `fused` µops that are in the queue from `delivered` on and may not
-    /// issue before `at_least`; else one must be opened for them.
+    /// Whether the cycle has so many slots and room for so many constants for µops that are in the
+    /// queue from `delivered` on and may not issue before `at_least`; else one must be opened for them.
     #[inline(always)]
     #[must_use]
-    pub fn takes(&self, fused: u32, integer: u32, delivered: u64, at_least: u64) -> bool {
+    pub fn takes(&self, slots: u32, constants: u32, delivered: u64, at_least: u64) -> bool {
         !self.closed
-            && self.slots + fused <= self.width
-            && self.integer.saturating_add(integer) <= self.integer_width
+            && self.slots + slots <= self.width
+            && self.constants.saturating_add(constants) <= self.most_constants
             && delivered < self.cycle
             && at_least.max(self.blocked_until) <= self.cycle
     }
@@ -193,7 +194,7 @@ impl Issue {
         }
         // What a cycle could not hold of the slots that an overflow takes is the next one's.
         self.slots = self.slots.saturating_sub(width);
-        self.integer = 0;
+        self.constants = 0;
         self.closed = false;
     }
 
@@ -222,19 +223,14 @@ impl Issue {
 
 impl Part for Issue {
     fn reset(&mut self, _: &Moment) {
-        let slots = if self.integer_width == u32::MAX {
-            0
-        } else {
-            self.integer_width
-        };
-        *self = Self::new(self.width, slots);
+        *self = Self::new(self.width, self.most_constants);
     }
 
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             width: _,
-            integer_width: _,
-            integer,
+            most_constants: _,
+            constants,
             cycle: _,
             slots,
             closed,
@@ -247,7 +243,7 @@ impl Part for Issue {
             before: _,
             losses: _,
         } = self;
-        h.add(u64::from(*integer) << 32 | u64::from(*slots) << 1 | u64::from(*closed));
+        h.add(u64::from(*constants) << 32 | u64::from(*slots) << 1 | u64::from(*closed));
         h.add_future(*blocked_until, at.issue);
     }
 }

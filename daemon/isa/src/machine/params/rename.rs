@@ -32,11 +32,13 @@ pub struct Rename {
     /// µops of one instruction share slots as the tables have it.
     #[serde(default = "yes")]
     pub micro_fusion: bool,
-    /// Slots a cycle for the µops of the integer core, of which a load with a displacement and an
-    /// immediate takes two and what rename does and vector instructions none; 0: only
-    /// [`Self::issue_width`] counts.
+    /// Constants that the µops of a cycle have room for: displacements, jumps' targets and immediates,
+    /// of which one with more than 32 bits is two; 0: any number.
     #[serde(default)]
-    pub integer_slots: u32,
+    pub constants_per_cycle: u32,
+    /// Slots of its cycle that must follow each µop that accesses memory.
+    #[serde(default)]
+    pub slots_behind_memory: u32,
     /// High-8 registers are renamed apart and need a merge µop.
     pub high8_renamed: bool,
     /// `movzx` from a register whose encoding could be a high-8 one can be eliminated.
@@ -79,7 +81,13 @@ impl Rename {
     pub(super) fn check(&self) -> Checked {
         let b = Bounds("rename");
         b.within("issue_width", self.issue_width, 1, 16)?;
-        b.within("integer_slots", self.integer_slots, 0, 64)?;
+        b.within("constants_per_cycle", self.constants_per_cycle, 0, 64)?;
+        let least = self.constants_per_cycle == 0 || self.constants_per_cycle >= 3;
+        b.holds("constants_per_cycle", least, || {
+            "must be 0 or at least 3, since one µop may have so many".to_owned()
+        })?;
+        let behind = self.issue_width.saturating_sub(1);
+        b.within("slots_behind_memory", self.slots_behind_memory, 0, behind)?;
         b.within(
             "add_overflow_slots",
             self.add_overflow_slots,
