@@ -4,6 +4,7 @@ mod support;
 
 use mcad_proto::event::Arch;
 use mcad_proto::word::{BlockId, block_word};
+use mcad_report::CpuReport;
 use support::access;
 
 const TIMES: u64 = 400;
@@ -11,6 +12,11 @@ const TIMES: u64 = 400;
 /// Cycles of one turn of a loop: a chain of `late` dependent multiplications that the count needs,
 /// and `rep stosq` of so many quadwords to the same place.
 fn turn(cpu: &str, late: usize, quadwords: u64) -> f64 {
+    run(cpu, late, quadwords).cycles as f64 / TIMES as f64
+}
+
+/// All turns of that loop.
+fn run(cpu: &str, late: usize, quadwords: u64) -> CpuReport {
     // xor edx, edx with mov, so that the chain begins anew; imul rdx, rdx; add rcx, rdx
     let mut head = vec![0xba, 0, 0, 0, 0];
     for _ in 0..late {
@@ -36,8 +42,9 @@ fn turn(cpu: &str, late: usize, quadwords: u64) -> f64 {
         }
         words.push(block_word(BlockId(2)));
     }
-    let report = support::run(cpu, Arch::X86_64, &blocks, &words);
-    report.cpus[0].cycles as f64 / TIMES as f64
+    support::run(cpu, Arch::X86_64, &blocks, &words)
+        .cpus
+        .remove(0)
 }
 
 /// Measured on Zen 5 (docs/MEMORY.md): 45 cycles a turn of 264 bytes, and 22 more behind a count that
@@ -57,6 +64,17 @@ fn zen5_goes_on_when_it_knows_how_far_a_string_goes() {
     // Up to 127 bytes it is predicted.
     let predicted = turn("zen5", 10, 8) - turn("zen5", 0, 8);
     assert!(predicted < 12.0, "{predicted}");
+}
+
+/// What a string keeps from issuing waits for its microcode, which has a name among lost slots.
+#[test]
+fn slots_behind_a_string_are_the_cores() {
+    for cpu in ["zen5", "skl"] {
+        let slots = run(cpu, 0, 33).topdown;
+        let (core, other) = (slots.backend_core as f64, slots.other as f64);
+        assert!(core > 0.2 * slots.slots as f64, "{cpu}: {slots:?}");
+        assert!(other < 0.02 * slots.slots as f64, "{cpu}: {slots:?}");
+    }
 }
 
 /// CPUs whose files do not say that they wait do not.

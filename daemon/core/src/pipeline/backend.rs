@@ -37,7 +37,7 @@ use registers::Registers;
 use retire::Retirement;
 use scheduler::ready_cycle;
 use spacing::Spacing;
-use topdown::{Cause, SlotCount, Stall, Wait};
+use topdown::{Cause, SlotCount, Stall, Unit, Wait};
 use uop::Executed;
 pub use uop::Given;
 
@@ -523,16 +523,21 @@ impl Backend {
     /// A repeated string instruction goes on after its last µop, which is executed in a cycle;
     /// returns when it is done. What is behind it does not issue before.
     fn go_through_string(&mut self, i: &Given<'_>, executed: u64) -> u64 {
-        let mut extra = u64::from(i.inst.extra_cycles);
+        let least = u64::from(i.inst.extra_cycles);
+        let (mut extra, mut why) = (least, Stall::Core(Unit::Latency));
         if i.inst.reaches {
-            extra = self.memory.repeat(i.inst, executed, extra);
+            let late;
+            (extra, late) = self.memory.repeat(i.inst, executed, least);
+            if extra > 2 * least {
+                why = Stall::Memory(Wait::of(late));
+            }
             self.after_fault();
         }
         let mut done = executed + extra;
-        self.issue.block(extra);
+        self.issue.block(extra, why);
         if self.execute.rep_known > 0 && !i.instr.is(flag::REP_COMPARE) {
             let known = self.string_known + self.execute.rep_known + extra;
-            self.issue.block_until(known, Stall::Other);
+            self.issue.block_until(known, why);
             done = done.max(known);
         }
         done

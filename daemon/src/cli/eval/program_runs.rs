@@ -2,10 +2,12 @@
 //! the environment of its line, no input, and its output thrown away.
 //!
 //! What is finished is appended to a file of results, one JSON line each, if there is one: an
-//! evaluation of hours that was ended goes on where it was.
+//! evaluation of hours that was ended goes on where it was. A result is that of one build of this
+//! program, one CPU model and one program: with another of any of them it is not used.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +18,7 @@ use std::thread;
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::cli::model::{is_file, resolved};
 use crate::cli::report_file;
 
 /// Something to run.
@@ -43,7 +46,7 @@ pub(super) struct Outcome {
 /// A line of the file of results.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
-    /// All that it depends on but the programs themselves.
+    /// All that it depends on but the program's inputs.
     key: String,
     #[serde(flatten)]
     outcome: Outcome,
@@ -105,6 +108,8 @@ pub(super) fn run_all(
     results: Option<&Path>,
 ) -> anyhow::Result<Vec<Outcome>> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
+    // The simulator and its built-in models are all in this file; a model of one's own is not.
+    let simulator = digest(std::iter::once(own.clone()).chain(model_files(cpu)))?;
     let kept = Mutex::new(Kept::open(results)?);
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(vec![None; jobs.len()]);
@@ -116,7 +121,13 @@ pub(super) fn run_all(
         while lock(&failure).is_none() {
             let n = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(n) else { return };
-            let key = key(job, cpu);
+            let key = match key(job, cpu, simulator) {
+                Ok(key) => key,
+                Err(error) => {
+                    lock(&failure).get_or_insert(error.context(job.name.clone()));
+                    return;
+                }
+            };
             let known = with(&kept, |kept| kept.get(&key));
             let outcome = match known {
                 Some(outcome) => Ok(outcome),
@@ -156,14 +167,44 @@ fn with<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {
         .unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-fn key(job: &Job, cpu: &str) -> String {
-    format!(
-        "{} {cpu} {:?} {:?} {:?}",
-        env!("CARGO_PKG_VERSION"),
+/// What tells a result from those of other simulators, CPUs, programs and command lines.
+fn key(job: &Job, cpu: &str, simulator: u64) -> anyhow::Result<String> {
+    let program = digest(job.command.first().map(Path::new))?;
+    Ok(format!(
+        "{simulator:016x} {} {:?} {:?} {:?} {program:016x}",
+        resolved(cpu),
         job.qemu_cpu,
         job.environment,
         job.command
-    )
+    ))
+}
+
+/// The files that make a CPU model, if it is a file: it and those that it is based on. Names of
+/// built-in models are no files.
+fn model_files(cpu: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    let directory = Path::new(cpu).parent().unwrap_or(Path::new(""));
+    let mut next = is_file(cpu).then(|| PathBuf::from(cpu));
+    // A circle has been refused before, as has a file that is none.
+    while let Some(file) = next.filter(|file| !files.contains(file)) {
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let table: Option<toml::Table> = text.parse().ok();
+        let base = table.as_ref().and_then(|table| table.get("base")?.as_str());
+        next = base.filter(|base| is_file(base)).map(|b| directory.join(b));
+        files.push(file);
+    }
+    files
+}
+
+/// A digest of files' contents, the same as long as they are.
+fn digest(files: impl IntoIterator<Item = impl AsRef<Path>>) -> anyhow::Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    for path in files {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path);
+        hasher.write(&bytes.with_context(|| format!("cannot read {}", path.display()))?);
+    }
+    Ok(hasher.finish())
 }
 
 /// Runs one.
@@ -224,6 +265,41 @@ mod tests {
         assert_eq!(kept.get("a \"b\""), Some(outcome(1)));
         assert_eq!(kept.get("c"), Some(outcome(2)));
         assert_eq!(kept.get("d"), None);
+        Ok(())
+    }
+
+    #[test]
+    fn a_result_is_of_one_simulator_model_and_program() -> anyhow::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let file = |name: &str, text: &str| -> anyhow::Result<PathBuf> {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text)?;
+            Ok(path)
+        };
+        let base = file("base.toml", "base = \"zen5\"\n")?;
+        let own = file("own.toml", "base = \"base.toml\"\n")?;
+        let name = own.to_string_lossy();
+        assert_eq!(model_files("zen5"), Vec::<PathBuf>::new());
+        assert_eq!(model_files(&name), [own.clone(), base]);
+        let before = digest(model_files(&name))?;
+        assert_eq!(digest(model_files(&name))?, before);
+        file("base.toml", "base = \"zen5\"\n[retire]\nwidth = 6\n")?;
+        assert_ne!(digest(model_files(&name))?, before);
+
+        let program = file("program", "one")?;
+        let job = Job {
+            name: "program 1".into(),
+            command: vec![program.into_os_string()],
+            environment: Vec::new(),
+            qemu_cpu: None,
+            directory: directory.path().to_owned(),
+        };
+        let first = key(&job, "zen5", 1)?;
+        assert_eq!(key(&job, "zen5", 1)?, first);
+        assert_ne!(key(&job, "zen5", 2)?, first);
+        assert_ne!(key(&job, "glc", 1)?, first);
+        file("program", "two")?;
+        assert_ne!(key(&job, "zen5", 1)?, first);
         Ok(())
     }
 }

@@ -37,8 +37,8 @@ pub(super) struct ProgramArgs {
     /// Run so many programs at once
     #[arg(long, value_name = "N", requires = "programs", default_value_t = 1)]
     at_once: usize,
-    /// Append what each program took to FILE, and do not run again what is there: an evaluation that
-    /// was ended goes on. Remove the file when models change
+    /// Append what each program took to FILE, and do not run again what this build of mcad found
+    /// there for the same program and CPU model: an evaluation that was ended goes on
     #[arg(long, value_name = "FILE", requires = "programs")]
     results: Option<PathBuf>,
 }

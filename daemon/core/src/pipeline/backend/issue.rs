@@ -127,10 +127,10 @@ impl Issue {
         }
     }
 
-    /// Nothing may issue for so many cycles.
-    pub fn block(&mut self, cycles: u64) {
+    /// Nothing may issue for so many cycles, because of the current instruction.
+    pub fn block(&mut self, cycles: u64, why: Stall) {
         self.blocked_until = self.cycle + cycles;
-        self.blocked_for = (Stall::Other, self.instr);
+        self.blocked_for = (why, self.instr);
     }
 
     /// Whether the cycle has so many slots and room for so many constants for µops that are in the

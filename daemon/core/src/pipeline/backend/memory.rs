@@ -186,10 +186,11 @@ impl Memory {
     }
 
     /// The next of these instructions goes through its lines from cycle `at` on and would be done
-    /// `least` cycles later if all of them were in the first level; returns how many it takes.
-    pub fn repeat(&mut self, inst: &Inst, at: u64, least: u64) -> u64 {
+    /// `least` cycles later if all of them were in the first level; returns how many it takes, and
+    /// what the latest one waited for.
+    pub fn repeat(&mut self, inst: &Inst, at: u64, least: u64) -> (u64, Late) {
         let Some(Reach::Strings(loads, stores)) = self.reaches.pop_front() else {
-            return least;
+            return (least, Late::No);
         };
         let lines = |bytes: &Range<u64>| match bytes.is_empty() {
             true => 0,
@@ -197,6 +198,7 @@ impl Memory {
         };
         let all = lines(&loads).max(lines(&stores)).max(1);
         let mut done = at + least;
+        let mut latest = Late::No;
         // Page faults end what is under way: all that follows comes later.
         let mut kernel = 0;
         for n in 0..all {
@@ -213,7 +215,10 @@ impl Memory {
                         true => self.lines.store(&lookup),
                         false => self.lines.load(&lookup),
                     };
-                    done = done.max(lookup.at + answer.late);
+                    if lookup.at + answer.late > done {
+                        done = lookup.at + answer.late;
+                        latest = Late::of(&answer);
+                    }
                     if answer.fault {
                         self.faulted(lookup.at, &answer);
                         kernel += answer.late + self.fault_cycles;
@@ -221,7 +226,7 @@ impl Memory {
                 }
             }
         }
-        done.max(at + least + kernel) - at
+        (done.max(at + least + kernel) - at, latest)
     }
 
     /// Exchanges what threads share: whoever simulates them lends it to the one that is at work.
