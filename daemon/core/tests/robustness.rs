@@ -76,7 +76,7 @@ fn any_ports_may_have_schedulers_of_their_own() {
         let schedulers: Vec<String> = (1..MAX_SCHEDULERS).map(scheduler).collect();
         let text = format!(
             // Ports that are not bound have one scheduler.
-            "base = \"{name}\"\n[ports]\nunbound = \"\"\nschedulers = [{}]\n",
+            "base = \"{name}\"\n[ports]\nunbound = \"\"\noldest_first = \"\"\nschedulers = [{}]\n",
             schedulers.join(", ")
         );
         let model = model_from("random.toml", &text, &|_| Err(String::new())).unwrap();

@@ -216,6 +216,22 @@ fn accesses_do_not_issue_in_the_last_slot_on_zen_5() {
     }
 }
 
+/// As measured (docs/ZEN5.md): loads are bound to no address unit when they issue, so chains of two do
+/// four loads a cycle, and none starts in vain behind an ALU that was late.
+#[test]
+fn address_units_start_the_oldest_load_first_on_zen_5() {
+    let model = cpu("zen5").unwrap();
+    let chain = "488b03488b00"; // mov rax, [rbx]; mov rax, [rax]
+    let twice = format!("{chain}4885c0").repeat(2); // test rax, rax
+    // lea rcx, [rax+8]; mov rdx, [rcx] twice; lea rsi, [rax+8] five times
+    let behind = "488d4808488b11488b11".to_owned() + &"488d7008".repeat(5);
+    for (body, want) in [(chain.repeat(3), 1.5), (twice, 1.0), (behind, 1.19)] {
+        let back = 256 - body.len() / 2 - 5;
+        let got = cycles(&model, Mode::Loop, &format!("{body}49ffcf75{back:02x}"));
+        near(got, want, 0.05, &body);
+    }
+}
+
 /// As measured (docs/ZEN5.md): constants of a cycle and of a line.
 #[test]
 fn constants_take_room_in_lines_and_cycles_on_zen_5() {

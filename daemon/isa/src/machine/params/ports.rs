@@ -151,6 +151,9 @@ pub struct PortLayout {
     pub unbound: PortSet,
     /// Of so many µops that wait for unbound ports any may start first; 1: the oldest does.
     pub disorder: u32,
+    /// Ports of another scheduler whose µops are bound to none either, where the oldest ready µop
+    /// starts first and none in vain.
+    pub oldest_first: PortSet,
     /// Schedulers that the µops of some ports have for themselves; the others wait in that of
     /// [`Execute`](super::Execute).
     pub schedulers: Vec<Scheduler>,
@@ -204,6 +207,8 @@ struct Text {
     unbound: String,
     #[serde(default = "in_order")]
     disorder: u32,
+    #[serde(default)]
+    oldest_first: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     schedulers: Vec<SchedulerText>,
 }
@@ -237,6 +242,7 @@ impl TryFrom<Text> for PortLayout {
                 .collect::<Result<_, _>>()?,
             unbound: set("unbound", &text.unbound)?,
             disorder: text.disorder,
+            oldest_first: set("oldest_first", &text.oldest_first)?,
             schedulers: text
                 .schedulers
                 .iter()
@@ -273,6 +279,7 @@ impl From<PortLayout> for Text {
             in_turn: layout.in_turn.iter().map(|set| text(*set)).collect(),
             unbound: text(layout.unbound),
             disorder: layout.disorder,
+            oldest_first: text(layout.oldest_first),
             schedulers: (layout.schedulers.iter())
                 .map(|scheduler| SchedulerText {
                     ports: text(scheduler.ports),
@@ -368,16 +375,23 @@ impl PortLayout {
         b.holds("schedulers", most, || {
             format!("there may be {} of them", MAX_SCHEDULERS - 1)
         })?;
+        let apart = !self.oldest_first.meets(self.unbound);
+        b.holds("oldest_first", apart, || "some are unbound".into())?;
         let mut before = PortSet::NONE;
         for s in &self.schedulers {
             b.holds("schedulers", !s.ports.meets(before), || {
                 "a port has two of them".into()
             })?;
             before = before.with(s.ports);
-            let one = !s.ports.meets(self.unbound) || s.ports.contains(self.unbound);
-            b.holds("unbound", one, || {
-                "these ports have more than one scheduler".into()
-            })?;
+            for (key, set) in [
+                ("unbound", self.unbound),
+                ("oldest_first", self.oldest_first),
+            ] {
+                let one = !s.ports.meets(set) || s.ports.contains(set);
+                b.holds(key, one, || {
+                    "these ports have more than one scheduler".into()
+                })?;
+            }
             b.within("schedulers", s.entries, 16, 1024)?;
             b.within("schedulers", s.queue, 0, 512)?;
             b.within("schedulers", s.hold, 0, MAX_HOLD)?;

@@ -82,7 +82,7 @@ impl Chooser {
             choice: layout.choice,
             alu: layout.alu,
             count,
-            unbound: layout.unbound.0,
+            unbound: layout.unbound.with(layout.oldest_first).0,
             vectors: count.div_ceil(MAX_PORTS / VECTORS).min(VECTORS),
             now: usage,
             at_start: usage,

@@ -5,7 +5,7 @@
 //! µop that has to wait may be passed by younger ones. Here, where µops are booked in program order,
 //! it passes over some free places instead and leaves them to those behind it: as many as the
 //! multiples of a step are, modulo [`PortLayout::disorder`], so that all numbers occur alike and the
-//! core's state recurs.
+//! core's state recurs. Its address units are bound as little, but start the oldest ready µop first.
 
 use super::{HORIZON, MASK, PORT_MASK, Ports};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
@@ -18,6 +18,8 @@ const STEP: u32 = 5;
 /// The ports, and how many places the last µop passed over.
 pub struct Unbound {
     ports: PortSet,
+    /// Those of them where the oldest ready µop starts first.
+    oldest_first: PortSet,
     disorder: u32,
     passed: u32,
 }
@@ -25,7 +27,8 @@ pub struct Unbound {
 impl Unbound {
     pub fn new(layout: &PortLayout) -> Self {
         Self {
-            ports: layout.unbound,
+            ports: layout.unbound.with(layout.oldest_first),
+            oldest_first: layout.oldest_first,
             disorder: layout.disorder.max(1),
             passed: 0,
         }
@@ -48,19 +51,20 @@ impl Ports {
     /// Books a free one of unbound `ports` for a µop that was woken at `woken` and is ready at
     /// `ready`; returns which, and the cycle.
     pub fn start_on_any(&mut self, ports: PortSet, woken: u64, ready: u64) -> (u8, u64) {
+        let strict = self.unbound.oldest_first.meets(ports);
         let ports = ports.0 & self.unbound.ports.0;
         let lowest = ports.trailing_zeros() as u8;
         let first = self.first_scheduled(lowest).max(self.cycle + 1);
         let ready = ready.max(first);
         let end = self.cycle + HORIZON;
-        if woken < ready {
+        if woken < ready && !strict {
             let (at, free) = self.free_of(ports, woken.max(first));
             if at < ready.min(end) {
                 self.take(at, free.trailing_zeros());
             }
         }
         let (mut at, mut free) = self.free_of(ports, ready);
-        if at > ready {
+        if at > ready && !strict {
             let u = &mut self.unbound;
             u.passed = (u.passed + STEP) % u.disorder;
             let mut rest = u.passed;
@@ -117,6 +121,7 @@ impl Part for Unbound {
     fn fingerprint(&self, _: &Moment, h: &mut Fingerprint) {
         let Self {
             ports: _,
+            oldest_first: _,
             disorder: _,
             passed,
         } = self;
