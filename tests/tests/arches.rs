@@ -158,5 +158,24 @@ fn the_mechanistic_model_takes_their_programs() {
         let chain = chain.unwrap_or_else(|| panic!("{arch}: {}", run.stderr));
         let mean: f64 = chain.split_whitespace().nth(2).unwrap().parse().unwrap();
         assert!(mean < 2.5, "{arch}: {chain}");
+        // And it follows an in-order CPU's own model, whose rules are LLVM's.
+        let cpu = if arch == "aarch64" {
+            "cortex-a53"
+        } else {
+            "sifive-u74"
+        };
+        let json = at("stepped.json");
+        mcad(["replay", "-q", "--cpu", cpu, "--json", text(&json)])
+            .args([text(&trace)])
+            .run()
+            .expect(0);
+        let stepped = report::read(&json).cpus[0].cycles as f64;
+        let predicted = mcad(["model", "predict", "--json", "--cpu", cpu])
+            .args([text(&profile)])
+            .run()
+            .expect(0);
+        let predicted: serde_json::Value = serde_json::from_str(&predicted.text()).unwrap();
+        let ratio = predicted["cycles"].as_f64().unwrap() / stepped;
+        assert!((0.8..1.2).contains(&ratio), "{arch}: {ratio}");
     }
 }

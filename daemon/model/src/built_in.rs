@@ -2,19 +2,25 @@
 //! instruction costs is measured on that model, by blocks of one instruction, as latencies and
 //! throughputs are on hardware (uops.info; Abel and Reineke, ASPLOS 2019).
 //!
-//! What a [`Machine`] has no word for is left out: units that kinds share, operands that are needed
-//! late, instructions that issue alone, results that are written in order (the rule of llvm-mca,
-//! by which the models of LLVM's CPUs go: a third of a program's cycles on cortex-a53). Caches and branch prediction are left to whoever asks,
-//! since the models of in-order CPUs know little of them.
+//! Not measured but read off the model's static code is when a kind of instructions can use results of
+//! another, and, where the CPU goes by LLVM's scheduling model, when results are written: llvm-mca
+//! does that in program order, a tenth of a program's cycles on cortex-a53.
+//!
+//! What a [`Machine`] has no word for is left out: units that kinds share, instructions that issue
+//! alone, differences among instructions of a kind. Caches and branch prediction are left to whoever asks, since
+//! the models of in-order CPUs know little of them.
 
 use std::sync::Arc;
 
 use mcad_core::block::{Block, Mode, Options};
+use mcad_isa::inorder::Code;
 use mcad_isa::machine::{self, CpuModel};
+use mcad_isa::program::Program;
+use mcad_isa::{build, code};
 use mcad_proto::event::Arch;
 
 use crate::kind::Kind;
-use crate::machine::{MAX_WIDTH, Machine, Units};
+use crate::machine::{Forward, MAX_WIDTH, Machine, Units};
 
 /// Instructions of a measured block.
 const COPIES: u8 = 5;
@@ -59,9 +65,62 @@ impl Machine {
                 Kind::FpDivide => machine.fp_divide = units,
             }
         }
+        machine.forward = forward(model, &machine);
         machine.check()?;
         Ok(machine)
     }
+}
+
+/// Results that kinds use at another time than the machine's latencies say.
+fn forward(model: &Arc<CpuModel>, machine: &Machine) -> Vec<Forward> {
+    let mut forward = Vec::new();
+    for from in Kind::ALL {
+        let usual = machine.units(from).latency;
+        for to in Kind::ALL {
+            let latency = latency(model, from, to).map(|cycles| cycles.clamp(1, 255) as u8);
+            if let Some(latency) = latency.filter(|latency| *latency != usual) {
+                forward.push(Forward { from, to, latency });
+            }
+        }
+    }
+    forward
+}
+
+/// Cycles from the issue of a kind to that of another that uses its result, by the model's static
+/// code; none when the other uses no such result.
+fn latency(model: &Arc<CpuModel>, from: Kind, to: Kind) -> Option<i64> {
+    let arch = model.arch();
+    let mut bytes = instruction(arch, from, 0, 0)?;
+    bytes.extend(user(arch, to)?);
+    let code = built(model, &bytes);
+    if model.scheduled().is_some() {
+        let code = &code.scheduled;
+        let [from, to] = code.instrs.first_chunk()?;
+        let reads = code.reads(to).iter().flat_map(|read| {
+            let writes = code.writes(from).iter();
+            let of_it = writes.filter(|write| write.register == read.register);
+            of_it.map(|write| {
+                let advance = code.advance(read, write.kind);
+                i64::from(write.latency) - i64::from(advance)
+            })
+        });
+        return reads.max();
+    }
+    let [from, to] = code.instrs.first_chunk()?;
+    let reads = code.sources(to).iter().flat_map(|source| {
+        let targets = code.targets(from).iter();
+        let of_it = targets.filter(|target| target.register == source.register);
+        of_it.map(|target| i64::from(target.latency[source.needed as usize]))
+    });
+    reads.max()
+}
+
+/// Bytes of one or two instructions as the model's static code.
+fn built(model: &Arc<CpuModel>, bytes: &[u8]) -> Code {
+    let (decoded, _) = code::decode(model.arch(), bytes, 0);
+    let mut program = Program::default();
+    build::append(model, &mut program, &decoded);
+    program.in_order
 }
 
 /// What a kind of instructions costs.
@@ -70,6 +129,7 @@ fn units(model: &Arc<CpuModel>, kind: Kind) -> Result<Units, String> {
         latency: 1,
         count: 1,
         pipelined: true,
+        write_back: write_back(model, kind),
     };
     let arch = model.arch();
     // Blocks end at branches; embedded cores have no floating point.
@@ -105,6 +165,35 @@ fn units(model: &Arc<CpuModel>, kind: Kind) -> Result<Units, String> {
         count: (1.0 / interval).round().clamp(1.0, 8.0) as u8,
         // Half-way pipelined units are taken for what they are nearer to.
         pipelined: interval <= latency / 2.0 || interval <= 1.0,
+        ..one
+    })
+}
+
+/// Cycles until the result of a kind is written in order; 0: not in order.
+fn write_back(model: &Arc<CpuModel>, kind: Kind) -> u8 {
+    let arch = model.arch();
+    let example = instruction(arch, kind, 0, 0).or_else(|| user(arch, kind));
+    let (Some(example), true) = (example, model.scheduled().is_some()) else {
+        return 0;
+    };
+    let code = built(model, &example).scheduled;
+    let instr = code.instrs.first().filter(|i| !code.cost(i).out_of_order);
+    instr.map_or(0, |i| i.latency.min(u32::from(u8::MAX)) as u8)
+}
+
+/// An instruction of a kind that uses register 0: stores as their data, branches to decide.
+fn user(arch: Arch, kind: Kind) -> Option<Vec<u8>> {
+    Some(match (kind, arch) {
+        // cbz x0; str x0, [x9]
+        (Kind::Branch, Arch::AArch64) => word(0xb400_0000),
+        (Kind::Store, Arch::AArch64) => word(0xf900_0120),
+        // beq a0, a7; sd (or sw) a0, 0(a7)
+        (Kind::Branch, Arch::RiscV64 | Arch::RiscV32) => word(0x0115_0063),
+        (Kind::Store, Arch::RiscV64) => word(0x00a8_b023),
+        (Kind::Store, Arch::RiscV32) => word(0x00a8_a023),
+        // mov [rbp], eax
+        (Kind::Store, Arch::X86_64) => vec![0x89, 0x45, 0],
+        _ => return instruction(arch, kind, 0, 0),
     })
 }
 
@@ -231,5 +320,17 @@ mod tests {
         assert_eq!(cost(&a55, Kind::Load), (3, 1, true));
         assert_eq!(cost(&a55, Kind::FpAdd), (4, 2, true));
         assert_eq!(cost(&a55, Kind::FpDivide), (22, 1, false));
+        // AArch64SchedA53.td: results after three stages, loads' after four; additions take them two
+        // cycles sooner than addresses and branches.
+        let a53 = of("cortex-a53");
+        assert_eq!((a53.alu.write_back, a53.load.write_back), (3, 4));
+        let latencies = a53.latencies();
+        let of_sums = latencies[Kind::Alu as usize];
+        assert_eq!(of_sums[Kind::Alu as usize], 1);
+        assert_eq!(of_sums[Kind::Load as usize], 3);
+        assert_eq!(of_sums[Kind::Branch as usize], 3);
+        // An address is needed three stages before operands.
+        assert_eq!(atom.latencies()[Kind::Alu as usize][Kind::Load as usize], 4);
+        assert_eq!(atom.load.write_back, 0);
     }
 }

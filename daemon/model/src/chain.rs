@@ -223,6 +223,7 @@ impl Chain {
     pub fn predict(&self, machine: &Machine) -> Stack {
         let width = u64::from(machine.width);
         let units = Kind::ALL.map(|kind| machine.units(kind));
+        let latencies = machine.latencies();
         let costs = Costs::new(machine);
         let mut befalls: Vec<Option<Befalls>> = (self.events.iter().enumerate())
             .map(|(row, (executions, counted))| {
@@ -263,16 +264,21 @@ impl Chain {
                 for (producer, distance) in step.producers {
                     let distance = usize::from(distance);
                     if distance > 0 && n >= distance {
-                        let latency = u64::from(units[producer as usize].latency);
+                        let latency = latencies[producer as usize][step.own as usize];
                         let producer_at = issued[(n - distance) % RING];
                         let late = if missed { producer_at.missed } else { 0 };
                         let part = match missed {
                             true => Part::DataCache,
                             false => Part::Dependence(producer),
                         };
-                        lost.until(producer_at.issued + latency + late, part);
+                        lost.until(producer_at.issued + u64::from(latency) + late, part);
                     }
                 }
+            }
+            if own.write_back > 0 {
+                let written = lost.written.saturating_sub(u64::from(own.write_back));
+                lost.until(written, Part::WriteBack);
+                lost.written = lost.cycle + u64::from(own.write_back);
             }
             if let Some(copy) = copy {
                 let kept = if own.pipelined { 1 } else { own.latency };
@@ -313,6 +319,7 @@ enum Part {
     Group,
     Dependence(Kind),
     Unit(Kind),
+    WriteBack,
     DataCache,
     InstructionCache,
     Misprediction,
@@ -328,10 +335,13 @@ struct Lost {
     taken: u64,
     /// The cycle of the last issue.
     begun: u64,
+    /// When the last result so far is written, where that is done in order.
+    written: u64,
     /// Whether losses count.
     counted: bool,
     dependences: [u64; KINDS],
     units: [u64; KINDS],
+    write_back: u64,
     data_cache: u64,
     instruction_cache: u64,
     misprediction: u64,
@@ -350,6 +360,7 @@ impl Lost {
             *match part {
                 Part::Dependence(kind) => &mut self.dependences[kind as usize],
                 Part::Unit(kind) => &mut self.units[kind as usize],
+                Part::WriteBack => &mut self.write_back,
                 Part::DataCache => &mut self.data_cache,
                 Part::InstructionCache => &mut self.instruction_cache,
                 Part::Misprediction => &mut self.misprediction,
@@ -366,6 +377,7 @@ impl Lost {
             base,
             dependences: self.dependences.map(cycles),
             units: self.units.map(cycles),
+            write_back: cycles(self.write_back),
             data_cache: cycles(self.data_cache),
             instruction_cache: cycles(self.instruction_cache),
             misprediction: cycles(self.misprediction),

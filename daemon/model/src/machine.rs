@@ -21,6 +21,10 @@ pub struct Units {
     pub count: u8,
     /// Each can start an instruction every cycle.
     pub pipelined: bool,
+    /// Cycles from issue to the write of the result, where results are written in program order: an
+    /// instruction waits rather than write before an older one. Absent or 0: it may write any time.
+    #[serde(default)]
+    pub write_back: u8,
 }
 
 /// A core.
@@ -72,6 +76,21 @@ pub struct Machine {
     pub fp_multiply: Units,
     /// Floating-point dividers.
     pub fp_divide: Units,
+    /// Results that some kinds can use at another time than their unit's latency says.
+    #[serde(default)]
+    pub forward: Vec<Forward>,
+}
+
+/// When one kind can use results of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forward {
+    /// The kind that has the result.
+    pub from: Kind,
+    /// The kind that uses it: as an address (loads) or as data (stores) where that differs.
+    pub to: Kind,
+    /// Cycles from issue to the earliest issue of what uses it.
+    pub latency: u8,
 }
 
 impl Default for Machine {
@@ -81,11 +100,13 @@ impl Default for Machine {
             latency,
             count,
             pipelined: true,
+            write_back: 0,
         };
         let blocking = |latency| Units {
             latency,
             count: 1,
             pipelined: false,
+            write_back: 0,
         };
         Self {
             width: 2,
@@ -106,6 +127,7 @@ impl Default for Machine {
             fp_add: pipelined(4, 1),
             fp_multiply: pipelined(5, 1),
             fp_divide: blocking(20),
+            forward: Vec::new(),
         }
     }
 }
@@ -160,6 +182,13 @@ impl Machine {
         if self.l2_kib.is_some() && self.l2_latency == 0 {
             return Err("l2_latency: must be given where there is an l2_kib".into());
         }
+        if let Some(never) = self.forward.iter().find(|forward| forward.latency == 0) {
+            return Err(format!(
+                "forward from {} to {}: latency must be at least 1",
+                never.from.name(),
+                never.to.name()
+            ));
+        }
         for kind in Kind::ALL {
             let units = self.units(kind);
             if units.latency == 0 || !(1..=8).contains(&units.count) {
@@ -185,7 +214,10 @@ impl Machine {
         };
         let class = |kind: Kind| {
             let Units {
-                latency, pipelined, ..
+                latency,
+                pipelined,
+                write_back,
+                ..
             } = units(kind);
             Class {
                 name: kind.name().to_owned(),
@@ -200,6 +232,7 @@ impl Machine {
                     divide: latency,
                 }),
                 access: None,
+                write_back: u32::from(write_back),
                 late: false,
                 alone: false,
                 before: 0,
@@ -252,9 +285,13 @@ impl Machine {
         }
     }
 
-    /// Latencies by kind.
+    /// Latencies of results, by their kind and the kind that uses them.
     #[must_use]
-    pub fn latencies(&self) -> [u8; KINDS] {
-        Kind::ALL.map(|kind| self.units(kind).latency)
+    pub fn latencies(&self) -> [[u8; KINDS]; KINDS] {
+        let mut latencies = Kind::ALL.map(|from| [self.units(from).latency; KINDS]);
+        for forward in &self.forward {
+            latencies[forward.from as usize][forward.to as usize] = forward.latency;
+        }
+        latencies
     }
 }

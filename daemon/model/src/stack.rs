@@ -13,6 +13,8 @@ pub struct Stack {
     pub dependences: [f64; KINDS],
     /// Waiting for a unit, by kind.
     pub units: [f64; KINDS],
+    /// Waiting so that results are written in order.
+    pub write_back: f64,
     /// Waiting for a load that missed in the data cache.
     pub data_cache: f64,
     /// Waiting for code that missed in the instruction cache.
@@ -33,8 +35,9 @@ impl Stack {
             + self.events().iter().map(|e| e.1).sum::<f64>()
     }
 
-    fn events(&self) -> [(&'static str, f64); 4] {
+    fn events(&self) -> [(&'static str, f64); 5] {
         [
+            ("write_back", self.write_back),
             ("data_cache", self.data_cache),
             ("instruction_cache", self.instruction_cache),
             ("misprediction", self.misprediction),

@@ -6,6 +6,7 @@ use mcad_core::pipeline::inorder::{Core, Executed, Observer, Stamps};
 use mcad_isa::machine::inorder::{USES, Use};
 
 use crate::events::{Costs, Event};
+use crate::kind::{KINDS, Kind};
 use crate::machine::Machine;
 use crate::profile::{Inst, Order};
 
@@ -51,12 +52,11 @@ impl StaticCode {
     /// Appends a block; gives its number.
     pub fn push(&mut self, machine: &Machine, block: &[Inst]) -> u32 {
         let first = self.code.instrs.len() as u32;
+        let latencies = machine.latencies();
         for inst in block {
-            let source = |&register: &u8| Source {
-                register,
-                needed: Use::Operand,
-            };
-            let latency = [machine.units(inst.kind).latency; USES];
+            let needed = used_as(inst.kind);
+            let source = |&register: &u8| Source { register, needed };
+            let latency = by_use(&latencies[inst.kind as usize], inst.kind);
             let target = |&register: &u8| Target { register, latency };
             let sources: Vec<Source> = inst.reads.iter().map(source).collect();
             let targets: Vec<Target> = inst.writes.iter().map(target).collect();
@@ -67,6 +67,37 @@ impl StaticCode {
         self.blocks.push((first, block.len() as u32));
         number
     }
+}
+
+/// What the core is told that a kind needs its operands for, so that it can tell kinds apart. Nothing
+/// executes late here, so that use stands for branches.
+fn used_as(kind: Kind) -> Use {
+    match kind {
+        Kind::Alu | Kind::FpAdd => Use::Operand,
+        Kind::Load => Use::Address,
+        Kind::Store => Use::StoreData,
+        Kind::Branch => Use::Late,
+        Kind::Multiply | Kind::FpMultiply => Use::Multiply,
+        Kind::Divide | Kind::FpDivide => Use::Divide,
+    }
+}
+
+/// When results of a kind can be used, of its latencies by kind. Where two kinds use them as the same,
+/// the one that has registers of its sort counts.
+fn by_use(latencies: &[u8; KINDS], from: Kind) -> [u8; USES] {
+    let floating = matches!(from, Kind::FpAdd | Kind::FpMultiply | Kind::FpDivide);
+    let mut by_use = [0; USES];
+    for (kind, latency) in Kind::ALL.into_iter().zip(latencies) {
+        let of_other = match kind {
+            Kind::Alu | Kind::Multiply | Kind::Divide => floating,
+            Kind::FpAdd | Kind::FpMultiply | Kind::FpDivide => !floating,
+            Kind::Load | Kind::Store | Kind::Branch => false,
+        };
+        if !of_other {
+            by_use[used_as(kind) as usize] = *latency;
+        }
+    }
+    by_use
 }
 
 /// A machine that executes block after block.

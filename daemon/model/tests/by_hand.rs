@@ -5,7 +5,7 @@
 use mcad_model::chain::Chain;
 use mcad_model::kind::Kind;
 use mcad_model::literal;
-use mcad_model::machine::Machine;
+use mcad_model::machine::{Forward, Machine};
 use mcad_model::paths;
 use mcad_model::profile::{Collector, Inst, Profile};
 use mcad_model::rows::{Row, Rows};
@@ -278,4 +278,76 @@ fn a_second_multiplier_moves_cycles_from_units_to_dependences() {
     let ((unit_1, value_1), (unit_2, value_2)) = (of(0), of(1));
     assert!(unit_2 < unit_1 / 10.0, "{unit_1} {unit_2}");
     assert!(value_2 > 10.0 * value_1, "{value_1} {value_2}");
+}
+
+/// Cycles of a loop's turn by the chain, by paths and by the stepwise core.
+fn turns(machine: &Machine, body: &[Inst]) -> [f64; 3] {
+    const TURNS: u32 = 10_000;
+    let mut collector = Collector::default();
+    for _ in 0..TURNS {
+        collector.execute(0, 0, body.len() as u32, || body.to_vec());
+    }
+    let profile = collector.finish("loop".into());
+    let code = StaticCode::new(machine, &profile.blocks);
+    let mut stepper = Stepper::new(machine);
+    for _ in 0..TURNS {
+        stepper.execute(&code, 0);
+    }
+    [
+        Chain::new(&Rows::of(&profile)).predict(machine).total(),
+        paths::without_events(machine, &profile),
+        stepper.finish(&code) as f64,
+    ]
+    .map(|cycles| cycles / f64::from(TURNS))
+}
+
+/// A load that writes four cycles after issue and an addition that writes after one and needs nothing
+/// of it: written in order, the addition issues three cycles later, with the next load.
+#[test]
+fn results_written_in_order_hold_up_what_is_quicker() {
+    let body = [inst(Kind::Load, 1, &[0]), inst(Kind::Alu, 2, &[0])];
+    for (load, alu, expected) in [(4, 1, 3.0), (4, 4, 1.0), (2, 1, 1.0), (0, 0, 1.0)] {
+        let mut machine = machine(2);
+        machine.load.write_back = load;
+        machine.alu.write_back = alu;
+        for cycles in turns(&machine, &body) {
+            assert!((cycles - expected).abs() < 0.01, "{load} {alu}: {cycles}");
+        }
+        let chain = Chain::new(&Rows::of(&profile_of(&body))).predict(&machine);
+        assert!((chain.write_back > 0.0) == (expected > 1.0));
+    }
+}
+
+fn profile_of(body: &[Inst]) -> Profile {
+    let mut collector = Collector::default();
+    for _ in 0..100 {
+        collector.execute(0, 0, body.len() as u32, || body.to_vec());
+    }
+    collector.finish("loop".into())
+}
+
+/// An addition and a load from its sum, which the next addition needs: a ring of both latencies.
+#[test]
+fn kinds_use_results_when_the_machine_says() {
+    let body = [inst(Kind::Alu, 1, &[1]), inst(Kind::Load, 1, &[1])];
+    for (to_load, to_alu) in [(1, 2), (3, 2), (3, 4), (1, 1)] {
+        let mut machine = machine(2);
+        let forward = |from, to, latency| Forward { from, to, latency };
+        machine.forward = vec![
+            forward(Kind::Alu, Kind::Load, to_load),
+            forward(Kind::Load, Kind::Alu, to_alu),
+        ];
+        machine.check().unwrap();
+        for cycles in turns(&machine, &body) {
+            let expected = f64::from(to_load + to_alu);
+            assert!((cycles - expected).abs() < 0.01, "{cycles} {expected}");
+        }
+    }
+    let mut never = machine(2);
+    never.forward = vec![Forward {
+        from: Kind::Alu,
+        to: Kind::Alu,
+        latency: 0,
+    }];
+    assert!(never.check().unwrap_err().contains("forward from alu"));
 }

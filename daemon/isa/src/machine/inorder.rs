@@ -257,6 +257,10 @@ pub struct Class {
     pub interval: u32,
     /// When its result can be used; absent: it has none.
     pub latency: Option<Latency>,
+    /// Cycles from issue to the write of its result, where that waits for the results of older
+    /// instructions; absent: it does not.
+    #[serde(default)]
+    pub write_back: u32,
     /// Its part in memory accesses; absent: none.
     pub access: Option<AccessKind>,
     /// May execute late.

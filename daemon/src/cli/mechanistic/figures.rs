@@ -75,6 +75,7 @@ fn machines(figure: Figure, chain: &Chain) -> anyhow::Result<Vec<Machine>> {
                     latency: 4,
                     count: 1,
                     pipelined: false,
+                    write_back: 0,
                 },
                 ..Machine::default()
             },

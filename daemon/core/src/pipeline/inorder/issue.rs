@@ -15,6 +15,7 @@ use super::store_buffer::StoreBuffer;
 struct Rules {
     unit: Option<u8>,
     interval: u64,
+    write_back: u64,
     before: u64,
     after: u64,
     late: bool,
@@ -90,6 +91,8 @@ pub struct Issue {
     taken: u64,
     closed: bool,
     late_branch: bool,
+    /// When the last result so far is written, of classes that write in order.
+    written: u64,
     /// What follows waits for this cycle.
     not_before: u64,
     not_before_cause: Cause,
@@ -119,6 +122,7 @@ impl Issue {
                 .map(|class| Rules {
                     unit: class.unit.as_ref().and_then(number).map(|n| n as u8),
                     interval: u64::from(class.interval),
+                    write_back: u64::from(class.write_back),
                     before: u64::from(class.before),
                     after: u64::from(class.after),
                     late: class.late,
@@ -144,6 +148,7 @@ impl Issue {
             taken: 0,
             closed: false,
             late_branch: false,
+            written: 0,
             not_before: 0,
             not_before_cause: Cause::Serialization,
             started: false,
@@ -174,6 +179,7 @@ impl Issue {
         self.taken = 0;
         self.closed = false;
         self.late_branch = false;
+        self.written = 0;
         self.not_before = 0;
         self.not_before_cause = Cause::Serialization;
         self.started = false;
@@ -287,6 +293,11 @@ impl Issue {
         {
             let room = stores.room(wait.cycle);
             wait.until(room, Cause::StoreBuffer, &mut self.slots);
+        }
+        if rules.write_back > 0 {
+            let in_order = self.written.saturating_sub(rules.write_back);
+            wait.until(in_order, Cause::WriteBack, &mut self.slots);
+            self.written = wait.cycle + rules.write_back;
         }
         self.take(code, instr, executed, &rules, &wait, late)
     }
