@@ -11,7 +11,7 @@ use std::path::Path;
 use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ModuleDef, RegionDef, SessionInfo};
 use mcad_proto::trace::TraceWriter;
 use mcad_proto::wire::{BatchBuilder, FrameReader, Hello, Message, Role, encode};
-use mcad_proto::word::{BlockId, GuestAddr, StreamId, block_word};
+use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
 use mcad_tests::daemon::Daemon;
 use mcad_tests::run::Run;
 use mcad_tests::{mcad, mcad_run};
@@ -161,6 +161,19 @@ fn threads() -> Vec<Event<'static>> {
     events
 }
 
+/// More code than a session has room for.
+fn code() -> Vec<Event<'static>> {
+    let block = |n: u32| {
+        Event::Block(BlockDef {
+            id: BlockId(n),
+            address: GuestAddr(u64::from(n) * 0x1000),
+            instructions: 500,
+            bytes: &[0x90; 500],
+        })
+    };
+    (0..20_000).map(block).collect()
+}
+
 /// Mappings that replace each other, with a block between them so that none can be forgotten.
 fn modules() -> Vec<Event<'static>> {
     (0..6000)
@@ -260,7 +273,8 @@ fn a_session_over_its_bound_ends_alone() {
         .args(mcad_tests::inputs::busy(directory.path()))
         .start();
     for (events, expected) in [
-        (threads(), "more than the 128 MiB"),
+        (code(), "more than the 128 MiB"),
+        (threads(), "exited 0"),
         (regions(), "regions"),
         (sparse(), "without gaps"),
         (modules(), "exited 0"),
@@ -300,6 +314,55 @@ fn within_mib(mib: u64, arguments: &[&str]) -> mcad_tests::run::Finished {
         .args(["-c", &script, mcad.to_str().unwrap()])
         .args(arguments)
         .run()
+}
+
+/// Threads as real programs have them: each begins with some hundred blocks of its own code and data,
+/// and then waits for all others.
+#[test]
+fn thousands_of_live_threads_fit_into_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("threads");
+    // mov rax, [rdi]; mov [rsi], rax; test al, 1; jne
+    let code: &'static [u8] = &[0x48, 0x8b, 0x07, 0x48, 0x89, 0x06, 0xa8, 0x01, 0x75, 0x00];
+    let mut events: Vec<Event<'_>> = (0..100)
+        .map(|n| {
+            Event::Block(BlockDef {
+                id: BlockId(n),
+                address: GuestAddr(0x40_0000 + u64::from(n) * 10),
+                instructions: 4,
+                bytes: code,
+            })
+        })
+        .collect();
+    let work = |thread: u64| -> &'static [u64] {
+        let words = (0..200).flat_map(|n| {
+            let access = |index, store, address: u64| {
+                access_word(Access {
+                    index,
+                    store,
+                    size: 8,
+                    address: GuestAddr(thread << 16 | address),
+                })
+            };
+            let block = block_word(BlockId((n * 7 % 100) as u32));
+            [block, access(0, false, n * 64), access(1, true, n * 8)]
+        });
+        Box::leak(words.collect())
+    };
+    let threads = 4000;
+    events.extend((0..threads).map(|n| Event::StreamStart(StreamId(n))));
+    events.extend((0..threads).map(|n| Event::Records {
+        stream: StreamId(n),
+        words: work(u64::from(n)),
+    }));
+    write_trace(&trace, &events);
+    for cpu in ["skl", "glc", "zen5"] {
+        let run = mcad(["replay", "-q", "--json", "-", "--cpu", cpu]).args([&trace]);
+        let run = run.run().expect(0);
+        let report: mcad_report::Report = serde_json::from_slice(&run.stdout).unwrap();
+        assert_eq!(report.trace.threads, u64::from(threads));
+        let peak = report.run.peak_memory_bytes >> 20;
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub mod slices;
 mod snapshot;
 pub mod tlb;
 
+use crate::pipeline::fold::Folding;
 use mcad_isa::machine::hierarchy::{
     Caches, FirstLevel, LINE_BYTES, Level as LevelParams, PageCache,
 };
@@ -158,6 +159,19 @@ impl Memory {
             counts: Counts::default(),
             by_instruction: MissesByInstruction::default(),
         }))
+    }
+
+    /// Shows its tables.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        for sets in [&mut self.l1d, &mut self.l1i, &mut self.l2] {
+            sets.fold(folding);
+        }
+        if let Some(tlb) = &mut self.tlb {
+            tlb.fold(folding);
+        }
+        for rate in [&mut self.l2_rate, &mut self.l3_rate, &mut self.dram_rate] {
+            rate.fold(folding);
+        }
     }
 
     /// Exchanges the part that threads share with `other`.

@@ -15,6 +15,7 @@
 pub mod access;
 pub mod backend;
 pub mod backlog;
+pub mod fold;
 pub mod frontend;
 pub mod functional;
 pub mod inorder;
@@ -32,6 +33,7 @@ use crate::memory;
 use access::Access;
 use backend::Backend;
 use backend::memory::lines::{Lines, SharedLines};
+use fold::{Empty, Folded, Folding};
 use frontend::FrontEnd;
 use frontend::fetch;
 use frontend::plan::Run;
@@ -144,6 +146,23 @@ impl<O: Observer> Pipeline<O> {
     /// Hands over what the system call that is pushed next does to memory; whether that matters.
     pub fn enter_kernel(&mut self, work: &[Kernel]) -> bool {
         self.back.memory().enter_kernel(work)
+    }
+
+    /// Keeps only what its tables have, and gives the tables away; until [`Pipeline::unfold`] it can
+    /// only be asked what it has counted.
+    #[must_use]
+    pub fn fold(&mut self) -> (Folded, Empty) {
+        let mut folding = Folding::fold();
+        self.front.fold(&mut folding);
+        self.back.fold(&mut folding);
+        folding.folded()
+    }
+
+    /// Goes on from where it was folded, with the tables of another core of its model if there are.
+    pub fn unfold(&mut self, folded: Folded, empty: Empty) {
+        let mut folding = Folding::unfold(folded, empty);
+        self.front.fold(&mut folding);
+        self.back.fold(&mut folding);
     }
 
     /// Brings the core to rest again, with a new observer.

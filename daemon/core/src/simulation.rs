@@ -27,6 +27,7 @@ mod processes;
 pub mod region;
 mod run;
 mod stack;
+mod threads;
 pub mod timeline;
 mod warmer;
 mod warming;

@@ -3,6 +3,8 @@
 //! Accesses come in program order but start in any, so neither may be a queue with one end: a
 //! buffer is the one that is free first, and bandwidth is booked in a calendar.
 
+use crate::pipeline::fold::Folding;
+
 /// So many things at once.
 #[derive(Clone)]
 pub struct Buffers {
@@ -78,6 +80,11 @@ impl Bandwidth {
             line: (line.round() as u64).clamp(1, PAGE * PARTS),
             pages: vec![(0, 0); PAGES as usize].into(),
         }
+    }
+
+    /// Shows its calendar.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.pages, (0, 0));
     }
 
     /// First cycle from `at` on in which a line can go; it does.

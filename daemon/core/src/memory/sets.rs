@@ -7,6 +7,7 @@
 use mcad_isa::machine::hierarchy::Replacement;
 
 use super::Level;
+use crate::pipeline::fold::Folding;
 
 /// Number of what an entry is for: of a line (address / 64) or of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -152,6 +153,14 @@ impl Sets {
             latest: vec![0; sets as usize].into(),
             count: 0,
         }
+    }
+
+    /// Shows its tables.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.tags, 0);
+        folding.table(&mut self.states, State::default());
+        folding.table(&mut self.used, 0);
+        folding.table(&mut self.latest, 0);
     }
 
     #[inline(always)]

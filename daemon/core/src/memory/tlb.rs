@@ -10,6 +10,7 @@ use mcad_isa::machine::hierarchy::{Replacement, TlbLevel, Tlbs};
 use super::Level;
 use super::queues::Buffers;
 use super::sets::{Index, Key, Sets, State};
+use crate::pipeline::fold::Folding;
 
 /// Lines of page tables are told from the program's by a bit that no user address has.
 const TABLES: u64 = 1 << 56;
@@ -82,6 +83,14 @@ impl Tlb {
             last: u64::MAX,
             recent: [(u64::MAX, 0); RECENT],
         }
+    }
+
+    /// Shows its tables.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        for sets in [&mut self.data, &mut self.instructions, &mut self.second] {
+            sets.fold(folding);
+        }
+        self.directories.fold(folding);
     }
 
     /// Whether the page is the one of the data access before, whose translation is there.

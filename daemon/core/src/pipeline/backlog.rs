@@ -1,5 +1,6 @@
 //! A queue whose entries lie in one piece.
 
+use super::fold::Folding;
 use crate::lists::part;
 
 /// What waits, first in first out.
@@ -76,6 +77,21 @@ impl<T> Backlog<T> {
     pub fn clear(&mut self) {
         self.items.clear();
         self.head = 0;
+    }
+}
+
+impl<T: Send + 'static> Backlog<T> {
+    /// Shows what waits.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        let take = |waiting: &mut Self| {
+            let Self { mut items, head } = std::mem::take(waiting);
+            let left: Box<[T]> = items.drain(..).skip(head).collect();
+            (left, items)
+        };
+        folding.any(self, take, |waiting, left: Box<[T]>, empty| {
+            waiting.items = empty.unwrap_or_default();
+            waiting.items.extend(left);
+        });
     }
 }
 

@@ -7,6 +7,7 @@
 //! Stamps go in relative to the [`Moment`], and those that can no longer matter as zero. Tests
 //! compare predictions with and without recurrence.
 
+use super::fold::Folding;
 use super::functional::Warm;
 
 /// A part of the core that has state.
@@ -20,6 +21,9 @@ pub trait Part {
 
     /// Adds all that the future depends on.
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint);
+
+    /// Shows its large tables, if it has any, always in the same order.
+    fn fold(&mut self, _: &mut Folding) {}
 }
 
 /// A part that remembers for longer than an interval's warm-up lasts, or the owner of such a part:
@@ -31,17 +35,19 @@ pub trait Remember {
 }
 
 /// Implements [`Part`] and [`Remember`] for the owner of parts. All of its fields are either parts
-/// that forget within some ten thousand instructions, or parts that remember for longer, or `fixed`,
+/// that forget within some ten thousand instructions, or parts that remember for longer, or `fixed` and
+/// `tables` (each with what it is full of at first),
 /// which never change or mean nothing to a core that begins elsewhere.
 macro_rules! parts {
     (
         $owner:ty { $($part:ident),* $(,)? }
         remembers { $($memory:ident),* $(,)? }
+        $(tables { $($table:ident: $fill:expr),* $(,)? })?
         fixed { $($fixed:ident),* $(,)? }
     ) => {
         impl $crate::pipeline::state::Part for $owner {
             fn reset(&mut self, end: &$crate::pipeline::state::Moment) {
-                let Self { $($part,)* $($memory,)* $($fixed: _,)* } = self;
+                let Self { $($part,)* $($memory,)* $($($table: _,)*)? $($fixed: _,)* } = self;
                 $($part.reset(end);)*
                 $($memory.reset(end);)*
             }
@@ -51,15 +57,22 @@ macro_rules! parts {
                 at: &$crate::pipeline::state::Moment,
                 h: &mut $crate::pipeline::state::Fingerprint,
             ) {
-                let Self { $($part,)* $($memory,)* $($fixed: _,)* } = self;
+                let Self { $($part,)* $($memory,)* $($($table: _,)*)? $($fixed: _,)* } = self;
                 $($part.fingerprint(at, h);)*
                 $($memory.fingerprint(at, h);)*
+            }
+
+            fn fold(&mut self, folding: &mut $crate::pipeline::fold::Folding) {
+                let Self { $($part,)* $($memory,)* $($($table,)*)? $($fixed: _,)* } = self;
+                $($part.fold(folding);)*
+                $($memory.fold(folding);)*
+                $($(folding.table($table, $fill);)*)?
             }
         }
 
         impl $crate::pipeline::state::Remember for $owner {
             fn resume(&mut self, warm: &mut $crate::pipeline::functional::Warm) {
-                let Self { $($part: _,)* $($memory,)* $($fixed: _,)* } = self;
+                let Self { $($part: _,)* $($memory,)* $($($table: _,)*)? $($fixed: _,)* } = self;
                 $($memory.resume(warm);)*
             }
         }

@@ -1,5 +1,6 @@
 //! A queue whose entries keep their numbers: a ring that grows when it must.
 
+use super::fold::Folding;
 use crate::lists::part;
 
 /// Consecutive entries, numbered from the first one ever.
@@ -35,6 +36,30 @@ impl<T: Copy + Default> Window<T> {
             head: 0,
             end: 0,
         }
+    }
+
+    /// Shows its entries.
+    pub fn fold(&mut self, folding: &mut Folding)
+    where
+        T: Send + 'static,
+    {
+        let take = |window: &mut Self| {
+            let entries: Box<[T]> = (window.head..window.end)
+                .filter_map(|n| window.get(n).copied())
+                .collect();
+            let slots = std::mem::take(&mut window.slots);
+            ((slots.len(), entries), slots)
+        };
+        folding.any(self, take, |window, (room, entries), empty| {
+            let alike = empty.filter(|slots: &Vec<T>| slots.len() == room);
+            window.slots = alike.unwrap_or_else(|| vec![T::default(); room]);
+            for (n, entry) in (window.head..).zip(entries) {
+                let place = window.place(n);
+                if let Some(slot) = window.slots.get_mut(place) {
+                    *slot = entry;
+                }
+            }
+        });
     }
 
     /// Drops all; counts from 0 again.

@@ -16,6 +16,7 @@ use super::one_by_one::OneByOne;
 use super::places::{Place, Places};
 use super::region::{Stays, Tracker};
 use super::stack::Stacks;
+use super::threads::Threads;
 use crate::lists::part;
 use crate::memory::counts::{Counts, MissesByInstruction};
 use crate::pipeline::Pipeline;
@@ -234,7 +235,7 @@ pub struct Core<W = ()> {
     vector_types: FxHashMap<Part, VectorType>,
     /// Forms without figures of their own, in order of appearance.
     pub unlisted: Vec<(String, Unlisted)>,
-    pub(super) threads: FxHashMap<Part, Thread<W>>,
+    pub(super) threads: Threads<W>,
     /// Threads that ended, or intervals of threads.
     pub finished: Vec<ThreadReport>,
     /// Cycles by instruction of the program. Lent to the thread that is simulated: one list for
@@ -273,7 +274,7 @@ impl<W: Watch> Core<W> {
             unlisted_names: FxHashMap::default(),
             vector_types: FxHashMap::default(),
             unlisted: Vec::new(),
-            threads: FxHashMap::default(),
+            threads: Threads::default(),
             finished: Vec::new(),
             cycles: Vec::new(),
             stacks: Stacks::default(),
@@ -371,8 +372,9 @@ impl<W: Watch> Core<W> {
         };
         let model = &self.model;
         let instructions = self.program.instrs.len();
-        let thread = (self.threads.entry(part))
-            .or_insert_with(|| Thread::new(model, part, self.homes.of(part.stream)));
+        let thread = (self.threads).get_or_insert_with(part, || {
+            Thread::new(model, part, self.homes.of(part.stream))
+        });
         if self.cycles.len() < instructions {
             self.cycles.resize(instructions.next_power_of_two(), 0);
         }
@@ -458,7 +460,7 @@ impl<W: Watch> Core<W> {
 
     /// The static program, and what is watched of a thread.
     pub fn watched(&mut self, stream: StreamId) -> (&Program, Option<&mut W>) {
-        let thread = self.threads.get_mut(&stream.into());
+        let thread = self.threads.get_mut(stream.into());
         (
             &self.program,
             thread.map(|t| &mut t.pipeline.observer.watch),
@@ -500,7 +502,7 @@ impl<W: Watch> Core<W> {
         regions: &[RegionDef],
         dictionary: &Dictionary,
     ) -> Option<W> {
-        let mut thread = self.threads.remove(&part)?;
+        let mut thread = self.threads.remove(part)?;
         thread.lend(&mut self.cycles, &mut self.stacks);
         if part.interval == 0 {
             self.homes.end(part.stream);

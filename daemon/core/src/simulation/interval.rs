@@ -61,7 +61,7 @@ impl Core {
 
     /// What becomes of the next branches of a part.
     pub(super) fn tell(&mut self, part: Part, steers: Steers) {
-        if let Some(thread) = self.threads.get_mut(&part) {
+        if let Some(thread) = self.threads.get_mut(part) {
             thread.pipeline.tell(steers);
         }
     }
@@ -69,7 +69,7 @@ impl Core {
     /// The instructions that a part has in common with a neighbour, and that are compared, begin.
     pub(super) fn mark(&mut self, part: Part) {
         self.catch_up(part);
-        if let Some(thread) = self.threads.get_mut(&part) {
+        if let Some(thread) = self.threads.get_mut(part) {
             thread.mark = Some(thread.pipeline.cycles());
         }
     }
@@ -77,7 +77,7 @@ impl Core {
     /// Brings a part as near to what it was handed as it gets without knowing what follows, so that
     /// neighbours stand at the same instruction when they are compared or take turns.
     fn catch_up(&mut self, part: Part) {
-        let Some(thread) = self.threads.get_mut(&part) else {
+        let Some(thread) = self.threads.get_mut(part) else {
             return;
         };
         if thread.warming {
@@ -92,7 +92,7 @@ impl Core {
     /// A part is warm: from here on it counts.
     pub(super) fn begin(&mut self, part: Part) {
         self.catch_up(part);
-        let Some(thread) = self.threads.get_mut(&part) else {
+        let Some(thread) = self.threads.get_mut(part) else {
             return;
         };
         thread.warming = false;
@@ -109,7 +109,7 @@ impl Core {
     /// A part has everything that it counts; what is still under way belongs to the next one.
     pub(super) fn end_interval(&mut self, part: Part) {
         self.catch_up(part);
-        let Some(mut thread) = self.threads.remove(&part) else {
+        let Some(mut thread) = self.threads.remove(part) else {
             return;
         };
         if thread.warming {

@@ -17,6 +17,7 @@ use std::ops::Range;
 use crate::memory::Answer;
 use crate::memory::counts::Counts;
 use crate::pipeline::access::{Access, Line};
+use crate::pipeline::fold::Folding;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::state::{Fingerprint, Moment, Part, parts};
 use fences::Fences;
@@ -71,7 +72,8 @@ enum Reach {
 parts! {
     Memory { fences, older, buffer, renaming }
     remembers { lines }
-    fixed { p, owned, reaches, late, fault, faults, fault_cycles }
+    tables { owned: 0 }
+    fixed { p, reaches, late, fault, faults, fault_cycles }
 }
 
 /// Stores whose lines are remembered, more than can be in flight.
@@ -467,6 +469,10 @@ impl Renaming {
 }
 
 impl Part for Renaming {
+    fn fold(&mut self, folding: &mut Folding) {
+        folding.list(&mut self.seen, u64::MAX);
+    }
+
     fn reset(&mut self, _: &Moment) {
         let Self { last, seen } = self;
         *last = [0; 2];

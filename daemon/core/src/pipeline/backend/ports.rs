@@ -20,6 +20,7 @@ use std::collections::BinaryHeap;
 
 use super::scheduler::{Schedulers, Started};
 use crate::pipeline::access::Line;
+use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{Core, MAX_PORTS, MIN_BANK_BYTES, PortSet};
 
@@ -35,7 +36,7 @@ const PORT_MASK: usize = MAX_PORTS - 1;
 const WORDS: usize = (WINDOW / 64) as usize;
 
 /// Dispatches of one cycle.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 #[repr(align(32))]
 struct Slot {
     /// Ports on which a µop starts.
@@ -73,11 +74,12 @@ pub struct Ports {
     bank_shift: u32,
     /// Issue cycle.
     cycle: u64,
-    slots: Box<[Slot; WINDOW as usize]>,
+    /// [`WINDOW`] of them, but for a folded core.
+    slots: Box<[Slot]>,
     /// What started in the cycle before the issue cycle.
     seen: Seen,
-    /// By word and port: cycles that are taken.
-    busy: Box<[[u64; MAX_PORTS]; WORDS]>,
+    /// By word, of which there are [`WORDS`], and port: cycles that are taken.
+    busy: Box<[[u64; MAX_PORTS]]>,
     /// Line of the store data that starts in a cycle, where stores of one cycle must share it.
     lines: Box<[Line]>,
     chooser: Chooser,
@@ -127,9 +129,9 @@ impl Ports {
             loads_per_bank: p.loads_per_bank,
             bank_shift: p.bank_bytes.max(MIN_BANK_BYTES).trailing_zeros(),
             cycle: 0,
-            slots: boxed(Slot::default()),
+            slots: vec![Slot::default(); WINDOW as usize].into(),
             seen: Seen::default(),
-            busy: boxed([0; MAX_PORTS]),
+            busy: vec![[0; MAX_PORTS]; WORDS].into(),
             lines: if p.paired_stores {
                 vec![Line::default(); WINDOW as usize].into()
             } else {
@@ -513,6 +515,12 @@ impl Ports {
 }
 
 impl Part for Ports {
+    fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.slots, Slot::default());
+        folding.table(&mut self.busy, [0; MAX_PORTS]);
+        folding.table(&mut self.lines, Line::default());
+    }
+
     fn reset(&mut self, at: &Moment) {
         // Nothing is booked behind the last retirement.
         let end = at.retired;
@@ -577,13 +585,5 @@ impl Part for Ports {
             }
             at += 64;
         }
-    }
-}
-
-/// An array on the heap.
-fn boxed<T: Clone, const N: usize>(value: T) -> Box<[T; N]> {
-    match vec![value; N].into_boxed_slice().try_into() {
-        Ok(array) => array,
-        Err(_) => unreachable!("the length is the array's"),
     }
 }

@@ -1,5 +1,6 @@
 //! The instruction decode queue between the front end and rename.
 
+use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::Window;
 
@@ -87,6 +88,10 @@ impl Default for DecodeQueue {
 }
 
 impl Part for DecodeQueue {
+    fn fold(&mut self, folding: &mut Folding) {
+        self.leaving.fold(folding);
+    }
+
     fn reset(&mut self, _: &Moment) {
         let Self {
             leaving,

@@ -3,12 +3,13 @@
 
 use super::topdown::Cause;
 use crate::lists::part;
+use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::last;
 use mcad_isa::machine::params::Retire;
 
 /// A fused µop.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct Entry {
     /// When it retires, and what decided that.
     stamp: u64,
@@ -135,6 +136,10 @@ impl Retirement {
 }
 
 impl Part for Retirement {
+    fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.ring, Entry::default());
+    }
+
     fn reset(&mut self, _: &Moment) {
         let Self {
             ring: _,

@@ -19,6 +19,7 @@ use super::uop_cache::refills::Refills;
 use crate::pipeline::access::Access;
 use crate::pipeline::backend::Backend;
 use crate::pipeline::backlog::Backlog;
+use crate::pipeline::fold::Folding;
 use crate::pipeline::functional::Warm;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::state::{Fingerprint, Moment, Part, Remember};
@@ -569,6 +570,18 @@ impl Remember for FetchQueue {
 }
 
 impl Part for FetchQueue {
+    fn fold(&mut self, folding: &mut Folding) {
+        self.groups.fold(folding);
+        self.insts.fold(folding);
+        self.accesses.fold(folding);
+        self.entries.fold(folding);
+        self.lines.fold(folding);
+        self.refills.fold(folding);
+        if let Some(prediction) = &mut self.prediction {
+            prediction.fold(folding);
+        }
+    }
+
     fn reset(&mut self, end: &Moment) {
         let Self {
             p: _,

@@ -16,6 +16,7 @@ pub mod returns;
 pub mod stream;
 pub mod tage;
 
+use crate::pipeline::fold::Folding;
 use btb::Btb;
 use corrector::Corrector;
 use history::{Path, footprint, geometric};
@@ -100,6 +101,17 @@ impl Predictor {
             returns: ReturnStack::new(p.return_stack),
             btb: Btb::new(&p.btb),
         }
+    }
+
+    /// Shows the tables of those that have large ones.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        self.path.fold(folding);
+        self.tage.fold(folding);
+        if let Some(corrector) = &mut self.corrector {
+            corrector.fold(folding);
+        }
+        self.indirect.fold(folding);
+        self.btb.fold(folding);
     }
 
     /// Predicts a branch and learns from it.

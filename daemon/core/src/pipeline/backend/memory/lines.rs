@@ -9,6 +9,7 @@
 use crate::memory::counts::Counts;
 use crate::memory::{Answer, Level, Memory, Request, Shared};
 use crate::pipeline::access::{Access, Address};
+use crate::pipeline::fold::Folding;
 use crate::pipeline::functional::Warm;
 use crate::pipeline::state::{Fingerprint, Moment, Part, Remember};
 use mcad_isa::machine::params::Core;
@@ -197,6 +198,12 @@ impl Remember for Lines {
 }
 
 impl Part for Lines {
+    fn fold(&mut self, folding: &mut Folding) {
+        if let Some(memory) = &mut self.memory {
+            memory.fold(folding);
+        }
+    }
+
     /// Only blocks are brought to rest, and they have no caches.
     fn reset(&mut self, _: &Moment) {
         let Self { memory } = self;

@@ -6,6 +6,7 @@
 //! the cache and holds nobody up.
 
 use crate::pipeline::access::{Access, Line};
+use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use crate::pipeline::window::last;
 
@@ -13,7 +14,7 @@ const ENTRIES: usize = 1 << 12;
 /// At least as many stores as can be in flight.
 const RECENT: usize = 1 << 10;
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct OlderStore {
     /// Granule plus 1; 0 is empty.
     granule: u64,
@@ -85,9 +86,13 @@ impl OlderStores {
             entries: vec![OlderStore::default(); ENTRIES].into(),
             count: 0,
             forgotten: 0,
-            recent: vec![(0, 0, 0); RECENT].into(),
+            recent: Self::no_recent(),
             current: None,
         }
+    }
+
+    fn no_recent() -> Box<[(u64, u64, u64)]> {
+        vec![(0, 0, 0); RECENT].into()
     }
 
     /// A store's address is there at `ready`; its data comes with [`Stores::data`].
@@ -210,6 +215,15 @@ impl OlderStores {
 }
 
 impl Part for OlderStores {
+    fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.entries, OlderStore::default());
+        // Programs are not asked whether they recur.
+        let take = |recent: &mut Box<[_]>| ((), std::mem::take(recent));
+        folding.any(&mut self.recent, take, |recent, (), empty| {
+            *recent = empty.unwrap_or_else(Self::no_recent);
+        });
+    }
+
     fn reset(&mut self, _: &Moment) {
         let Self {
             entries: _,

@@ -4,6 +4,7 @@
 //! finds the buffer full cannot issue. docs/GOLDEN-COVE.md has the measurements.
 
 use crate::pipeline::access::{Access, Line};
+use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 
 /// Stores whose cycles are kept, a power of two above the size of any buffer.
@@ -104,6 +105,10 @@ impl StoreBuffer {
 }
 
 impl Part for StoreBuffer {
+    fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.ring, 0);
+    }
+
     fn reset(&mut self, _: &Moment) {
         let Self {
             entries: _,

@@ -2,6 +2,7 @@
 //! first. A taken branch is in all levels after it was taken; a level that hits brings it into
 //! the nearer ones.
 
+use crate::pipeline::fold::Folding;
 use mcad_isa::machine::params::branch;
 
 #[derive(Clone)]
@@ -10,7 +11,7 @@ struct Level {
     shift: u32,
     sets: u64,
     /// Addresses of branches plus one, set by set, last used first; 0: empty.
-    held: Vec<u64>,
+    held: Box<[u64]>,
 }
 
 impl Level {
@@ -19,7 +20,7 @@ impl Level {
             ways: p.ways as usize,
             shift: p.set_bytes.trailing_zeros(),
             sets: u64::from(p.entries / p.ways.max(1)),
-            held: vec![0; p.entries as usize],
+            held: vec![0; p.entries as usize].into(),
         }
     }
 
@@ -65,6 +66,13 @@ impl Btb {
     pub fn new(p: &[branch::Btb]) -> Self {
         Self {
             levels: p.iter().map(Level::new).collect(),
+        }
+    }
+
+    /// Shows its tables.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        for level in &mut self.levels {
+            folding.table(&mut level.held, 0);
         }
     }
 

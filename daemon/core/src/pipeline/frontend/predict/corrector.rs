@@ -4,6 +4,7 @@
 
 use super::history::{Path, place, spread};
 use super::tage::{Confidence, Guess};
+use crate::pipeline::fold::Folding;
 
 /// Counters of six bits.
 const MOST: i8 = 31;
@@ -66,25 +67,32 @@ fn last(history: u64, count: u32) -> u64 {
     history & ((1 << count) - 1)
 }
 
+/// What the counter at a place of tables of `1 << log` entries is to begin with: biases say what TAGE
+/// says, which is the lowest bit of their place.
+fn first(place: usize, log: u32) -> i8 {
+    let biased = place >> log < BIASES;
+    match (biased, place & 1 == 1) {
+        (true, true) => MOST,
+        (true, false) => LEAST,
+        (false, true) => 0,
+        (false, false) => -1,
+    }
+}
+
 impl Corrector {
+    /// Shows its counters.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        let log = self.log;
+        folding.table_by(&mut self.counters, |place| first(place, log));
+    }
+
     /// With tables of so many entries, a power of two.
     #[must_use]
     pub fn new(entries: u32) -> Self {
         let log = entries.max(2).trailing_zeros();
-        let mut counters = vec![0i8; TABLES << log];
-        for (place, counter) in counters.iter_mut().enumerate() {
-            // To begin with, biases say what TAGE says, which is the lowest bit of their place.
-            let biased = place >> log < BIASES;
-            *counter = match (biased, place & 1 == 1) {
-                (true, true) => MOST,
-                (true, false) => LEAST,
-                (false, true) => 0,
-                (false, false) => -1,
-            };
-        }
         Self {
             log,
-            counters: counters.into(),
+            counters: (0..TABLES << log).map(|place| first(place, log)).collect(),
             directions: 0,
             local: Box::new([0; LOCAL_HISTORIES]),
             second: [0; SECOND_HISTORIES],

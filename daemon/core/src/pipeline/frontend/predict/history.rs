@@ -8,6 +8,7 @@
 //! registers, one for each table's index and two for its tag, is here one number from which both
 //! are taken. All bits of a footprint and its place weigh in.
 
+use crate::pipeline::fold::Folding;
 use mcad_isa::machine::params::branch::MAX_HISTORY;
 
 /// Odd, so that no weight vanishes; from the golden ratio (Knuth, TAOCP 3, section 6.4).
@@ -70,7 +71,7 @@ struct Length {
 #[derive(Clone)]
 pub struct Path {
     /// Hashes of all before each of the last taken branches.
-    before: Box<[u64; RING]>,
+    before: Box<[u64]>,
     /// The same of all.
     all: u64,
     /// Taken branches so far.
@@ -87,11 +88,16 @@ impl Path {
             weight: BASE.wrapping_pow(taken),
         };
         Self {
-            before: Box::new([0; RING]),
+            before: vec![0; RING].into(),
             all: 0,
             count: 0,
             lengths: lengths.iter().map(length).collect(),
         }
+    }
+
+    /// Shows its hashes.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.before, 0);
     }
 
     /// Takes in a taken branch.

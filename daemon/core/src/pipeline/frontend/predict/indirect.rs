@@ -5,6 +5,7 @@
 use mcad_isa::machine::params::branch::{Indirect, MAX_TABLES};
 
 use super::history::{Path, mix, spread};
+use crate::pipeline::fold::Folding;
 
 const TABLES: usize = MAX_TABLES as usize;
 /// Its tables take every second history of the direction predictor, beginning with the first.
@@ -12,7 +13,7 @@ const EVERY: usize = 2;
 /// Most of a confidence counter.
 const SURE: u8 = 3;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Entry {
     target: u64,
     tag: u16,
@@ -62,6 +63,12 @@ impl IndirectTargets {
             random: 0x1234_5671,
             tick: 0,
         }
+    }
+
+    /// Shows its tables.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.base, Entry::default());
+        folding.table(&mut self.entries, Entry::default());
     }
 
     /// Predicts where the branch at `pc` goes; `history` is the direction

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Executed, Kind, Predictor, Steer};
 use crate::pipeline::backlog::Backlog;
+use crate::pipeline::fold::Folding;
 use crate::pipeline::inst::Inst;
 use mcad_isa::machine::params::branch;
 use mcad_isa::program::Program;
@@ -156,6 +157,12 @@ impl Starts {
             queue: Backlog::new(),
             counts: Counts::default(),
         }
+    }
+
+    /// Shows its predictors' tables, and what waits.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        self.predictor.fold(folding);
+        self.queue.fold(folding);
     }
 
     /// The next branches need not be predicted: this is what becomes of them.

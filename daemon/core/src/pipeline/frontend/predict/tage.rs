@@ -9,6 +9,7 @@
 use mcad_isa::machine::params::branch::{Direction, MAX_TABLES};
 
 use super::history::{Path, mix, spread};
+use crate::pipeline::fold::Folding;
 
 const TABLES: usize = MAX_TABLES as usize;
 
@@ -145,6 +146,12 @@ impl Tage {
                 guess: false,
             },
         }
+    }
+
+    /// Shows its tables.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.base, base::UNSEEN);
+        folding.table(&mut self.entries, TAKEN);
     }
 
     #[inline]

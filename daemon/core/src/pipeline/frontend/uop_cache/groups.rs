@@ -8,6 +8,7 @@
 
 use super::pack::{Entry, Line, Open, Packed, lines_of, pack};
 use crate::lists::part;
+use crate::pipeline::fold::Folding;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::window::Window;
 use mcad_isa::machine::params::Frontend;
@@ -200,6 +201,20 @@ impl Groups {
     /// Forgets what it keeps: another program follows.
     pub fn reset(&mut self) {
         self.program = self.program.wrapping_add(1);
+    }
+
+    /// Shows what it keeps, which comes back empty: it is found out again.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        let take = |groups: &mut Self| {
+            groups.missed = 0;
+            let mut kept = std::mem::take(&mut groups.kept);
+            kept.truncate(FEW);
+            kept.iter_mut().for_each(|group| group.program = 0);
+            ((), kept)
+        };
+        folding.any(self, take, |groups, (), empty| {
+            groups.kept = empty.unwrap_or_else(|| vec![Group::default(); FEW]);
+        });
     }
 
     /// The group of the instructions from number `from` to before `to`, which `pieces` tell; `open` is

@@ -3,6 +3,8 @@
 //! It is remembered until the next fault, however long that takes, so copies of a core in the middle
 //! of a program have it, too.
 
+use crate::pipeline::fold::Folding;
+
 /// Blocks of code that have come back since the last page fault.
 #[derive(Clone, Debug, Default)]
 pub struct Refills {
@@ -42,6 +44,11 @@ impl Refills {
             self.count += 1;
         }
         lacks
+    }
+
+    /// Shows which blocks are back.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        folding.list(&mut self.back, 0);
     }
 
     /// Blocks that came back so far. While they do, no state recurs.

@@ -1,0 +1,234 @@
+//! The threads that a core simulates, or intervals of threads: those that worked lately as they
+//! are, the others folded ([`crate::pipeline::fold`]).
+//!
+//! A core at work takes a megabyte and more, most of it tables that a short-lived thread hardly
+//! writes to. Which threads are folded shows in no result.
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::FxHashMap;
+
+use super::core::{Part, Thread, Watch};
+use crate::pipeline::fold::{Empty, Folded};
+
+/// Threads that are kept as they are. With more at work in turns each turn costs a fold, some tenths
+/// of a millisecond.
+const AWAKE: usize = 16;
+
+struct Kept<W> {
+    thread: Box<Thread<W>>,
+    folded: Option<Folded>,
+}
+
+impl<W: Watch> Kept<W> {
+    /// A thread that begins, with the tables of one that was folded for it.
+    #[cold]
+    fn new(mut thread: Thread<W>, spare: &mut Option<Empty>) -> Self {
+        if let Some(tables) = spare.take() {
+            let (folded, _) = thread.pipeline.fold();
+            thread.pipeline.unfold(folded, tables);
+        }
+        Self {
+            thread: Box::new(thread),
+            folded: None,
+        }
+    }
+}
+
+/// All threads that live.
+pub struct Threads<W> {
+    all: FxHashMap<Part, Kept<W>>,
+    /// Those that are not folded, and may have ended; worked last, last.
+    awake: Vec<Part>,
+    most_awake: usize,
+    /// Tables of a thread that was folded for one that is to begin.
+    spare: Option<Empty>,
+}
+
+impl<W> Default for Threads<W> {
+    fn default() -> Self {
+        Self {
+            all: FxHashMap::default(),
+            awake: Vec::new(),
+            most_awake: AWAKE,
+            spare: None,
+        }
+    }
+}
+
+impl<W: Watch> Threads<W> {
+    /// The thread works next.
+    #[inline]
+    fn wake(&mut self, part: Part) {
+        if self.awake.last() != Some(&part) {
+            self.turn_to(part);
+        }
+    }
+
+    #[inline(never)]
+    fn turn_to(&mut self, part: Part) {
+        self.awake.retain(|awake| *awake != part);
+        let mut tables = None;
+        while self.awake.len() >= self.most_awake.max(1) {
+            let rests = self.awake.remove(0);
+            if let Some(kept) = self.all.get_mut(&rests) {
+                let (folded, empty) = kept.thread.pipeline.fold();
+                kept.folded = Some(folded);
+                tables = Some(empty);
+            }
+        }
+        self.awake.push(part);
+        let Some(kept) = self.all.get_mut(&part) else {
+            self.spare = tables;
+            return;
+        };
+        if let Some(folded) = kept.folded.take() {
+            let tables = tables.or_else(|| self.spare.take()).unwrap_or_default();
+            kept.thread.pipeline.unfold(folded, tables);
+        }
+    }
+
+    /// A thread, to work with it.
+    pub fn get_mut(&mut self, part: Part) -> Option<&mut Thread<W>> {
+        self.wake(part);
+        self.all.get_mut(&part).map(|kept| &mut *kept.thread)
+    }
+
+    /// A thread, to work with it, which is `new` if there is none.
+    #[inline]
+    pub fn get_or_insert_with(
+        &mut self,
+        part: Part,
+        new: impl FnOnce() -> Thread<W>,
+    ) -> &mut Thread<W> {
+        self.wake(part);
+        match self.all.entry(part) {
+            Entry::Occupied(kept) => &mut kept.into_mut().thread,
+            Entry::Vacant(place) => &mut place.insert(Kept::new(new(), &mut self.spare)).thread,
+        }
+    }
+
+    /// A thread begins.
+    pub fn insert(&mut self, part: Part, thread: Thread<W>) {
+        self.wake(part);
+        self.all.insert(part, Kept::new(thread, &mut self.spare));
+    }
+
+    /// A thread ended; it can still work.
+    pub fn remove(&mut self, part: Part) -> Option<Thread<W>> {
+        self.wake(part);
+        self.awake.pop();
+        self.all.remove(&part).map(|kept| *kept.thread)
+    }
+
+    /// All of them, in no order, to ask what they have counted.
+    pub fn values(&self) -> impl Iterator<Item = &Thread<W>> {
+        self.all.values().map(|kept| &*kept.thread)
+    }
+
+    /// All of them, in no order, for what is not in their pipelines' tables.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Thread<W>> {
+        self.all.values_mut().map(|kept| &mut *kept.thread)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcad_isa::machine;
+    use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
+    use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+    use mcad_report::Report;
+
+    use crate::simulation::run::Cores;
+    use crate::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
+
+    const THREADS: u32 = 6;
+
+    /// A run of threads that take turns, with as many awake.
+    fn run(cpu: &str, most_awake: usize) -> Report {
+        let mut simulation = Simulation::new(Options {
+            cpus: vec![machine::cpu(cpu).unwrap()],
+            analyses: vec![AnalysisKind::Pipeline],
+            memory: true,
+        });
+        take(
+            &mut simulation,
+            Event::Session(SessionInfo {
+                arch: Arch::X86_64,
+                producer: String::new(),
+                command: vec![],
+                memory: true,
+            }),
+        );
+        // mov rax, [rdi]; mov [rsi], rax; test al, 1; je over the next block, which divides.
+        let blocks: [&[u8]; 3] = [
+            &[0x48, 0x8b, 0x07, 0x48, 0x89, 0x06, 0xa8, 0x01, 0x74, 0x05],
+            &[0x31, 0xd2, 0x48, 0xf7, 0xf1],
+            // add rax, rbx; imul rax, rcx; jmp *rdx
+            &[0x48, 0x01, 0xd8, 0x48, 0x0f, 0xaf, 0xc1, 0xff, 0xe2],
+        ];
+        for (n, (bytes, instructions)) in (0..).zip(blocks.into_iter().zip([4, 2, 3])) {
+            take(
+                &mut simulation,
+                Event::Block(BlockDef {
+                    id: BlockId(n),
+                    address: GuestAddr([0x1000, 0x100a, 0x100f][n as usize]),
+                    instructions,
+                    bytes,
+                }),
+            );
+        }
+        (0..THREADS).for_each(|stream| take(&mut simulation, Event::StreamStart(StreamId(stream))));
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..60 {
+            let stream = StreamId(random.u32(0..THREADS));
+            let mut words = Vec::new();
+            for _ in 0..random.u32(1..400) {
+                let mut access = |index, store| {
+                    access_word(Access {
+                        index,
+                        store,
+                        size: 8,
+                        address: GuestAddr(0x10_0000 + u64::from(random.u16(..)) * 8),
+                    })
+                };
+                words.extend([block_word(BlockId(0)), access(0, false), access(1, true)]);
+                if random.bool() {
+                    words.push(block_word(BlockId(1)));
+                }
+                words.push(block_word(BlockId(2)));
+            }
+            take(
+                &mut simulation,
+                Event::Records {
+                    stream,
+                    words: &words,
+                },
+            );
+            // The cores are there when the session has begun.
+            if let Cores::Here(cores) = &mut simulation.run.cores {
+                cores
+                    .iter_mut()
+                    .for_each(|c| c.threads.most_awake = most_awake);
+            }
+        }
+        (0..THREADS).for_each(|stream| take(&mut simulation, Event::StreamEnd(StreamId(stream))));
+        take(&mut simulation, Event::End(EndReason::Exited(0)));
+        simulation.finish(&NoSymbols)
+    }
+
+    fn take(simulation: &mut Simulation, event: Event<'_>) {
+        simulation.event(&event).unwrap();
+    }
+
+    #[test]
+    fn who_is_folded_does_not_show() {
+        for cpu in ["skl", "glc", "zen5", "ivb", "atom"] {
+            let all_awake = run(cpu, THREADS as usize);
+            assert!(all_awake.cpus[0].cycles > 10_000);
+            for most_awake in [1, 2, 4] {
+                assert_eq!(run(cpu, most_awake), all_awake, "{cpu}, {most_awake} awake");
+            }
+        }
+    }
+}
