@@ -251,8 +251,8 @@ fn a_loop_takes_its_known_cycles() {
             let report = run(&models(&[name]), &[&words_of(&path)]);
             let cycles = report.cpus[0].cycles;
             assert!(
-                // Its code comes from another level first.
-                (3 * n..3 * n + 150).contains(&cycles),
+                // Its page faults first, and its code comes from memory.
+                (3 * n..3 * n + 700).contains(&cycles),
                 "{name}: {n} iterations took {cycles} cycles"
             );
         }
@@ -348,7 +348,8 @@ fn loops_in_programs_run_as_blocks_do() {
                 bytes,
             };
             simulation.event(&Event::Block(def)).unwrap();
-            let n = 4000;
+            // Enough that the start does not show.
+            let n = 20_000;
             let words = vec![block_word(BlockId(0)); n];
             let stream = StreamId(0);
             simulation

@@ -106,6 +106,11 @@ pub fn ideals() -> &'static [Ideal] {
             change: |core| {
                 if let Some(branch) = &mut core.branch {
                     branch.indirect.tables = branch.indirect.tables.max(8);
+                    if !branch.indirect.histories.is_empty() {
+                        let lengths = 0..branch.indirect.tables.min(8);
+                        branch.indirect.tables = lengths.end;
+                        branch.indirect.histories = lengths.map(|n| 4 << n).collect();
+                    }
                     branch.indirect.table_entries = branch.indirect.table_entries.max(1024);
                 }
             },

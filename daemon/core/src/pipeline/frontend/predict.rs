@@ -88,7 +88,16 @@ impl Predictor {
     #[must_use]
     pub fn new(p: &branch::Branch) -> Self {
         let (d, i) = (&p.direction, &p.indirect);
-        let lengths = geometric(d.shortest_history, d.longest_history, d.tables);
+        let mut lengths = match d.histories.is_empty() {
+            true => geometric(d.shortest_history, d.longest_history, d.tables),
+            false => d.histories.clone(),
+        };
+        // Those of indirect branches come behind, where they have their own.
+        let (first, every) = match i.histories.is_empty() {
+            true => (0, 2),
+            false => (lengths.len(), 1),
+        };
+        lengths.extend(&i.histories);
         Self {
             unknown_not_taken: p.unknown_not_taken,
             returns_fall_back: p.returns_fall_back,
@@ -97,7 +106,7 @@ impl Predictor {
             loops: Loops::new(d.loops),
             with_loops: -1,
             corrector: (d.corrector_entries > 0).then(|| Corrector::new(d.corrector_entries)),
-            indirect: IndirectTargets::new(i),
+            indirect: IndirectTargets::new(i, first, every),
             returns: ReturnStack::new(p.return_stack),
             btb: Btb::new(&p.btb),
         }

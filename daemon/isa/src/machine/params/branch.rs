@@ -65,8 +65,8 @@ fn one() -> u32 {
     1
 }
 
-/// Direction of conditional branches: bimodal base, tagged tables of geometric history lengths,
-/// loop predictor, statistical corrector.
+/// Direction of conditional branches: bimodal base, tagged tables of increasing history lengths, loop
+/// predictor, statistical corrector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Direction {
@@ -80,16 +80,19 @@ pub struct Direction {
     pub tag_bits: u32,
     /// History of the first tagged table, in taken branches.
     pub shortest_history: u32,
-    /// History of the last one.
+    /// History of the last one; those in between are in geometric steps.
     pub longest_history: u32,
+    /// History of each, where the steps are known: the first one's and the last one's are then those
+    /// above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histories: Vec<u32>,
     /// Entries of the loop predictor; 0: there is none.
     pub loops: u32,
     /// Entries of each of the statistical corrector's tables; 0: there is none.
     pub corrector_entries: u32,
 }
 
-/// Targets of indirect branches: last target, and tagged tables with every second of the direction
-/// predictor's histories, beginning with the shortest.
+/// Targets of indirect branches: last target, and tagged tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Indirect {
@@ -101,6 +104,10 @@ pub struct Indirect {
     pub table_entries: u32,
     /// Bits of their tags, at most 16.
     pub tag_bits: u32,
+    /// History of each tagged table, in taken branches; none: every second one of the direction
+    /// predictor's, beginning with the shortest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histories: Vec<u32>,
 }
 
 /// One level of branch target buffer: where the taken branches are and where they go.
@@ -115,6 +122,29 @@ pub struct Btb {
     pub set_bytes: u32,
     /// Cycles in which the predictor finds nothing more after a taken branch that hits here.
     pub bubbles: u64,
+}
+
+/// Checks lengths of histories, if there are any, of so many tables.
+fn check_histories(histories: &[u32], tables: u32, ends: Option<(u32, u32)>) -> Result<(), String> {
+    let (Some(&first), Some(&last)) = (histories.first(), histories.last()) else {
+        return Ok(());
+    };
+    if histories.len() != tables as usize {
+        let count = histories.len();
+        return Err(format!("has {count} lengths for {tables} tables"));
+    }
+    if first == 0 || last > MAX_HISTORY || !histories.is_sorted_by(|a, b| a < b) {
+        return Err(format!(
+            "{histories:?} does not go up from 1 to {MAX_HISTORY}"
+        ));
+    }
+    match ends {
+        Some((shortest, longest)) if (first, last) != (shortest, longest) => Err(format!(
+            "{histories:?} does not go from shortest_history = {shortest} to longest_history = \
+             {longest}"
+        )),
+        _ => Ok(()),
+    }
 }
 
 impl Branch {
@@ -150,7 +180,15 @@ impl Branch {
                 0,
                 1 << 16,
             ),
-            ("indirect.tables", i.tables, 1, d.tables.div_ceil(2)),
+            (
+                "indirect.tables",
+                i.tables,
+                1,
+                match i.histories.is_empty() {
+                    true => d.tables.div_ceil(2),
+                    false => MAX_TABLES,
+                },
+            ),
             ("indirect.tag_bits", i.tag_bits, 4, 16),
         ];
         for (name, value, least, most) in bounds {
@@ -159,6 +197,18 @@ impl Branch {
                     "branch.{name} = {value} is not in {least}..={most}"
                 ));
             }
+        }
+        for (name, histories, tables, ends) in [
+            (
+                "direction.histories",
+                &d.histories,
+                d.tables,
+                Some((d.shortest_history, d.longest_history)),
+            ),
+            ("indirect.histories", &i.histories, i.tables, None),
+        ] {
+            check_histories(histories, tables, ends)
+                .map_err(|wrong| format!("branch.{name} {wrong}"))?;
         }
         let mut powers = vec![
             ("direction.base_entries", d.base_entries, 16),

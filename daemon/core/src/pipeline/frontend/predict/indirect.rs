@@ -8,8 +8,6 @@ use super::history::{Path, mix, spread};
 use crate::pipeline::fold::Folding;
 
 const TABLES: usize = MAX_TABLES as usize;
-/// Its tables take every second history of the direction predictor, beginning with the first.
-const EVERY: usize = 2;
 /// Most of a confidence counter.
 const SURE: u8 = 3;
 
@@ -25,6 +23,9 @@ struct Entry {
 #[derive(Clone)]
 pub struct IndirectTargets {
     tables: usize,
+    /// Number of the first table's history, and how far on the next one's is.
+    first: usize,
+    every: usize,
     log: u32,
     tag_mask: u64,
     base: Box<[Entry]>,
@@ -44,12 +45,15 @@ pub struct IndirectTargets {
 const TICKS: i32 = 256;
 
 impl IndirectTargets {
-    /// An empty predictor.
+    /// An empty predictor, whose tables have every so many-th length of the history from the `first`
+    /// one on.
     #[must_use]
-    pub fn new(p: &Indirect) -> Self {
+    pub fn new(p: &Indirect, first: usize, every: usize) -> Self {
         let tables = p.tables.min(MAX_TABLES) as usize;
         Self {
             tables,
+            first,
+            every,
             log: p.table_entries.trailing_zeros(),
             tag_mask: (1 << p.tag_bits) - 1,
             base: vec![Entry::default(); p.base_entries as usize].into(),
@@ -82,7 +86,7 @@ impl IndirectTargets {
         let mut longest = Entry::default();
         let tables = self.tables.min(TABLES);
         for n in (0..tables).rev() {
-            let x = mix(history.hash(n * EVERY) ^ key);
+            let x = mix(history.hash(self.first + n * self.every) ^ key);
             let place = ((n << self.log) + (x >> (64 - self.log)) as usize) as u32;
             let tag = (x >> 28 & self.tag_mask) as u16;
             self.places[n] = place;
