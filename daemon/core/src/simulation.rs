@@ -29,6 +29,7 @@ mod run;
 mod stack;
 mod threads;
 pub mod timeline;
+pub mod totals;
 mod warmer;
 mod warming;
 mod workers;

@@ -47,7 +47,7 @@ struct Stored {
 }
 
 /// What one instruction of the block has to do with addresses.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Step {
     /// Its first access among those of an iteration.
     first: usize,
@@ -101,8 +101,10 @@ pub struct Exact {
     /// Last store to each four bytes.
     memory: FxHashMap<u64, Stored>,
     stores: u64,
-    /// Lines of the last stores.
+    /// Lines of the last stores, in a ring.
     lines: [Line; NEIGHBOURS],
+    /// Stores that have been there.
+    stored: usize,
     /// Whether it matters where in its line an access lies.
     places: bool,
     /// Whether it matters which stores share a line.
@@ -151,6 +153,7 @@ impl Exact {
         self.memory.clear();
         self.stores = 0;
         self.lines = [Line::default(); NEIGHBOURS];
+        self.stored = 0;
         self.changed = false;
         self.unchanged = 0;
         self.round.clear();
@@ -193,20 +196,24 @@ impl Exact {
         let Some(step) = self.steps.get(n).filter(|step| step.matters()) else {
             return;
         };
-        let step = *step;
         inst.loads = step.loads;
         inst.stores = step.stores;
         if let Some((same, _, _)) = self.steady(n) {
             out.extend_from_slice(same);
             return;
         }
-        let first = out.len();
-        self.accesses(d, &step, out);
-        let accesses = out.get(first..).unwrap_or(&[]);
-        self.sign(inst, accesses);
-        self.execute(n as u32, d, &step, accesses);
-        self.round.truncate(step.first);
-        self.round.extend_from_slice(accesses);
+        // Values change, what instructions do with them does not.
+        let steps = std::mem::take(&mut self.steps);
+        if let Some(step) = steps.get(n) {
+            let first = out.len();
+            self.accesses(d, step, out);
+            let accesses = out.get(first..).unwrap_or(&[]);
+            self.sign(inst, accesses);
+            self.execute(n as u32, d, step, accesses);
+            self.round.truncate(step.first);
+            self.round.extend_from_slice(accesses);
+        }
+        self.steps = steps;
     }
 
     /// Whether every iteration from now on accesses what the last one did.
@@ -307,11 +314,14 @@ impl Exact {
                 self.found.push(found);
             } else if self.shared_lines {
                 let line = access.line();
-                let shared = self.lines.iter().map(|l| l.same(line));
+                // The youngest first.
+                let (newer, older) = self.lines.split_at(self.stored % NEIGHBOURS);
+                let lines = newer.iter().rev().chain(older.iter().rev());
+                let shared = lines.map(|l| l.same(line));
                 self.signature
                     .add(shared.fold(0, |a, b| a << 1 | u64::from(b)));
-                self.lines.rotate_right(1);
-                self.lines[0] = line;
+                self.lines[self.stored % NEIGHBOURS] = line;
+                self.stored = self.stored.wrapping_add(1);
             }
         }
     }
@@ -431,8 +441,9 @@ impl Exact {
             [only] => self.load(only, self.found.first().copied().flatten()),
             _ => None,
         };
-        let target = step.effect.map(|effect| effect.target);
-        let followed = step.effect.and_then(|effect| result_of(&effect, self));
+        let effect = step.effect.as_ref();
+        let target = effect.map(|effect| effect.target);
+        let followed = effect.and_then(|effect| result_of(effect, self));
         self.inputs.clear();
         let mut inputs = std::mem::take(&mut self.inputs);
         for value in d.operands.in_regs.iter().chain(&d.operands.in_flags) {
@@ -524,6 +535,7 @@ impl Default for Exact {
             memory: FxHashMap::default(),
             stores: 0,
             lines: [Line::default(); NEIGHBOURS],
+            stored: 0,
             places: false,
             shared_lines: false,
             changed: false,

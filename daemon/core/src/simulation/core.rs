@@ -17,8 +17,9 @@ use super::places::{Place, Places};
 use super::region::{Stays, Tracker};
 use super::stack::Stacks;
 use super::threads::Threads;
+use super::totals::Totals;
 use crate::lists::part;
-use crate::memory::counts::{Counts, MissesByInstruction};
+use crate::memory::counts::MissesByInstruction;
 use crate::pipeline::Pipeline;
 use crate::pipeline::backend::memory::lines::SharedLines;
 use crate::pipeline::backend::topdown::Loss;
@@ -26,24 +27,37 @@ use crate::pipeline::frontend::plan::Run;
 use crate::pipeline::frontend::predict::stream::Counts as BranchCounts;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
+use crate::pipeline::state::State;
 use mcad_isa::build::Doubt;
 use mcad_isa::code::Code;
 use mcad_isa::llvm::vector::{self, VectorType};
 use mcad_isa::machine::CpuModel;
-use mcad_isa::machine::params::MAX_PORTS;
 use mcad_isa::program::{Instr, Program};
-use mcad_report::{SlotStack, ThreadReport, TopDown};
+use mcad_report::{SlotStack, ThreadReport};
 
 /// What is watched of a pipeline besides the cycles of blocks; `()` watches nothing.
 pub trait Watch: Default {
     /// Whether µops are wanted.
     const UOPS: bool;
 
+    /// Whether states of the core are.
+    const STATES: bool = false;
+
     /// A µop has all its stamps.
     fn uop(&mut self, stamps: UopStamps);
 
     /// An instruction retired, after its µops.
     fn retired(&mut self, inst: &Inst, retired: Retired);
+
+    /// Whether the state is wanted now.
+    fn wants_state(&self) -> bool {
+        Self::STATES
+    }
+
+    /// The state, where it was wanted.
+    fn state(&mut self, state: State) {
+        let _ = state;
+    }
 }
 
 impl Watch for () {
@@ -71,6 +85,15 @@ pub struct Attribution<W> {
 
 impl<W: Watch> Observer for Attribution<W> {
     const UOPS: bool = W::UOPS;
+    const STATES: bool = W::STATES;
+
+    fn wants_state(&mut self) -> bool {
+        self.watch.wants_state()
+    }
+
+    fn state(&mut self, state: State) {
+        self.watch.state(state);
+    }
 
     #[inline]
     fn uop(&mut self, _: &Inst, stamps: UopStamps) {
@@ -110,70 +133,6 @@ pub(super) struct Thread<W> {
     pub(super) begin: Totals,
     /// Cycles so far where the instructions that two intervals have in common begin.
     pub(super) mark: Option<u64>,
-}
-
-/// What a pipeline counts, and a model sums over its threads.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    /// Cycles until the last retirement.
-    pub cycles: u64,
-    /// Slots.
-    pub topdown: TopDown,
-    /// Fused µops.
-    pub uops: u64,
-    /// µops by port.
-    pub port_uops: [u64; MAX_PORTS],
-    /// What loads, stores and fetches found.
-    pub memory: Counts,
-    /// Dispatches cut to the window of the port calendar.
-    pub clamped: u64,
-}
-
-impl Totals {
-    pub(super) fn of<O: Observer>(pipeline: &Pipeline<O>) -> Self {
-        Self {
-            cycles: pipeline.cycles(),
-            topdown: pipeline.topdown(),
-            uops: pipeline.uops(),
-            port_uops: pipeline.port_uops(),
-            memory: pipeline.found(),
-            clamped: pipeline.clamped(),
-        }
-    }
-
-    /// Adds what was counted from `begin` to `end`. Slots that were empty when the interval began
-    /// may have been counted by the one before, so that a single count, not a sum, may be
-    /// negative; it wraps, and the sum is right.
-    pub(super) fn add(&mut self, begin: &Self, end: &Self) {
-        let add = |sum: &mut u64, begin: u64, end: u64| {
-            *sum = sum.wrapping_add(end).wrapping_sub(begin);
-        };
-        add(&mut self.cycles, begin.cycles, end.cycles);
-        add(&mut self.uops, begin.uops, end.uops);
-        add(&mut self.clamped, begin.clamped, end.clamped);
-        let ports = begin.port_uops.iter().zip(&end.port_uops);
-        for (sum, (begin, end)) in self.port_uops.iter_mut().zip(ports) {
-            add(sum, *begin, *end);
-        }
-        self.memory.add_between(&begin.memory, &end.memory);
-        let (t, b, e) = (&mut self.topdown, &begin.topdown, &end.topdown);
-        add(&mut t.slots, b.slots, e.slots);
-        add(&mut t.retiring, b.retiring, e.retiring);
-        add(&mut t.bad_speculation, b.bad_speculation, e.bad_speculation);
-        add(&mut t.frontend, b.frontend, e.frontend);
-        add(&mut t.backend_memory, b.backend_memory, e.backend_memory);
-        let (m, b, e) = (&mut t.memory_levels, &b.memory_levels, &e.memory_levels);
-        add(&mut m.l1, b.l1, e.l1);
-        add(&mut m.l2, b.l2, e.l2);
-        add(&mut m.l3, b.l3, e.l3);
-        add(&mut m.dram, b.dram, e.dram);
-        add(&mut m.translation, b.translation, e.translation);
-        add(&mut m.stores, b.stores, e.stores);
-        add(&mut m.faults, b.faults, e.faults);
-        let (b, e) = (&begin.topdown, &end.topdown);
-        add(&mut t.backend_core, b.backend_core, e.backend_core);
-        add(&mut t.other, b.other, e.other);
-    }
 }
 
 /// A guest thread, or one interval of it; 0 is the whole thread where it is not cut.

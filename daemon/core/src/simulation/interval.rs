@@ -16,8 +16,9 @@
 use mcad_proto::word::StreamId;
 use mcad_report::IntervalReport;
 
-use super::core::{Core, Part, Thread, Totals};
+use super::core::{Core, Part, Thread};
 use super::region::Stays;
+use super::totals::Totals;
 use crate::pipeline::frontend::predict::stream::Steers;
 use crate::pipeline::functional::Warm;
 

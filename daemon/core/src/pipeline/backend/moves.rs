@@ -186,12 +186,32 @@ impl Class {
         }
     }
 
-    /// Ends so many cycles, the first of which is `active`.
+    /// Whether nothing changes when cycles end.
+    #[inline(always)]
+    fn is_still(&self) -> bool {
+        self.now == 0 && !self.loose && self.history == History::still(self.shared.len() as u8)
+    }
+
+    /// Ends so many cycles, at least one, the first of which is `active`.
     #[inline]
     fn end_cycles(&mut self, active: u64, cycles: u64) {
-        if self.slots.is_none() {
+        if self.slots.is_none() || self.is_still() {
             return;
         }
+        if self.loose {
+            self.end_loose(active, cycles);
+            return;
+        }
+        let used = self.shared.len() as u8;
+        self.history.push(self.now, used);
+        self.now = 0;
+        // The others are alike.
+        self.history.push_still(cycles - 1, used);
+    }
+
+    /// The same while slots may become free.
+    #[inline(never)]
+    fn end_loose(&mut self, active: u64, cycles: u64) {
         let mut ended = 0;
         while self.loose && ended < cycles {
             self.free(active + ended);
@@ -203,10 +223,7 @@ impl Class {
             let used = self.shared.len() as u8;
             self.history.push(self.now, used);
             self.now = 0;
-            // The others are alike.
-            if cycles - ended > 1 {
-                self.history.push_still(cycles - ended - 1, used);
-            }
+            self.history.push_still(cycles - ended - 1, used);
         }
     }
 

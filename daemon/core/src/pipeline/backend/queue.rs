@@ -114,10 +114,10 @@ impl Part for DecodeQueue {
         let ends = leaving.iter().skip(1).map(|next| next.from);
         let waiting = leaving.iter().zip(ends.chain([*end]));
         let waiting = waiting.filter(|(leaving, _)| leaving.cycle > at.clock);
-        h.add_distances(waiting.flat_map(|(leaving, end)| {
-            let count = (end - leaving.from) as usize;
-            std::iter::repeat_n(leaving.cycle - at.clock, count)
-        }));
+        // Each cycle has one entry.
+        h.add_distances(
+            waiting.flat_map(|(leaving, end)| [leaving.cycle - at.clock, end - leaving.from]),
+        );
     }
 }
 

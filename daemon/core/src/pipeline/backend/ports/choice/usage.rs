@@ -194,13 +194,9 @@ impl<const N: usize> Keys<N> {
     #[inline(always)]
     pub fn close_to(&self, least: Key, more: u16) -> u8 {
         let end = (least.0 & !RANK).saturating_add((more << RANK_BITS) as i16);
-        let mut counts = [0i16; LANES];
-        for keys in &self.0 {
-            for (count, key) in counts.iter_mut().zip(keys) {
-                *count += i16::from(*key < end);
-            }
-        }
-        counts.into_iter().sum::<i16>() as u8
+        let each = (self.0.iter()).map(|keys| keys.map(|key| i16::from(key < end)));
+        let counts = each.reduce(|a, b| both(a, b, i16::wrapping_add));
+        all(counts.unwrap_or_default(), i16::wrapping_add).0 as u8
     }
 }
 
