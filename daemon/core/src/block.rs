@@ -315,7 +315,10 @@ impl Block {
                 if instr.is(flag::FUSED_PREVIOUS) {
                     continue;
                 }
-                let entries = u64::from(instr.uops_mite.max(1));
+                let entries = match p.uop_cache_whole_instructions {
+                    true => 1,
+                    false => u64::from(instr.uops_mite.max(1)),
+                };
                 let constants = match p.uop_cache_constants {
                     0 => 0,
                     _ => u32::from(instr.constants),

@@ -35,6 +35,8 @@ pub struct Pipes {
     pub branch: PortSet,
     /// Addresses of three parts.
     pub long_address: PortSet,
+    /// Addresses relative to the instruction's.
+    pub own_address: PortSet,
     /// Conditional moves and sets.
     pub conditional: PortSet,
     /// Division.
@@ -72,6 +74,7 @@ impl Pipes {
             shift: set(1, 2),
             branch: PortSet(0b1_0001),
             long_address: set(0, 4),
+            own_address: set(0, 4),
             conditional: PortSet(0b1001),
             divide: set(2, 1),
             load: set(6, 3),
@@ -100,7 +103,8 @@ impl Pipes {
                 multiply: set(0, 3),
                 shift: set(3, 3),
                 branch: set(3, 3),
-                long_address: set(1, 4),
+                long_address: set(0, 6),
+                own_address: set(3, 3),
                 conditional: set(0, 6),
                 divide: set(0, 1),
                 load: set(6, 4),

@@ -108,6 +108,9 @@ pub struct Frontend {
     /// of 64 bits is two; 0: they are no limit.
     #[serde(default)]
     pub uop_cache_constants: u32,
+    /// An instruction takes one entry of a line, however many µops are made of it.
+    #[serde(default)]
+    pub uop_cache_whole_instructions: bool,
     /// Unlamination comes before the µop cache's width counts.
     #[serde(default)]
     pub uop_cache_delivers_unlaminated: bool,

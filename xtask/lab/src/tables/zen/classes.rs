@@ -26,6 +26,8 @@ pub fn pipes_of(name: &str, pipes: &Pipes) -> PortSet {
         pipes.shift
     } else if name.starts_with("LEA_B_I") && name.contains("_D") {
         pipes.long_address
+    } else if name.starts_with("LEA_R") {
+        pipes.own_address
     } else if mnemonic.starts_with('J') || is(&["CALL", "RET", "LOOP", "LOOPE", "LOOPNE", "XBEGIN"])
     {
         pipes.branch

@@ -192,7 +192,11 @@ pub fn pack(
         if instr.is(flag::FUSED_PREVIOUS) {
             continue;
         }
-        let needed = i32::from(instr.uops_mite.max(1));
+        let whole = p.uop_cache_whole_instructions;
+        let needed = match whole {
+            true => 1,
+            false => i32::from(instr.uops_mite.max(1)),
+        };
         let extra = p.uop_cache_wide_immediates && instr.is(flag::EXTRA_SLOT);
         let constants = match p.uop_cache_constants {
             0 => 0,
@@ -236,8 +240,10 @@ pub fn pack(
                 let last = n + 1 == count;
                 let microcode = last && instr.laminated_len > instr.laminated_mite;
                 push(n, slot, microcode, last, starts_line && n == 0);
-                slot += 1;
-                left -= 1;
+                if !whole || last {
+                    slot += 1;
+                    left -= 1;
+                }
             }
         } else {
             push(NO_UOP, slot, instr.microcoded, true, starts_line);
