@@ -71,7 +71,7 @@ impl Excerpt {
         });
         let mut excerpt = Self {
             data: Data {
-                states: terminal::STATES.to_vec(),
+                states: terminal::states(header.in_order).to_vec(),
                 ports: (0..header.ports.min(NO_PORT.into()))
                     .map(|port| header.port_name(port as u8))
                     .collect(),
@@ -144,7 +144,7 @@ impl Excerpt {
         };
         let mut excerpt = Self {
             data: Data {
-                states: terminal::STATES.to_vec(),
+                states: terminal::states(header.in_order).to_vec(),
                 codes: (0..).zip(&d.instructions).map(code).collect(),
                 ports: d.port_names.clone(),
                 late: Late::ALL.iter().map(|late| late.text()).collect(),
@@ -213,7 +213,7 @@ impl Excerpt {
         let total: u64 = self.states.iter().sum();
         writeln!(out, "<ul class=\"legend states\">")?;
         for (number, ((glyph, meaning), cycles)) in
-            terminal::STATES.iter().zip(self.states).enumerate()
+            (self.data.states.iter()).zip(self.states).enumerate()
         {
             writeln!(
                 out,

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 
 use super::labels::{Append, Labels};
 use super::read::Reader;
-use super::{ANY_PORT, Header, Instruction, Kind, NO_PORT, TimelineError, Uop};
+use super::{ANY_PORT, Header, Instruction, Kind, Late, NO_PORT, TimelineError, Uop};
 use crate::escape::escape;
 use crate::layout::cut;
 use crate::style::{Paint, Style};
@@ -35,6 +35,34 @@ pub(crate) const STATES: [(char, &str); 8] = [
     ('E', "last cycle of execution"),
     ('-', "done, waiting to retire in order"),
     ('R', "retires"),
+];
+
+/// The same on an in-order core, which has no scheduler and no queue behind issue.
+const IN_ORDER: [(char, &str); 8] = [
+    ('.', "waiting for the front end"),
+    ('#', "on the way to issue"),
+    ('=', "kept from issuing by something else"),
+    ('p', "waiting for a unit"),
+    ('e', "executing"),
+    ('E', "last cycle of execution"),
+    ('-', "done, waiting to retire in order"),
+    ('R', "retires"),
+];
+
+/// The states of a core, by what it is.
+pub(crate) const fn states(in_order: bool) -> [(char, &'static str); 8] {
+    if in_order { IN_ORDER } else { STATES }
+}
+
+/// What keeps an instruction of an in-order core from issuing: in the place of '=' in rows.
+const KEPT: [(u8, Late); 7] = [
+    (b'v', Late::Value),
+    (b'l', Late::Load),
+    (b'g', Late::Pairing),
+    (b'w', Late::WriteBack),
+    (b's', Late::Serialization),
+    (b'd', Late::Division),
+    (b'b', Late::StoreBuffer),
 ];
 
 /// What was drawn.
@@ -64,7 +92,12 @@ pub fn write<R: Read>(
     let header = timeline.header().clone();
     let title = format!("{} ({}), {}", header.cpu, header.name, header.window);
     writeln!(out, "{}", style.paint(Paint::Heading, escape(&title)))?;
-    for (glyph, meaning) in STATES {
+    for (glyph, meaning) in states(header.in_order) {
+        if header.in_order && glyph == '=' {
+            for (glyph, late) in KEPT {
+                writeln!(out, "  {}  {}", char::from(glyph), late.text())?;
+            }
+        }
         writeln!(out, "  {glyph}  {meaning}")?;
     }
     writeln!(out, "  >  goes on beyond the right edge")?;
@@ -104,13 +137,13 @@ pub fn write<R: Read>(
             rows += 1;
             line.clear();
             label(&header, &i, n, uop, text, &mut line);
-            row(
-                uop,
-                first_cycle(&header, uop, before),
-                base,
-                columns,
-                &mut line,
-            );
+            let first = first_cycle(&header, uop, before);
+            let kept = KEPT.iter().find(|(_, late)| *late == uop.late);
+            let waits = match kept {
+                Some((glyph, _)) if header.in_order => *glyph,
+                _ => b'=',
+            };
+            row(uop, waits, first, base, columns, &mut line);
             line.push(b'\n');
             out.write_all(&line)?;
             before = Some(turn(&header, uop));
@@ -232,12 +265,14 @@ pub(crate) fn cycles(uop: &Uop, first: u64) -> [u64; STATES.len()] {
     cycles
 }
 
-/// The cycles from `base` on of a µop drawn from `first`, each as what it does then.
-fn row(uop: &Uop, first: u64, base: u64, columns: u64, line: &mut Vec<u8>) {
+/// The cycles from `base` on of a µop drawn from `first`, each as what it does then; `waits` stands
+/// for '='.
+fn row(uop: &Uop, waits: u8, first: u64, base: u64, columns: u64, line: &mut Vec<u8>) {
     let edge = base.saturating_add(columns);
     let mut at = base;
     for (glyph, end) in runs(uop, first) {
         let cycles = end.min(edge).saturating_sub(at);
+        let glyph = if glyph == b'=' { waits } else { glyph };
         line.extend(std::iter::repeat_n(glyph, cycles as usize));
         at += cycles;
     }
@@ -280,7 +315,7 @@ mod tests {
             for before in [None, Some(2), Some(5)] {
                 let first = first_cycle(&Header::default(), &uop, before);
                 let mut drawn = Vec::new();
-                row(&uop, first, first, 100, &mut drawn);
+                row(&uop, b'=', first, first, 100, &mut drawn);
                 let drawn = String::from_utf8(drawn).unwrap();
                 let counted = cycles(&uop, first);
                 assert_eq!(counted.iter().sum::<u64>(), uop.retired + 1 - first);

@@ -431,7 +431,9 @@ fn in_order_cores_show_what_keeps_the_oldest_instruction() {
             .trim()
     };
     assert_eq!(row(0), "eeE-R", "{text}");
-    assert_eq!(row(1), "===E-R", "{text}");
+    assert_eq!(row(1), "lllE-R", "{text}");
+    assert!(text.contains("l  waited for a loaded value"), "{text}");
+    assert!(!text.contains("scheduler"), "{text}");
     // The front end is waited for from the issue of the one before on.
     assert_eq!(row(3), "...##E-R", "{text}");
     let mut chrome = Vec::new();

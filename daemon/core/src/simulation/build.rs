@@ -278,7 +278,7 @@ fn pipeline_report(
     let (threads, processes) = by_process(s, core);
     let cycles_of = |id: BlockId| core.cycles(id).iter().sum();
     let uops_of = |id: BlockId| core.fused_in(id) * executed(s, id).times;
-    let slots_of = |id: BlockId| core.slots(id, executed(s, id).times);
+    let slots_of = |id: BlockId| Some(core.slots(id, executed(s, id).times));
     CpuReport {
         cpu: core.model.name.clone(),
         name: core.model.full_name.clone(),
@@ -521,7 +521,7 @@ fn blocks(
                 executions: executed(s, id).times,
                 instructions: block.len() as u32,
                 cycles,
-                slots: core.and_then(|core| core.slots(id, executed(s, id).times)),
+                slots: core.map(|core| core.slots(id, executed(s, id).times)),
                 code: code(block),
                 listing: core.map_or_else(Vec::new, |core| {
                     listing::of(core, id, block, ports.unwrap_or_default(), symbols)

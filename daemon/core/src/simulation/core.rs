@@ -508,14 +508,24 @@ impl<W: Watch> Core<W> {
         self.cycles.get(start..end).unwrap_or(&[])
     }
 
-    /// Issue slots of a block that executed so many times; none of an in-order core.
+    /// Issue slots of a block that executed so many times.
     #[must_use]
-    pub fn slots(&self, id: BlockId, times: u64) -> Option<SlotStack> {
-        let known = self.model.core.in_order.is_none();
-        known.then(|| SlotStack {
-            retiring: self.fused_in(id) * times,
+    pub fn slots(&self, id: BlockId, times: u64) -> SlotStack {
+        SlotStack {
+            retiring: self.slots_in(id) * times,
             ..self.stacks.report(id)
-        })
+        }
+    }
+
+    /// Issue slots that one execution of a block takes.
+    fn slots_in(&self, id: BlockId) -> u64 {
+        if self.model.core.in_order.is_none() {
+            return self.fused_in(id);
+        }
+        let code = &self.program.in_order;
+        let scheduled = self.range(id).map(|n| code.scheduled.instrs.get(n));
+        let taken = |instr: Option<&_>| instr.map_or(1, |i| code.scheduled.cost(i).uops);
+        scheduled.map(|instr| u64::from(taken(instr))).sum()
     }
 
     /// Fused µops in one execution of a block.

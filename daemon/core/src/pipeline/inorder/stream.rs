@@ -9,12 +9,26 @@ use mcad_report::{MemorySlots, TopDown};
 use super::slots::{Cause, Slots};
 use super::{Core, Executed, Observer as Retirements, Stamps};
 use crate::pipeline::access::{Access, Address};
+use crate::pipeline::backend::topdown::{Loss, Stall, Unit, Wait};
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::observer::{Delivery, Observer, Retired, UopStamps};
 use mcad_isa::machine::params::MAX_PORTS;
 
 /// Of an instruction that executes on no unit of its own.
 const ANY_PORT: u8 = 0xfe;
+
+/// A cause as out-of-order cores have it, in the categories of [`Stream::topdown`].
+const fn stall(cause: Cause) -> Stall {
+    match cause {
+        Cause::Misprediction => Stall::BadSpeculation,
+        Cause::Fetch | Cause::InstructionCache => Stall::FrontEnd,
+        Cause::Load | Cause::StoreBuffer => Stall::Memory(Wait::First),
+        Cause::Dependency => Stall::Core(Unit::Dependencies),
+        Cause::Unit | Cause::Pairing => Stall::Core(Unit::Ports),
+        Cause::Division => Stall::Core(Unit::Divider),
+        Cause::Serialization | Cause::WriteBack => Stall::Core(Unit::Latency),
+    }
+}
 
 /// The last instruction with all its stamps.
 #[derive(Default)]
@@ -38,6 +52,9 @@ pub struct Stream {
     /// Cycle of the last issue: what follows is the next one to issue from then on.
     issued: u64,
     port_uops: [u64; MAX_PORTS],
+    /// Slots that observers have been told of, and the instruction told last.
+    told: Slots,
+    before: u32,
 }
 
 impl Stream {
@@ -52,6 +69,8 @@ impl Stream {
             in_cycle: 0,
             issued: 0,
             port_uops: [0; MAX_PORTS],
+            told: Slots::default(),
+            before: 0,
         }
     }
 
@@ -64,6 +83,8 @@ impl Stream {
         self.in_cycle = 0;
         self.issued = 0;
         self.port_uops.fill(0);
+        self.told = Slots::default();
+        self.before = 0;
     }
 
     /// Takes the next instruction. Accesses matter to the store buffer alone.
@@ -149,6 +170,11 @@ impl Stream {
                 },
             );
         }
+        // Slots are lost where the cycle of issue goes on.
+        if stamps.issued > next {
+            self.tell_lost(executed.instr, observer);
+        }
+        self.before = executed.instr;
         observer.retired(
             &inst,
             Retired {
@@ -157,6 +183,24 @@ impl Stream {
                 slot,
             },
         );
+    }
+
+    /// Tells of the slots that were lost until an instruction issued: for its sake, or behind the branch
+    /// before it where fetch had gone elsewhere.
+    fn tell_lost<O: Observer>(&mut self, instr: u32, observer: &mut O) {
+        let slots = self.core.slots();
+        for cause in Cause::ALL {
+            let lost = slots.of(cause) - self.told.of(cause);
+            if lost > 0 {
+                let behind = cause == Cause::Misprediction;
+                observer.lost(&[Loss {
+                    instr: if behind { self.before } else { instr },
+                    slots: lost,
+                    why: stall(cause),
+                }]);
+            }
+        }
+        self.told = slots;
     }
 
     /// Cycle of the last retirement so far.
