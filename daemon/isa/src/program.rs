@@ -3,6 +3,8 @@
 //! An [`Instr`] is one instruction at one place in a block, with everything that does not change
 //! from execution to execution. µop inputs and outputs lie in shared pools.
 
+pub mod piece;
+
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -323,6 +325,8 @@ pub struct Program {
     pub in_order: crate::inorder::Code,
     /// Numbers of forms.
     forms: FxHashMap<usize, u32>,
+    /// What tells each form from others, by number.
+    identities: Vec<usize>,
 }
 
 /// What of a load's address decides whether a load of a pointer can follow it a cycle sooner.
@@ -340,8 +344,11 @@ impl Program {
     /// The number of a form: the same wherever in the program it is, since a limit on how often a
     /// form can start holds across blocks. `identity` is different for different forms.
     pub fn number_of_form(&mut self, identity: usize) -> u32 {
-        let next = self.forms.len() as u32;
-        *self.forms.entry(identity).or_insert(next)
+        let known = &mut self.identities;
+        *self.forms.entry(identity).or_insert_with(|| {
+            known.push(identity);
+            known.len() as u32 - 1
+        })
     }
 
     /// Appends an instruction's µops and fills in the ranges of `instr`.

@@ -13,7 +13,7 @@ use super::execution::Execution;
 use super::homes::{Change, Homes};
 use super::interval::Seam;
 use super::one_by_one::OneByOne;
-use super::places::{Place, Places};
+use super::places::{Place, Places, Shared};
 use super::region::{Stays, Tracker};
 use super::stack::Stacks;
 use super::threads::Threads;
@@ -264,7 +264,13 @@ impl<W: Watch> Core<W> {
 
     /// Makes the static instructions of a block, and its plan.
     pub fn define(&mut self, id: BlockId, decoded: &[Code]) {
-        let (place, doubts) = (self.places).define(&self.model, &mut self.program, id, decoded);
+        self.define_shared(id, decoded, None);
+    }
+
+    /// The same with others of the same model, which are told of the same blocks.
+    pub(super) fn define_shared(&mut self, id: BlockId, decoded: &[Code], shared: Option<&Shared>) {
+        let program = &mut self.program;
+        let (place, doubts) = (self.places).define(&self.model, program, id, decoded, shared);
         list(&mut self.unlisted, &mut self.unlisted_names, place, doubts);
         self.stacks.define(id, decoded.len());
     }

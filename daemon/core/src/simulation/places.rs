@@ -1,12 +1,14 @@
 //! Where blocks are in the static program of a CPU model.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use mcad_isa::build::{Doubt, append};
 use mcad_isa::code::Code;
 use mcad_isa::llvm::vector::{self, Use, VectorType};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::program::Program;
+use mcad_isa::program::piece::Piece;
 use mcad_proto::word::BlockId;
 use rustc_hash::FxHashMap;
 
@@ -28,6 +30,16 @@ pub(super) struct Place {
     pub(super) vector: Option<Use>,
 }
 
+/// What a block was made into.
+pub(super) struct Made {
+    piece: Piece,
+    place: Place,
+    doubts: Vec<Doubt>,
+}
+
+/// Where the first who makes a block leaves it for others that have the same places.
+pub(super) type Shared = OnceLock<Made>;
+
 /// Places of blocks. Whoever is told of the same blocks in the same order has the same.
 #[derive(Default)]
 pub(super) struct Places {
@@ -37,16 +49,22 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Makes the static instructions of a block, and its plan; returns those without figures of
-    /// their own.
+    /// Makes the static instructions of a block, and its plan, or takes them from `shared` if others
+    /// have the same places; returns those without figures of their own.
     pub(super) fn define(
         &mut self,
         model: &CpuModel,
         program: &mut Program,
         id: BlockId,
         decoded: &[Code],
+        shared: Option<&Shared>,
     ) -> (&mut Place, Vec<Doubt>) {
-        let (place, doubts) = Self::made(model, program, id, decoded);
+        // Where costs depend on vector types, who has met which says what else is in the program.
+        let shared = shared.filter(|_| model.core.in_order.is_none() && self.by_type.is_empty());
+        let (place, doubts) = match shared {
+            Some(shared) => Self::share(model, program, id, decoded, shared),
+            None => Self::made(model, program, id, decoded),
+        };
         let at = id.0 as usize;
         if self.blocks.len() <= at {
             self.blocks.resize(at + 1, Place::default());
@@ -67,6 +85,32 @@ impl Places {
         let place = self.by_type.entry((id, vector)).or_default();
         *place = made;
         (place, doubts)
+    }
+
+    /// Takes a block as it was made elsewhere, or makes it for all.
+    fn share(
+        model: &CpuModel,
+        program: &mut Program,
+        id: BlockId,
+        decoded: &[Code],
+        shared: &Shared,
+    ) -> (Place, Vec<Doubt>) {
+        let mut own = None;
+        let made = shared.get_or_init(|| {
+            let before = program.extent();
+            let (place, doubts) = Self::made(model, program, id, decoded);
+            own = Some((place.clone(), doubts.clone()));
+            Made {
+                piece: program.since(before),
+                place,
+                doubts,
+            }
+        });
+        match own {
+            Some(own) => own,
+            None if program.append(&made.piece) => (made.place.clone(), made.doubts.clone()),
+            None => Self::made(model, program, id, decoded),
+        }
     }
 
     fn made(

@@ -71,7 +71,7 @@ impl Warmer {
             .name(format!("warm {}", model.name))
             .spawn(move || {
                 let _held = on_thread();
-                work(Walker::new(&model, memory), &to_do, &defined);
+                work(number, Walker::new(&model, memory), &to_do, &defined);
             })?;
         Ok(Self {
             model: number,
@@ -121,7 +121,13 @@ impl Warmer {
     }
 }
 
-fn work(mut walker: Walker, orders: &Receiver<Order>, defined: &Receiver<Arc<Definition>>) {
+/// What the thread does; `model` is its model's number.
+fn work(
+    model: usize,
+    mut walker: Walker,
+    orders: &Receiver<Order>,
+    defined: &Receiver<Arc<Definition>>,
+) {
     let mut dictionary = Dictionary::default();
     let mut scratch = Execution::default();
     for order in orders {
@@ -132,7 +138,8 @@ fn work(mut walker: Walker, orders: &Receiver<Order>, defined: &Receiver<Arc<Def
                 while dictionary.defined() < chunk.defined
                     && let Ok(definition) = defined.recv()
                 {
-                    walker.define(definition.id, &definition.decoded);
+                    let shared = definition.made.get(model);
+                    walker.define(definition.id, &definition.decoded, shared);
                     dictionary.insert(definition.id, Arc::clone(&definition.block));
                 }
                 chunk.each(&mut scratch, |stream, execution| {

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use super::dictionary::TranslatedBlock;
 use super::execution::Execution;
 use super::homes::{Change, Homes};
-use super::places::{Place, Places};
+use super::places::{Place, Places, Shared};
 use crate::lists::part;
 use crate::pipeline::frontend::predict::stream::Steers;
 use crate::pipeline::functional::{Functional, Warm};
@@ -45,8 +45,8 @@ impl Walker {
         }
     }
 
-    pub(super) fn define(&mut self, id: BlockId, decoded: &[Code]) {
-        (self.places).define(&self.model, &mut self.program, id, decoded);
+    pub(super) fn define(&mut self, id: BlockId, decoded: &[Code], shared: Option<&Shared>) {
+        (self.places).define(&self.model, &mut self.program, id, decoded, shared);
     }
 
     /// Something happens to processes.

@@ -28,6 +28,7 @@ use super::dictionary::{Dictionary, TranslatedBlock};
 use super::execution::Execution;
 use super::homes::Change;
 use super::interval::{Cut, Intervals, Step};
+use super::places::Shared;
 use super::warmer::Warmer;
 use crate::pipeline::functional::{Functional, Warm};
 
@@ -54,6 +55,8 @@ pub(super) struct Definition {
     pub(super) id: BlockId,
     pub(super) block: Arc<TranslatedBlock>,
     pub(super) decoded: Vec<Code>,
+    /// What it was made into, by model, where several threads simulate a model.
+    pub(super) made: Vec<Shared>,
 }
 
 enum Order {
@@ -84,10 +87,7 @@ impl Worker {
     fn start(
         model: &Arc<CpuModel>,
         queue: usize,
-        memory: bool,
-        cut: bool,
-        told: Option<usize>,
-        calls: bool,
+        task: Task,
         on_thread: OnThread,
     ) -> io::Result<Self> {
         let (orders, to_do) = sync_channel(queue);
@@ -101,15 +101,14 @@ impl Worker {
             .spawn(move || {
                 let _held = on_thread();
                 let mut core = Core::new(model);
-                core.cut = cut;
-                core.calls = (calls && !cut).then(Calls::default);
+                core.cut = task.cut;
+                core.calls = (task.calls && !task.cut).then(Calls::default);
                 let hands = Hands {
                     core,
                     dictionary: Dictionary::default(),
                     regions: Vec::new(),
                     defined,
-                    memory,
-                    told,
+                    task,
                 };
                 hands.work(&to_do, &done, &so_far)
             })?;
@@ -130,15 +129,28 @@ impl Worker {
     }
 }
 
+/// What a worker does.
+#[derive(Clone, Copy)]
+struct Task {
+    /// Number of its model.
+    model: usize,
+    /// Accesses are looked at.
+    memory: bool,
+    /// Threads are cut into intervals.
+    cut: bool,
+    /// Somebody else predicts its branches.
+    told: bool,
+    /// Cycles are told apart by who called.
+    calls: bool,
+}
+
 /// A worker's side.
 struct Hands {
     core: Core,
     dictionary: Dictionary,
     regions: Vec<RegionDef>,
     defined: Receiver<Arc<Definition>>,
-    memory: bool,
-    /// Number of the model, where somebody else predicts its branches.
-    told: Option<usize>,
+    task: Task,
 }
 
 impl Hands {
@@ -149,8 +161,8 @@ impl Hands {
                 Order::Region(region) => self.regions.push(region),
                 Order::Change(change) => self.core.change(&change),
                 Order::Execute(chunk, interval) => {
-                    if let (Some(model), Some(stream)) = (self.told, chunk.stream()) {
-                        let steers = chunk.steers(model);
+                    if let Some(stream) = chunk.stream().filter(|_| self.task.told) {
+                        let steers = chunk.steers(self.task.model);
                         self.core.tell(Part { stream, interval }, steers);
                     }
                     while self.dictionary.defined() < chunk.defined
@@ -165,7 +177,7 @@ impl Hands {
                                 part,
                                 block,
                                 execution,
-                                self.memory,
+                                self.task.memory,
                                 &self.regions,
                                 &self.dictionary,
                             );
@@ -195,7 +207,8 @@ impl Hands {
     }
 
     fn define(&mut self, definition: &Definition) {
-        self.core.define(definition.id, &definition.decoded);
+        let shared = definition.made.get(self.task.model);
+        (self.core).define_shared(definition.id, &definition.decoded, shared);
         self.dictionary
             .insert(definition.id, Arc::clone(&definition.block));
     }
@@ -244,18 +257,14 @@ impl Workers {
         };
         let is_warmed = |model: &CpuModel| cut && Functional::is_modelled(model);
         let start = |(number, model): (usize, &Arc<CpuModel>)| {
-            let told = is_warmed(model).then_some(number);
-            let worker = |_| {
-                Worker::start(
-                    model,
-                    queue,
-                    memory,
-                    cut,
-                    told,
-                    calls,
-                    Arc::clone(on_thread),
-                )
+            let task = Task {
+                model: number,
+                memory,
+                cut,
+                told: is_warmed(model),
+                calls,
             };
+            let worker = |_| Worker::start(model, queue, task, Arc::clone(on_thread));
             (0..lanes.max(1)).map(worker).collect()
         };
         let warm = |(number, model): (usize, &Arc<CpuModel>)| match is_warmed(model) {
@@ -280,7 +289,16 @@ impl Workers {
     /// A block was defined.
     pub(super) fn define(&mut self, id: BlockId, block: Arc<TranslatedBlock>, decoded: Vec<Code>) {
         self.definitions += 1;
-        let definition = Arc::new(Definition { id, block, decoded });
+        let models = match self.intervals {
+            Some(_) => self.workers.len(),
+            None => 0,
+        };
+        let definition = Arc::new(Definition {
+            id,
+            block,
+            decoded,
+            made: (0..models).map(|_| Shared::new()).collect(),
+        });
         for worker in self.all() {
             let _ = worker.definitions.send(Arc::clone(&definition));
         }
