@@ -1,4 +1,4 @@
-//! Any bytes as blocks, records and regions, into a simulation.
+//! Any bytes as blocks, records, processes and regions, into a simulation.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

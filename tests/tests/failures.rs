@@ -224,6 +224,20 @@ fn wrong_uses_are_answered_with_the_right_ones() {
         .run()
         .expect(2)
         .says("did you mean skl?");
+    // Code in the place of a file.
+    let run = mcad(["block", "add rax, rbx"]).run().expect(2);
+    assert!(
+        run.stderr.contains("mcad block --syntax intel -"),
+        "{}",
+        run.stderr
+    );
+    let run = mcad(["block", "nowhere.s"]).run().expect(2);
+    assert_eq!(
+        run.stderr.matches("No such file").count(),
+        1,
+        "{}",
+        run.stderr
+    );
     // A shell without a search path has the system's.
     let bare = |program: &str| {
         let script = format!("unset PATH; exec \"$0\" -q --cpu skl -- {program}");

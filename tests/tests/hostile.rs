@@ -362,6 +362,7 @@ fn thousands_of_live_threads_fit_into_memory() {
         let report: mcad_report::Report = serde_json::from_slice(&run.stdout).unwrap();
         assert_eq!(report.trace.threads, u64::from(threads));
         let peak = report.run.peak_memory_bytes >> 20;
+        assert!(peak < 512, "{peak} MiB on {cpu}");
     }
 }
 

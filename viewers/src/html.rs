@@ -14,7 +14,9 @@ mod cpu;
 mod flame;
 mod graph;
 mod lines;
+mod measured;
 mod misses;
+mod processes;
 mod slots;
 mod table;
 mod timeline;
@@ -119,6 +121,8 @@ fn page(
     writeln!(out, "</header>\n<main>")?;
     cpu::cards(report, out)?;
     contents(report, timeline, out)?;
+    measured::section(report, out)?;
+    processes::section(report, out)?;
     misses::gains(all, out)?;
     for (number, cpu) in report.cpus.iter().enumerate() {
         cpu::section(report, number, cpu, out)?;
@@ -203,6 +207,9 @@ fn contents(report: &Report, timeline: Option<&Excerpt>, out: &mut dyn Write) ->
         }
     }
     for (part, text, there) in [
+        ("measured", "measured", report.run.measured.is_some()),
+        ("processes", "processes", !report.processes.is_empty()),
+        ("threads", "threads", processes::have_threads(report)),
         ("timeline", "timeline", timeline.is_some()),
         (
             "unknown",

@@ -7,9 +7,9 @@
 
 mod branches;
 pub(crate) mod hot;
-mod measured;
+pub(crate) mod measured;
 mod memory;
-mod processes;
+pub(crate) mod processes;
 mod slots;
 pub(crate) mod verdict;
 

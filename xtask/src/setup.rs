@@ -6,7 +6,7 @@
 
 use std::process::Stdio;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use crate::command::{as_root, command, execute_aside, exists, output};
 use crate::qemu;
@@ -105,7 +105,10 @@ pub fn install(packages: &[&str]) -> Result<()> {
         );
     }
     // Refused before anything is fetched or built.
-    let mut install = as_root("env")?;
+    let mut install = as_root("env").map_err(|_| {
+        let missing = packages.join(" ");
+        anyhow!("installing {missing} needs root and there is no sudo; run `cargo xtask setup` as root once")
+    })?;
     let simulate = ["install", "--simulate", "--no-install-recommends"];
     if output(command("apt-get").args(simulate).args(packages)).is_none() {
         // No package lists yet, as in a fresh container.

@@ -3,9 +3,9 @@
 //! `tests/hostile.rs` with mutated input in the normal test run.
 
 use mcad_isa::machine;
-use mcad_proto::event::{Arch, BlockDef, EndReason, Event, RegionDef, SessionInfo};
+use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ProcessEvent, RegionDef, SessionInfo};
 use mcad_proto::trace::TraceReader;
-use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
+use mcad_proto::word::{Access, BlockId, GuestAddr, ProcessId, StreamId, access_word, block_word};
 use mcad_report::Report;
 
 use crate::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
@@ -69,7 +69,15 @@ impl Input<'_> {
     }
 }
 
-/// Any bytes as blocks, records of several threads and regions.
+/// Mostly one of a few processes, else one at the limit of how many there may be.
+fn process(choice: u8) -> u32 {
+    match choice {
+        0..=250 => u32::from(choice % 7),
+        _ => (1 << 16) - 253 + u32::from(choice),
+    }
+}
+
+/// Any bytes as blocks, records of several threads and processes, and regions.
 pub fn events(bytes: &[u8]) -> Option<Report> {
     let mut input = Input(bytes);
     let mut simulation = simulation(input.byte())?;
@@ -100,6 +108,21 @@ pub fn events(bytes: &[u8]) -> Option<Report> {
                 simulation.event(&Event::Block(block)).is_ok()
             }
             2 => simulation.event(&Event::StreamEnd(stream)).is_ok(),
+            3 if kind & 8 != 0 => {
+                let id = ProcessId(process(input.byte()));
+                let what = match input.byte() % 5 {
+                    0 => ProcessEvent::Entered,
+                    1 => ProcessEvent::Replaced {
+                        command: vec![String::new(); usize::from(input.byte() % 3)],
+                    },
+                    2 => ProcessEvent::Ended(EndReason::Exited(0)),
+                    _ => ProcessEvent::Forked {
+                        parent: ProcessId(process(input.byte())),
+                    },
+                };
+                simulation.event(&Event::Process { id, what }).is_ok()
+            }
+            3 if kind & 16 != 0 => simulation.event(&Event::StreamStart(stream)).is_ok(),
             3 => {
                 let start = input.edge();
                 let region = RegionDef {

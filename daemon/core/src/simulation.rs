@@ -186,6 +186,12 @@ pub struct Simulation {
     end: Option<EndReason>,
 }
 
+/// How a report names what was lost once.
+fn lost(count: u64, reason: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{reason} ({count} record{s})")
+}
+
 impl Simulation {
     /// Starts a simulation on this thread.
     #[must_use]
@@ -327,7 +333,7 @@ impl Simulation {
             Event::Lost { count, reason } => {
                 self.stats.lost_records = self.stats.lost_records.saturating_add(*count);
                 if self.stats.lost_reasons.len() < 16 {
-                    self.stats.lost_reasons.push(format!("{count}: {reason}"));
+                    self.stats.lost_reasons.push(lost(*count, reason));
                 }
             }
             Event::Notice(text) => {
@@ -432,10 +438,8 @@ impl Simulation {
         if counts.misplaced > 0 {
             self.stats.lost_records = self.stats.lost_records.saturating_add(counts.misplaced);
             if self.stats.lost_reasons.len() < 16 {
-                self.stats.lost_reasons.push(format!(
-                    "{}: accesses of no instruction of their block",
-                    counts.misplaced
-                ));
+                let reason = "accesses of no instruction of their block";
+                self.stats.lost_reasons.push(lost(counts.misplaced, reason));
             }
         }
     }

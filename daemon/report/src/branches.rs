@@ -1,9 +1,10 @@
 //! What became of a program's branches: how they were predicted, and whose the wrong ones were.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Branches of a program on one CPU model.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchReport {
     /// Branches executed.
     pub executed: u64,
@@ -40,7 +41,7 @@ impl BranchReport {
 }
 
 /// Predictions of the branches of a piece of code.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CodeBranches {
     /// The function's name, `file:line`, or the branch's address.
     pub name: String,

@@ -1,9 +1,10 @@
 //! Where cycles were spent, by who called whom.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A function as one path of calls came to it. Paths make a forest: each names the one that called.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallReport {
     /// Place in the list of the path of calls to its caller, which comes before it; none for where
     /// a thread began.

@@ -1,11 +1,12 @@
 //! Cycles by code: functions, blocks, their instructions, source lines.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::stack::SlotStack;
 
 /// One function.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionReport {
     /// Demangled name, or `0x…` range name when there is none.
     pub name: String,
@@ -47,7 +48,7 @@ pub fn is_place(name: &str, module: &str) -> bool {
 }
 
 /// One block.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockReport {
     /// Address in the guest, hexadecimal.
     pub address: String,
@@ -79,7 +80,7 @@ pub struct BlockReport {
 }
 
 /// One instruction of a listed block.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InstructionReport {
     /// Address in the guest, hexadecimal.
     pub address: String,
@@ -101,7 +102,7 @@ pub struct InstructionReport {
 }
 
 /// One source line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LineReport {
     /// `file:line`.
     pub line: String,
@@ -113,7 +114,7 @@ pub struct LineReport {
 
 /// What bounds a block that runs again and again by itself, as `mcad block` finds it. A block that
 /// takes much longer in the program waits for something outside it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockBound {
     /// Cycles per execution then.
     pub cycles: f64,

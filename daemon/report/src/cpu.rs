@@ -1,5 +1,6 @@
 //! One CPU model's result: its cycles, where its issue slots and µops went, and its parts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::branches::BranchReport;
@@ -10,7 +11,7 @@ use crate::stack::SlotStack;
 use crate::unknown::Unknown;
 
 /// Result for one CPU model under one analysis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuReport {
     /// Short name: `skl`, `glc`, …
     pub cpu: String,
@@ -70,7 +71,7 @@ pub struct CpuReport {
 }
 
 /// Threads were cut into intervals that were simulated apart, each begun earlier to warm up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IntervalReport {
     /// Instructions in an interval.
     pub length: u64,
@@ -87,7 +88,7 @@ pub struct IntervalReport {
 }
 
 /// Where issue slots went (Yasin, ISPASS 2014). The six counts add up to `slots` = issue width × cycles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TopDown {
     /// All slots.
     pub slots: u64,
@@ -110,7 +111,7 @@ pub struct TopDown {
 }
 
 /// Issue slots that loads and stores left empty, by what these waited for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemorySlots {
     /// The first-level cache, or an older store.
     pub l1: u64,
@@ -143,7 +144,7 @@ impl MemorySlots {
 }
 
 /// µops executed on one port.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PortUse {
     /// Port name as Intel numbers it: `0` … `9`, `A`, `B`.
     pub port: String,
@@ -152,7 +153,7 @@ pub struct PortUse {
 }
 
 /// One guest thread.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadReport {
     /// Number in order of appearance; with several processes, in the order of these.
     pub thread: u32,
@@ -171,7 +172,7 @@ fn is_first(process: &u32) -> bool {
 }
 
 /// One of several traced processes, on one CPU model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessCycles {
     /// Number, as in [`crate::ProcessReport`].
     pub process: u32,
@@ -182,7 +183,7 @@ pub struct ProcessCycles {
 }
 
 /// Aggregated occurrences of one region.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionReport {
     /// Name as asked for.
     pub name: String,

@@ -13,9 +13,11 @@ pub mod memory;
 pub mod probes;
 mod program;
 mod run;
+pub mod schema;
 mod stack;
 mod unknown;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use calls::{CallReport, with_callees};
@@ -40,7 +42,7 @@ pub const SCHEMA_VERSION: u32 = 2;
 pub const LINES: usize = 1000;
 
 /// A complete report.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// See [`SCHEMA_VERSION`].
     pub schema_version: u32,

@@ -1,12 +1,13 @@
 //! What a program's accesses found: by level, and by function and line where they missed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most functions, and most lines, that are listed.
 pub const LISTED: usize = 100;
 
 /// What the loads, stores and fetches of a program found on one CPU model.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryReport {
     /// Loads by the level that had their line; a line on its way counts for where it came from. Of
     /// a load over two lines both count.
@@ -36,7 +37,7 @@ pub struct MemoryReport {
 }
 
 /// Accesses by level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelCounts {
     /// First level.
     pub l1: u64,
@@ -64,7 +65,7 @@ impl LevelCounts {
 }
 
 /// Misses of loads and stores of a piece of code.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CodeMisses {
     /// The function's name, or `file:line`.
     pub name: String,

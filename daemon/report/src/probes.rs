@@ -1,5 +1,6 @@
 //! What probes of a core came to: curves, measured on a CPU at hand and simulated.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the JSON layout; raised on incompatible change.
@@ -10,7 +11,7 @@ pub const TOLERANCE: f64 = 0.1;
 pub const SHARE: f64 = 0.8;
 
 /// All curves of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Probes {
     /// See [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -23,7 +24,7 @@ pub struct Probes {
 }
 
 /// One probe's curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
     /// Short name of the probe.
     pub name: String,
@@ -42,7 +43,7 @@ pub struct Curve {
 }
 
 /// One point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurvePoint {
     /// Place on the axis.
     pub x: f64,

@@ -1,9 +1,10 @@
 //! What was analysed and what was received of it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The tool that made a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// Always `mcad`.
     pub name: String,
@@ -12,7 +13,7 @@ pub struct Tool {
 }
 
 /// What was analysed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TracedProgram {
     /// Command line; empty for assembly input.
     pub command: Vec<String>,
@@ -27,7 +28,7 @@ pub struct TracedProgram {
 }
 
 /// A mapped file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Module {
     /// Path on the traced machine.
     pub path: String,
@@ -38,7 +39,7 @@ pub struct Module {
 }
 
 /// One of several traced processes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessReport {
     /// Number by descent: 0 is the first process, 1 its first child, then that one's children, and
     /// so on; how quick each was does not matter.
@@ -57,7 +58,7 @@ pub struct ProcessReport {
 }
 
 /// What was received.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceStats {
     /// Instructions executed; a `rep` string instruction counts once.
     pub instructions: u64,

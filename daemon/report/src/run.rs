@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Values that differ from run to run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
     /// Wall-clock seconds of the run.
     pub seconds: f64,
@@ -25,7 +26,7 @@ pub struct RunInfo {
 }
 
 /// Lines of one source file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SourceFile {
     /// Path, as in `file:line`.
     pub path: String,
@@ -34,7 +35,7 @@ pub struct SourceFile {
 }
 
 /// A program run by itself, without emulator, on a CPU at hand. User cycles; kernel time excluded.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measured {
     /// The CPU as it calls itself.
     pub host: String,
@@ -65,7 +66,7 @@ pub struct Measured {
 }
 
 /// Where measured cycles are.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Lower end.
     pub low: u64,
@@ -81,7 +82,7 @@ pub struct Interval {
 }
 
 /// What else ran while a program was measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Load {
     /// CPUs that others kept busy, the mean.
     pub others: f64,

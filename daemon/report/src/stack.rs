@@ -1,5 +1,6 @@
 //! Issue slots of a function or a block: top-down, taken apart by code.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Where the issue slots of a piece of code went in this run. The slots of all code add up to those
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// go to the code that is to blame: the branch that was predicted wrongly, the instruction that was
 /// delivered late, or the oldest one that kept buffers full. Causes without slots are left out of
 /// the JSON.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SlotStack {
     /// They issued a µop.

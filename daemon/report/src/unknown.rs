@@ -1,9 +1,10 @@
 //! Instructions that a CPU model has no figures for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Instructions without figures.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unknown {
     /// Executed instructions without figures.
     pub count: u64,
@@ -14,7 +15,7 @@ pub struct Unknown {
 }
 
 /// One instruction form without figures.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UnknownForm {
     /// Form, for example `vpdpbusd xmm, xmm, xmm`.
     pub form: String,

@@ -40,7 +40,7 @@ pub struct AnalysisArgs {
     #[arg(long)]
     no_memory: bool,
     /// Cut the run into intervals and simulate them on N threads; the report says how far that may
-    /// be from an uncut simulation, and does not depend on N
+    /// be from an uncut simulation, and does not depend on N; call stacks are not known then
     #[arg(long, value_name = "N", conflicts_with = "regions")]
     jobs: Option<NonZeroUsize>,
     /// Instructions in an interval

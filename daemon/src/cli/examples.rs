@@ -203,6 +203,13 @@ const EXAMPLES: &[Examples] = &[
     ),
     ("cpus", &[("mcad cpus", "models and their short names")]),
     (
+        "schema",
+        &[(
+            "mcad schema > report.schema.json",
+            "for who reads reports in other languages",
+        )],
+    ),
+    (
         "doctor",
         &[("mcad doctor", "what is missing, and how to get it")],
     ),

@@ -28,6 +28,7 @@ mod record;
 mod replay;
 mod report_file;
 pub mod run;
+mod schema;
 mod signals;
 mod status;
 mod timeline;
@@ -81,6 +82,8 @@ enum Command {
     Cpus(cpus::Args),
     /// Check what mcad needs and say how to get what is missing
     Doctor(doctor::Args),
+    /// Print the JSON Schema of reports
+    Schema(schema::Args),
     /// Print a completion script
     Completions(completions::Args),
     /// Write the man pages
@@ -142,6 +145,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Profile(args) => profile::run(&args),
         Command::Cpus(args) => cpus::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
     };
@@ -212,9 +216,21 @@ fn nobody_reads(error: &anyhow::Error) -> bool {
 /// Prints an error with its causes; what peers and files put into it does not reach the terminal
 /// as it is.
 fn tell(error: &anyhow::Error) {
-    let text = format!("{error:#}");
+    let text = causes(error);
     let lines: Vec<_> = text.lines().map(mcad_viewers::escape::escape).collect();
     crate::say!("mcad: {}", lines.join("\n"));
+}
+
+/// An error and its causes in a line, each once: many an error's text has its cause's already.
+fn causes(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |text, cause| {
+        let cause = cause.to_string();
+        match text.is_empty() {
+            true => cause,
+            false if text.ends_with(&cause) => text,
+            false => format!("{text}: {cause}"),
+        }
+    })
 }
 
 /// Logs go to stderr; `MCAD_LOG` filters them.
@@ -235,6 +251,22 @@ fn init_logging(default: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        use anyhow::Context;
+        let failed = |name: &str| {
+            let options = mcad_assemble::Options::default();
+            mcad_assemble::assemble_file(name.as_ref(), &options).map(drop)
+        };
+        let error = failed("/nowhere/a.s").context("no block").unwrap_err();
+        let text = causes(&error);
+        assert!(
+            text.starts_with("no block: cannot read /nowhere/a.s: "),
+            "{text}"
+        );
+        assert_eq!(text.matches("No such file").count(), 1, "{text}");
+    }
 
     #[test]
     fn command_lines_are_consistent() {

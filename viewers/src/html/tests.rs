@@ -260,3 +260,68 @@ fn the_page_tells_misses_and_gains_and_says_things_once() {
     assert!(!page.contains("<th scope=\"col\" class=\"\">model</th>"));
     assert!(!page.contains("If that limit went away"));
 }
+
+#[test]
+fn measurements_processes_and_threads_have_tables() {
+    use mcad_report::{Interval, Load, Measured, ProcessCycles, ProcessReport, ThreadReport};
+
+    let mut report = report();
+    let process = |process, parent, command: &str| ProcessReport {
+        process,
+        parent,
+        command: vec![command.into()],
+        end: "exited 0".into(),
+        instructions: 1000,
+        threads: 2,
+    };
+    report.processes = vec![process(0, None, "sh"), process(1, Some(0), "<b>gzip</b>")];
+    for cpu in &mut report.cpus {
+        let process = |process, cycles| ProcessCycles {
+            process,
+            instructions: 1000,
+            cycles,
+        };
+        cpu.processes = vec![process(0, 1234), process(1, 4321)];
+        let thread = |thread| ThreadReport {
+            thread,
+            process: thread / 2,
+            instructions: 500,
+            cycles: 777,
+        };
+        cpu.threads = (0..4).map(thread).collect();
+    }
+    report.run.measured = Some(Measured {
+        host: "a <CPU>".into(),
+        runs: 11,
+        cycles: 1_500_000,
+        interval: Some(Interval {
+            low: 1_000_000,
+            high: 2_000_000,
+            percent: 95.0,
+            mostly: "runs".into(),
+            asked_percent: 2.0,
+        }),
+        load: Some(Load {
+            others: 1.5,
+            cpus: 4,
+            busy: true,
+        }),
+        ..Measured::default()
+    });
+    let page = page(&report);
+    for wanted in [
+        "all together",
+        "&emsp;&lt;b&gt;gzip&lt;/b&gt;",
+        "4,321",
+        "777",
+        "1,500,000",
+        "a &lt;CPU&gt;",
+        "1,000,000 to 2,000,000 with 95 % confidence, wider than the 2 %",
+        "the machine was busy",
+        "href=\"#processes\"",
+        "href=\"#threads\"",
+        "href=\"#measured\"",
+    ] {
+        assert!(page.contains(wanted), "no {wanted:?}");
+    }
+}

@@ -10,6 +10,9 @@ use crate::escape::escape;
 use crate::layout::{Align, Table, grouped};
 use crate::style::Paint;
 
+/// Columns of a line of prose.
+const WIDTH: usize = 100;
+
 /// Writes the section, if there was a measurement.
 pub(super) fn measured(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let Some(measured) = &report.run.measured else {
@@ -33,33 +36,59 @@ pub(super) fn measured(report: &Report, style: Style, out: &mut dyn Write) -> io
         ]);
     }
     table.write(style, out)?;
+    for (line, doubtful) in lines(report, measured) {
+        let line = escape(&line).into_owned();
+        let line = wrapped(&line);
+        if doubtful {
+            writeln!(out, "{}", style.paint(Paint::Warning, line))?;
+        } else {
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(())
+}
+
+/// In lines that a terminal has room for.
+fn wrapped(text: &str) -> String {
+    let (mut all, mut line) = (String::new(), String::from(" "));
+    for word in text.split(' ') {
+        if line.chars().count() + 1 + word.chars().count() > WIDTH {
+            all += &line;
+            all.push('\n');
+            line = String::from(" ");
+        }
+        line.push(' ');
+        line += word;
+    }
+    all + &line
+}
+
+/// What was measured, how certainly and on what, each in a line, and whether that casts doubt on it.
+pub(crate) fn lines(report: &Report, measured: &Measured) -> Vec<(String, bool)> {
     let spread = (measured.high.saturating_sub(measured.low)) as f64;
-    writeln!(
-        out,
-        "  measured: user cycles, median of {} runs ({} rejected), interquartile range {:.1} %, least {}",
-        measured.runs,
-        measured.rejected,
-        100.0 * spread / measured.cycles.max(1) as f64,
-        grouped(measured.min),
-    )?;
-    certainty(measured, style, out)?;
-    writeln!(
-        out,
-        "  on {} at {:.0} MHz, by the {}",
-        escape(&measured.host),
-        measured.core_mhz,
-        escape(&measured.source)
-    )?;
-    let paint = if of_host(report, measured).next().is_some() {
-        Paint::Dim
-    } else {
-        Paint::Warning
-    };
-    writeln!(out, "{}", style.paint(paint, verdict(report, measured)))
+    let mut lines = vec![(
+        format!(
+            "measured: user cycles, median of {} runs ({} rejected), interquartile range {:.1} %, least {}",
+            measured.runs,
+            measured.rejected,
+            100.0 * spread / measured.cycles.max(1) as f64,
+            grouped(measured.min),
+        ),
+        false,
+    )];
+    lines.extend(certainty(measured));
+    let host = format!(
+        "on {} at {:.0} MHz, by the {}",
+        measured.host, measured.core_mhz, measured.source
+    );
+    lines.push((host, false));
+    let of_host = of_host(report, measured).next().is_some();
+    lines.push((verdict(report, measured), !of_host));
+    lines
 }
 
 /// From where to where the ratio may be; empty where that is not known.
-fn ratios(predicted: u64, measured: &Measured) -> String {
+pub(crate) fn ratios(predicted: u64, measured: &Measured) -> String {
     let to = |cycles: u64| match cycles {
         0 => "∞".to_owned(),
         cycles => format!("{:.3}", predicted as f64 / cycles as f64),
@@ -71,10 +100,10 @@ fn ratios(predicted: u64, measured: &Measured) -> String {
 }
 
 /// How certain the measured cycles are, and what else ran.
-fn certainty(measured: &Measured, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    if let Some(interval) = &measured.interval {
+fn certainty(measured: &Measured) -> impl Iterator<Item = (String, bool)> {
+    let known = measured.interval.as_ref().map(|interval| {
         let known = format!(
-            "  known: {} to {} with {:.0} % confidence",
+            "known: {} to {} with {:.0} % confidence",
             grouped(interval.low),
             grouped(interval.high),
             interval.percent
@@ -82,31 +111,28 @@ fn certainty(measured: &Measured, style: Style, out: &mut dyn Write) -> io::Resu
         let off = |end: u64| end.abs_diff(measured.cycles) as f64;
         let widest = off(interval.low).max(off(interval.high));
         if widest <= interval.asked_percent / 100.0 * measured.cycles as f64 {
-            writeln!(out, "{known}")?;
-        } else {
-            let why = match interval.mostly.as_str() {
-                "ticks" => "timer ticks found the user time, and there were few",
-                "clock" => "the core clock moved",
-                _ => "the runs differ",
-            };
-            let text = format!(
-                "{known},\n  wider than the {:.0} % to both sides that were asked for: {why}",
-                interval.asked_percent
-            );
-            writeln!(out, "{}", style.paint(Paint::Warning, text))?;
+            return (known, false);
         }
-    }
-    match &measured.load {
-        Some(load) if load.busy => {
-            let text = format!(
-                "  the machine was busy: others kept {:.1} of its {} CPUs meanwhile, and took caches,\n  \
-                 memory and clock from what was measured; measure again on a quiet one",
-                load.others, load.cpus
-            );
-            writeln!(out, "{}", style.paint(Paint::Warning, text))
-        }
-        _ => Ok(()),
-    }
+        let why = match interval.mostly.as_str() {
+            "ticks" => "timer ticks found the user time, and there were few",
+            "clock" => "the core clock moved",
+            _ => "the runs differ",
+        };
+        let asked = interval.asked_percent;
+        let text = format!(
+            "{known}, wider than the {asked:.0} % to both sides that were asked for: {why}"
+        );
+        (text, true)
+    });
+    let busy = measured.load.as_ref().filter(|load| load.busy).map(|load| {
+        let text = format!(
+            "the machine was busy: others kept {:.1} of its {} CPUs meanwhile, and took caches, \
+             memory and clock from what was measured; measure again on a quiet one",
+            load.others, load.cpus
+        );
+        (text, true)
+    });
+    known.into_iter().chain(busy)
 }
 
 /// The analysed CPUs that are models of the measured one.
@@ -123,13 +149,13 @@ fn verdict(report: &Report, measured: &Measured) -> String {
         .any(|cpu| Some(&cpu.cpu) != measured.model.as_ref());
     match (of_host(report, measured).next(), &measured.model) {
         (Some(cpu), _) if others => {
-            format!("  {cpu} is the model of this CPU; the other ratios compare different CPUs")
+            format!("{cpu} is the model of this CPU; the other ratios compare different CPUs")
         }
-        (Some(cpu), _) => format!("  {cpu} is the model of this CPU"),
+        (Some(cpu), _) => format!("{cpu} is the model of this CPU"),
         (None, Some(model)) => format!(
-            "  none of these is this CPU: the ratios compare different CPUs (--cpu {} is its model)",
-            escape(model)
+            "none of these is this CPU: the ratios compare different CPUs (--cpu {} is its model)",
+            model
         ),
-        (None, None) => "  no model is of this CPU: the ratios compare different CPUs".to_owned(),
+        (None, None) => "no model is of this CPU: the ratios compare different CPUs".to_owned(),
     }
 }

@@ -49,16 +49,8 @@ pub(super) fn processes(report: &Report, style: Style, out: &mut dyn Write) -> i
             ("process", Align::Left),
         ],
     ));
-    let mut depths = Vec::new();
-    for process in &report.processes {
-        let depth = match process.parent {
-            // A parent's number is smaller than its children's.
-            Some(parent) => depths.get(parent as usize).map_or(0, |depth| depth + 1),
-            None => 0,
-        };
-        depths.push(depth);
-    }
-    for (process, depth) in report.processes.iter().zip(depths).take(PROCESSES) {
+    let rows = report.processes.iter().zip(depths(&report.processes));
+    for (process, depth) in rows.take(PROCESSES) {
         let mut row: Vec<String> = report
             .cpus
             .iter()
@@ -75,6 +67,20 @@ pub(super) fn processes(report: &Report, style: Style, out: &mut dyn Write) -> i
     }
     table.write(style, out)?;
     hidden(style, out, report.processes.len().saturating_sub(PROCESSES))
+}
+
+/// How many processes are between each and the first one.
+pub(crate) fn depths(processes: &[ProcessReport]) -> Vec<usize> {
+    let mut depths = Vec::new();
+    for process in processes {
+        let depth = match process.parent {
+            // A parent's number is smaller than its children's.
+            Some(parent) => depths.get(parent as usize).map_or(0, |depth| depth + 1),
+            None => 0,
+        };
+        depths.push(depth);
+    }
+    depths
 }
 
 /// The command line, as far as it is shown.

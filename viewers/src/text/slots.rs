@@ -1,6 +1,7 @@
 //! Where issue slots went (top-down, Yasin 2014) and how busy the ports were.
 
 use std::io::{self, Write};
+use std::iter;
 
 use mcad_report::{Report, TopDown};
 
@@ -77,16 +78,14 @@ fn levels(topdown: &TopDown, margin: usize, out: &mut dyn Write) -> io::Result<(
     if sum.saturating_mul(100) < slots {
         return Ok(());
     }
-    write!(
-        out,
-        "  {:margin$}    memory: L1 {}",
-        "",
-        percent(m.l1, slots)
-    )?;
-    for (name, count) in behind {
-        write!(out, ", {name} {}", percent(count, slots))?;
-    }
-    writeln!(out)
+    // Shares of 0.0 % say nothing.
+    let shown = |count: u64| count.saturating_mul(2000) >= slots;
+    let levels: Vec<String> = iter::once(("L1", m.l1))
+        .chain(behind)
+        .filter(|(_, count)| shown(*count))
+        .map(|(name, count)| format!("{name} {}", percent(count, slots)))
+        .collect();
+    writeln!(out, "  {:margin$}    memory: {}", "", levels.join(", "))
 }
 
 /// Splits `width` cells in proportion; the sum is `width` (largest remainders get the rest).

@@ -407,7 +407,10 @@ fn divider(block: &Block) -> Option<Limit> {
         part: Part::Divider,
         cycles,
         used: true,
-        evidence: format!("{} instructions keep it busy", instructions.len()),
+        evidence: match instructions.len() {
+            1 => "one instruction keeps it busy".to_owned(),
+            count => format!("{count} instructions keep it busy"),
+        },
         instructions,
     })
 }

@@ -334,7 +334,7 @@ impl<O: Observer> Core<O> {
         if matches!(instr.control, Control::None | Control::Unpredicted) {
             return None;
         }
-        let after = held.executed.address + u64::from(instr.len);
+        let after = held.executed.address.wrapping_add(u64::from(instr.len));
         let cycle = match (mispredicted, issued.late) {
             (true, false) => self.redirect,
             (true, true) => self.redirect_late,

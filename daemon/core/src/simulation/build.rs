@@ -216,7 +216,8 @@ fn interval_note(core: &Core, i: &IntervalReport) -> String {
     format!(
         "{}: simulated in {} intervals of {} instructions, each begun with the caches and predictors \
          of that moment and warmed up by the {} instructions before it; neighbours differ by {:.3} % \
-         of the cycles that both simulate, and all of it is unlikely to be further off",
+         of the cycles that both simulate, and all of it is unlikely to be further off; who called whom \
+         is not known of intervals, so there are no call stacks",
         core.model.name,
         i.count,
         i.length,

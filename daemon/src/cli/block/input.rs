@@ -85,7 +85,16 @@ impl InputArgs {
                 }
                 Ok(assemble(&input, "stdin", &options)?)
             }
-            (Some(path), _) => Ok(assemble_file(path, &options)?),
+            (Some(path), _) => {
+                let text = path.display().to_string();
+                if text.contains(' ') && !path.exists() {
+                    bail!(
+                        "there is no file '{text}'; if that is code, it comes from stdin: echo '{text}' | \
+                         mcad block --syntax intel -"
+                    );
+                }
+                Ok(assemble_file(path, &options)?)
+            }
             (None, Some(text)) => {
                 options.format = Format::Hex;
                 Ok(assemble(text.as_bytes(), "--hex", &options)?)

@@ -180,7 +180,7 @@ impl FrontEnd {
 
     /// Takes the next instruction of the program, which lies where fetch is.
     pub fn place(&mut self, address: u64, len: u8) -> Placed {
-        let end = address + u64::from(len);
+        let end = address.wrapping_add(u64::from(len));
         if self.p.ideal {
             return Placed {
                 ready: 1,
@@ -297,7 +297,7 @@ impl FrontEnd {
     /// Places an instruction that will not be executed, unless its bytes come to be fetched so
     /// late that fetch is called back in `cycle` before they are of any effect.
     pub fn place_astray(&mut self, address: u64, len: u8, cycle: u64) -> Option<Placed> {
-        let crosses = address + u64::from(len) > self.group.end;
+        let crosses = address.wrapping_add(u64::from(len)) > self.group.end;
         if (!self.continues(address) || crosses) && self.next_fetch() + 1 >= cycle {
             return None;
         }

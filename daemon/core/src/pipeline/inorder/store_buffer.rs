@@ -98,7 +98,7 @@ impl StoreBuffer {
         let bank = self.bank(address);
         let words = u64::from(self.p.bank_bytes);
         if !store || u64::from(size) < words || !address.is_multiple_of(words) {
-            let last = self.bank(address + u64::from(size.max(1)) - 1);
+            let last = self.bank(address.wrapping_add(u64::from(size.max(1)) - 1));
             let at = cycle + u64::from(self.p.read);
             self.reads.push_back((at, bank));
             if last != bank {
