@@ -8,6 +8,7 @@
 mod json;
 mod pack;
 mod prove;
+mod rv32;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use xtask::command::{command, execute_aside, output};
 /// Arguments of `cargo xtask tables-llvm`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only this instruction set: aarch64 or riscv
+    /// Only this instruction set: aarch64, riscv, or, to prove, riscv32
     #[arg(long, value_name = "NAME")]
     arch: Option<String>,
     /// LLVM's configuration program, of a version whose development files are installed
@@ -43,6 +44,14 @@ struct Source {
     features: &'static str,
     cpus: &'static [&'static str],
 }
+
+/// RV32IMC, whose decoder is written by hand: there is no file of it.
+const ARCHITECTURE_32: Source = Source {
+    arch: "riscv32",
+    triple: "riscv32-unknown-linux-gnu",
+    features: "+m,+c,+zicsr,+zifencei",
+    cpus: &[],
+};
 
 const SOURCES: [Source; 2] = [
     Source {
@@ -121,8 +130,12 @@ pub fn run(args: &Args) -> Result<()> {
     let dump = compile(&args.llvm_config, work.path())?;
     let wanted = |source: &&Source| args.arch.as_deref().is_none_or(|arch| arch == source.arch);
     let sources: Vec<&Source> = SOURCES.iter().filter(wanted).collect();
-    if sources.is_empty() {
-        bail!("--arch: there are aarch64 and riscv");
+    let by_hand = args.prove && wanted(&&ARCHITECTURE_32);
+    if sources.is_empty() && !by_hand {
+        bail!("--arch: there are aarch64 and riscv, and riscv32 with --prove");
+    }
+    if by_hand {
+        rv32::run(&dump)?;
     }
     for source in sources {
         let path = folder().join(format!("{}.isa", source.arch));

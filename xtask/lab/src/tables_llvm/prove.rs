@@ -12,7 +12,7 @@ use mcad_isa::llvm::wire::File;
 use super::{Source, json};
 
 /// Words that LLVM is asked for at a time.
-const BATCH: usize = 1 << 16;
+pub(super) const BATCH: usize = 1 << 16;
 
 /// Instructions that are taken for a more general one, and why that is all the same to a model.
 const EXPLAINED: &[(&str, &str, &str)] = &[
@@ -80,7 +80,7 @@ pub fn run(dump: &Path, source: &Source, file: &File) -> Result<()> {
 }
 
 /// LLVM's numbers and names of instructions; 0 is none.
-fn names(dump: &Path, source: &Source) -> Result<BTreeMap<u16, String>> {
+pub(super) fn names(dump: &Path, source: &Source) -> Result<BTreeMap<u16, String>> {
     let output = Command::new(dump)
         .args([source.triple, source.features, "--names"])
         .output()?;
@@ -91,7 +91,7 @@ fn names(dump: &Path, source: &Source) -> Result<BTreeMap<u16, String>> {
         .collect())
 }
 
-fn read_full(from: &mut impl Read, bytes: &mut [u8]) -> Result<usize> {
+pub(super) fn read_full(from: &mut impl Read, bytes: &mut [u8]) -> Result<usize> {
     let mut got = 0;
     while got < bytes.len() {
         match from.read(&mut bytes[got..])? {
@@ -103,7 +103,7 @@ fn read_full(from: &mut impl Read, bytes: &mut [u8]) -> Result<usize> {
 }
 
 /// The words in the order in which the dump program takes them.
-fn words(compressed: bool) -> Box<dyn Iterator<Item = u32>> {
+pub(super) fn words(compressed: bool) -> Box<dyn Iterator<Item = u32>> {
     if compressed {
         let short = (0..1u32 << 16).filter(|word| word & 3 != 3);
         Box::new((0..1u32 << 30).map(|word| word << 2 | 3).chain(short))
