@@ -71,7 +71,7 @@ impl Warmer {
             .name(format!("warm {}", model.name))
             .spawn(move || {
                 let _held = on_thread();
-                work(number, Walker::new(&model, memory), &to_do, &defined);
+                work(Walker::new(&model, memory), &to_do, &defined);
             })?;
         Ok(Self {
             model: number,
@@ -121,13 +121,7 @@ impl Warmer {
     }
 }
 
-/// What the thread does; `model` is its model's number.
-fn work(
-    model: usize,
-    mut walker: Walker,
-    orders: &Receiver<Order>,
-    defined: &Receiver<Arc<Definition>>,
-) {
+fn work(mut walker: Walker, orders: &Receiver<Order>, defined: &Receiver<Arc<Definition>>) {
     let mut dictionary = Dictionary::default();
     let mut scratch = Execution::default();
     for order in orders {
@@ -138,15 +132,11 @@ fn work(
                 while dictionary.defined() < chunk.defined
                     && let Ok(definition) = defined.recv()
                 {
-                    let shared = definition.made.get(model);
+                    let shared = definition.made.get(promise.model);
                     walker.define(definition.id, &definition.decoded, shared);
                     dictionary.insert(definition.id, Arc::clone(&definition.block));
                 }
-                chunk.each(&mut scratch, |stream, execution| {
-                    if let Some(block) = dictionary.get(execution.block) {
-                        walker.execute(stream, block, execution);
-                    }
-                });
+                walker.execute(chunk, &dictionary, &mut scratch);
                 if let Some(stream) = chunk.stream() {
                     chunk.tell(promise.model, walker.steers(stream));
                 }

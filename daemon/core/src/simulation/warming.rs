@@ -12,7 +12,8 @@ use mcad_isa::program::{Program, flag};
 use mcad_proto::word::{BlockId, StreamId};
 use rustc_hash::FxHashMap;
 
-use super::dictionary::TranslatedBlock;
+use super::chunk::Chunk;
+use super::dictionary::{Dictionary, TranslatedBlock};
 use super::execution::Execution;
 use super::homes::{Change, Homes};
 use super::places::{Place, Places, Shared};
@@ -54,47 +55,28 @@ impl Walker {
         self.homes.change(&self.model, change);
     }
 
-    /// A block was executed.
+    /// The blocks of a chunk were executed, which is of one thread.
     pub(super) fn execute(
         &mut self,
-        stream: StreamId,
-        block: &TranslatedBlock,
-        execution: &Execution,
+        chunk: &Chunk,
+        dictionary: &Dictionary,
+        scratch: &mut Execution,
     ) {
-        let Some(place) = self.places.get(execution.block) else {
+        let Some(stream) = chunk.stream() else {
             return;
         };
-        let thread = self
-            .threads
-            .entry(stream)
-            .or_insert_with(|| begin(&self.model));
+        let (model, program) = (&self.model, &self.program);
+        let thread = (self.threads.entry(stream)).or_insert_with(|| begin(model));
         let process = self.homes.of(stream);
-        thread.lend(self.homes.lines(&self.model, process));
-        let end = execution.end.min(place.len as usize);
-        let uops = match &place.plan {
-            Some(plan) if execution.first == 0 && end == place.len as usize => {
-                thread.run(&self.program, plan);
-                place.fused
+        thread.lend(self.homes.lines(model, process));
+        chunk.each(scratch, |of, execution| {
+            debug_assert_eq!(of, stream, "where threads are cut, each has its chunks");
+            let id = execution.block;
+            if let (Some(block), Some(place)) = (dictionary.get(id), self.places.get(id)) {
+                execute(thread, program, place, block, execution, self.memory);
             }
-            _ => {
-                for n in execution.first..end {
-                    let inst = Inst::new(place.first + n as u32, block.address_of(n));
-                    thread.push(&self.program, inst);
-                }
-                let first = place.first as usize;
-                let executed = part(&self.program.instrs, first + execution.first..first + end);
-                executed.iter().map(|i| u32::from(i.fused)).sum()
-            }
-        };
-        if self.memory {
-            accesses(thread, &self.program, place, block, execution);
-        }
-        if self.memory && end == block.len() {
-            thread.enter_kernel(&execution.kernel);
-        }
-        let instructions = end.saturating_sub(execution.first);
-        thread.pass(instructions as u64, u64::from(uops));
-        thread.lend(self.homes.lines(&self.model, process));
+        });
+        thread.lend(self.homes.lines(model, process));
     }
 
     /// What became of a thread's branches that were resolved since the last call or its beginning.
@@ -129,6 +111,42 @@ fn begin(model: &Arc<CpuModel>) -> Functional {
     // What becomes of its branches is noted from here on.
     thread.steers();
     thread
+}
+
+/// A block was executed; `memory`: its accesses are looked at.
+#[inline]
+fn execute(
+    thread: &mut Functional,
+    program: &Program,
+    place: &Place,
+    block: &TranslatedBlock,
+    execution: &Execution,
+    memory: bool,
+) {
+    let end = execution.end.min(place.len as usize);
+    let uops = match &place.plan {
+        Some(plan) if execution.first == 0 && end == place.len as usize => {
+            thread.run(program, plan);
+            place.fused
+        }
+        _ => {
+            for n in execution.first..end {
+                let inst = Inst::new(place.first + n as u32, block.address_of(n));
+                thread.push(program, inst);
+            }
+            let first = place.first as usize;
+            let executed = part(&program.instrs, first + execution.first..first + end);
+            executed.iter().map(|i| u32::from(i.fused)).sum()
+        }
+    };
+    if memory {
+        accesses(thread, program, place, block, execution);
+        if end == block.len() {
+            thread.enter_kernel(&execution.kernel);
+        }
+    }
+    let instructions = end.saturating_sub(execution.first);
+    thread.pass(instructions as u64, u64::from(uops));
 }
 
 /// Accesses of an executed block.
