@@ -19,10 +19,11 @@
     }
 
 /* Sizes of what is not counted by the result: struct stat of asm/stat.h, struct statx of
- * linux/stat.h. */
+ * linux/stat.h, the word of a futex, and of a path its first byte. */
 static const struct guest_transfer transfers_x86_64[] = {
     {.number = 0 /* read */, .writes = true, .argument = 1},
     {.number = 1 /* write */, .argument = 1},
+    {.number = 2 /* open */, .argument = 0, .bytes = 1},
     {.number = 4 /* stat */, .writes = true, .argument = 1, .bytes = 144},
     {.number = 5 /* fstat */, .writes = true, .argument = 1, .bytes = 144},
     {.number = 6 /* lstat */, .writes = true, .argument = 1, .bytes = 144},
@@ -35,7 +36,9 @@ static const struct guest_transfer transfers_x86_64[] = {
     {.number = 78 /* getdents */, .writes = true, .argument = 1},
     {.number = 79 /* getcwd */, .writes = true, .argument = 0},
     {.number = 89 /* readlink */, .writes = true, .argument = 1},
+    {.number = 202 /* futex */, .argument = 0, .bytes = 4},
     {.number = 217 /* getdents64 */, .writes = true, .argument = 1},
+    {.number = 257 /* openat */, .argument = 1, .bytes = 1},
     {.number = 262 /* newfstatat */, .writes = true, .argument = 2, .bytes = 144},
     {.number = 267 /* readlinkat */, .writes = true, .argument = 2},
     {.number = 295 /* preadv */, .writes = true, .vector = true, .argument = 1},
@@ -47,6 +50,7 @@ static const struct guest_transfer transfers_x86_64[] = {
 
 static const struct guest_transfer transfers_generic[] = {
     {.number = 17 /* getcwd */, .writes = true, .argument = 0},
+    {.number = 56 /* openat */, .argument = 1, .bytes = 1},
     {.number = 61 /* getdents64 */, .writes = true, .argument = 1},
     {.number = 63 /* read */, .writes = true, .argument = 1},
     {.number = 64 /* write */, .argument = 1},
@@ -59,6 +63,7 @@ static const struct guest_transfer transfers_generic[] = {
     {.number = 78 /* readlinkat */, .writes = true, .argument = 2},
     {.number = 79 /* newfstatat */, .writes = true, .argument = 2, .bytes = 128},
     {.number = 80 /* fstat */, .writes = true, .argument = 1, .bytes = 128},
+    {.number = 98 /* futex */, .argument = 0, .bytes = 4},
     {.number = 206 /* sendto */, .argument = 1},
     {.number = 207 /* recvfrom */, .writes = true, .argument = 1},
     {.number = 278 /* getrandom */, .writes = true, .argument = 0},

@@ -30,7 +30,9 @@ int main(int argc, char **argv) {
     if (readv(zero, list, 2) != 384) return 5;
     if (madvise(at + 32768, 8192, MADV_DONTNEED) != 0) return 6;
     if (mremap(at, 16 << 12, 32 << 12, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to) return 7;
-    int self = open(argv[0], O_RDONLY);
+    char *path = at + 40960;
+    if (mmap(path, 4096, both, flags, -1, 0) != path) return 10;
+    int self = open(strcpy(path, argv[0]), O_RDONLY);
     if (mmap(at, 4096, PROT_READ, MAP_PRIVATE | MAP_FIXED, self, 0) != at) return 8;
     if (munmap(at, 4096) != 0) return 9;
     return 0;
@@ -68,6 +70,8 @@ fn buffers_and_mappings_are_told_in_order() {
             (Work::Wrote, 20480, 256),
             (Work::Fresh, 32768, 8192),
             (Work::Fresh, 0, 16 << 12),
+            (Work::Fresh, 40960, 4096),
+            (Work::Read, 40960, 64),
             (Work::File, 0, 4096),
             (Work::Fresh, 0, 4096),
         ]

@@ -53,6 +53,19 @@ const KERNEL: u64 = 1 << 57;
 /// Spreads numbers over lines; from the golden ratio (Knuth, TAOCP 3, section 6.4).
 const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// The kernel's line of code of a number: functions lie in a row, so that sets get equally many.
+fn kernel_code(number: u32) -> Key {
+    Key(KERNEL | u64::from(number).wrapping_mul(SCATTER) >> 32)
+}
+
+/// Its line of data of a number: scattered like chance, so that some sets get several (the finaliser
+/// of Steele, Lea & Flood's SplitMix, OOPSLA 2014).
+fn kernel_data(number: u32) -> Key {
+    let x = u64::from(number).wrapping_mul(SCATTER);
+    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    Key(KERNEL | x >> 32)
+}
+
 /// Where a line was found, and when a request to the level before could be served.
 struct Found {
     at: u64,
@@ -88,9 +101,10 @@ pub struct Memory {
     dram_more: u64,
     l3_victim: bool,
     files_in_l3: bool,
-    /// Lines of the kernel's that a fault brings into the first level.
-    fault_code_lines: u32,
-    fault_data_lines: u32,
+    /// Lines of the kernel's, of code and of data, that a fault or a system call brings into the
+    /// first level.
+    fault_lines: (u32, u32),
+    call_lines: (u32, u32),
     perfect_l1d: bool,
     perfect_l1i: bool,
     perfect_l2: bool,
@@ -145,8 +159,8 @@ impl Memory {
             l3_more: l3.map_or(0, |l3| l3.latency.saturating_sub(l2.latency)),
             dram_more: dram.latency.saturating_sub(last),
             l3_victim: l3.is_some_and(|l3| l3.victim),
-            fault_code_lines: core.tlb.map_or(0, |tlb| tlb.fault_code_lines),
-            fault_data_lines: core.tlb.map_or(0, |tlb| tlb.fault_data_lines),
+            fault_lines: (core.tlb).map_or((0, 0), |p| (p.fault_code_lines, p.fault_data_lines)),
+            call_lines: (core.tlb).map_or((0, 0), |p| (p.call_code_lines, p.call_data_lines)),
             files_in_l3: caches.page_cache == PageCache::LastLevel,
             perfect_l1d: caches.perfect_l1d,
             perfect_l1i: caches.perfect_l1i,
@@ -310,25 +324,24 @@ impl Memory {
             answer.fault |= found.touched != Touch::Known;
         }
         if answer.fault {
-            self.kernel_ran(at);
+            self.kernel_ran(self.fault_lines, at);
         }
         self.counts.fetches[answer.from as usize] += 1;
         answer
     }
 
-    /// The kernel has handled a fault: what it needed is in the first level, the same lines every
-    /// time, scattered over the sets.
-    fn kernel_ran(&mut self, at: u64) {
+    /// The kernel ran: what it needed, so many lines of code and of data, is in the first level, the
+    /// same lines every time, scattered over the sets.
+    fn kernel_ran(&mut self, (code, data): (u32, u32), at: u64) {
         let there = State::new(at, Level::L2);
-        let line = |n: u32| Key(KERNEL | u64::from(n).wrapping_mul(SCATTER) >> 32);
-        for n in 0..self.fault_code_lines {
-            if self.l1i.find(line(n)).is_none() {
-                self.l1i.insert(line(n), there);
+        for line in (0..code).map(kernel_code) {
+            if self.l1i.find(line).is_none() {
+                self.l1i.insert(line, there);
             }
         }
-        for n in 0..self.fault_data_lines {
-            if self.l1d.find(line(n)).is_none() {
-                self.place_l1(line(n).0, there);
+        for line in (0..data).map(kernel_data) {
+            if self.l1d.find(line).is_none() {
+                self.place_l1(line.0, there);
             }
         }
     }
@@ -410,7 +423,7 @@ impl Memory {
         };
         counts[answer.from as usize] += 1;
         if answer.fault {
-            self.kernel_ran(at);
+            self.kernel_ran(self.fault_lines, at);
         }
         answer
     }

@@ -93,6 +93,8 @@ fn tlbs() -> Tlbs {
         fault: 0,
         fault_code_lines: 0,
         fault_data_lines: 0,
+        call_code_lines: 0,
+        call_data_lines: 0,
     }
 }
 

@@ -5,6 +5,10 @@
 //! page that the kernel has written need not fault. Lines of pages that are mapped anew may stay
 //! where they are: nobody gets at them before the page's tables are walked, which says that it is
 //! touched first.
+//!
+//! A call that does any of this goes through enough of the kernel's code and data to push the
+//! program's out of the first level (`tlb.call_code_lines`); one that does not, such as `getpid`, does
+//! too little to matter.
 
 use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_proto::word::{Kernel, Work};
@@ -16,6 +20,9 @@ impl Memory {
     /// A system call in cycle `at` does all this.
     pub fn enter_kernel(&mut self, work: &[Kernel], at: u64) {
         let at = at + self.epoch;
+        if !work.is_empty() {
+            self.kernel_ran(self.call_lines, at);
+        }
         for Kernel {
             work,
             address,

@@ -215,6 +215,8 @@ mod tests {
             fault: 0,
             fault_code_lines: 0,
             fault_data_lines: 0,
+            call_code_lines: 0,
+            call_data_lines: 0,
         })
     }
 

@@ -136,11 +136,11 @@ impl Backend {
         self.memory.fetch(address, at)
     }
 
-    /// Page faults so far.
+    /// How often the kernel ran so far and left its code in the place of the program's.
     #[inline]
     #[must_use]
-    pub fn faults(&self) -> u64 {
-        self.memory.faults()
+    pub fn visits(&self) -> u64 {
+        self.memory.visits()
     }
 
     /// What loads, stores and fetches found.

@@ -52,7 +52,8 @@ pub struct Functional {
     faults: Faults,
 }
 
-/// Page faults, which code that is delivered from the µop cache must hear of in program order.
+/// Page faults and system calls, which code that is delivered from the µop cache must hear of in
+/// program order.
 #[derive(Default)]
 struct Faults {
     /// Those that code has been held against.
@@ -248,10 +249,18 @@ impl Functional {
         self.stores.add(access, self.pace.cycle());
     }
 
-    /// A system call.
+    /// What a system call did, if there was one.
     pub fn enter_kernel(&mut self, work: &[Kernel]) {
-        if let Some(memory) = &mut self.memory {
+        if let Some(memory) = self.memory.as_mut().filter(|_| !work.is_empty()) {
             memory.enter_kernel(work, self.pace.cycle());
+            if self
+                .model
+                .core
+                .tlb
+                .is_some_and(|tlb| tlb.call_code_lines > 0)
+            {
+                self.faults.add(self.queue.end().saturating_sub(1));
+            }
         }
     }
 

@@ -167,6 +167,12 @@ pub struct Tlbs {
     /// Lines of data that it reads and writes, likewise.
     #[serde(default)]
     pub fault_data_lines: u32,
+    /// The same of code for a system call that reads or writes memory or changes mappings.
+    #[serde(default)]
+    pub call_code_lines: u32,
+    /// And of data.
+    #[serde(default)]
+    pub call_data_lines: u32,
 }
 
 fn page_kib() -> u32 {
@@ -318,6 +324,8 @@ impl Tlbs {
         within("tlb.walkers", self.walkers, 1, 64)?;
         within("tlb.fault_code_lines", self.fault_code_lines, 0, 4096)?;
         within("tlb.fault_data_lines", self.fault_data_lines, 0, 4096)?;
+        within("tlb.call_code_lines", self.call_code_lines, 0, 4096)?;
+        within("tlb.call_data_lines", self.call_data_lines, 0, 4096)?;
         within("tlb.directories", self.directories, 1, 4096)
     }
 }

@@ -82,11 +82,12 @@ pub fn ideals() -> &'static [Ideal] {
         },
         Ideal {
             name: "faults",
-            what: "page faults that take the program nothing",
+            what: "page faults and system calls that take the program nothing",
             change: |core| {
                 if let Some(tlb) = &mut core.tlb {
                     tlb.fault = 0;
                     (tlb.fault_code_lines, tlb.fault_data_lines) = (0, 0);
+                    (tlb.call_code_lines, tlb.call_data_lines) = (0, 0);
                 }
                 core.frontend.uop_cache_refill = 0;
             },

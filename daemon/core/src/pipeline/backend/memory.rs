@@ -56,8 +56,9 @@ pub struct Memory {
     late: Late,
     /// Until when nothing may issue, after the fault of the last access.
     fault: Option<u64>,
-    /// Page faults so far.
-    faults: u64,
+    /// Page faults so far, and system calls that displace code as they do.
+    visits: u64,
+    calls_displace: bool,
     fault_cycles: u64,
 }
 
@@ -73,7 +74,7 @@ parts! {
     Memory { fences, older, buffer, renaming }
     remembers { lines }
     tables { owned: 0 }
-    fixed { p, reaches, late, fault, faults, fault_cycles }
+    fixed { p, reaches, late, fault, visits, calls_displace, fault_cycles }
 }
 
 /// Stores whose lines are remembered, more than can be in flight.
@@ -94,7 +95,8 @@ impl Memory {
             reaches: VecDeque::new(),
             late: Late::No,
             fault: None,
-            faults: 0,
+            visits: 0,
+            calls_displace: false,
             fault_cycles: 0,
         }
     }
@@ -110,6 +112,7 @@ impl Memory {
             }
             memory.owned = vec![0; OWNED as usize].into();
             memory.fault_cycles = core.tlb.map_or(0, |tlb| tlb.fault);
+            memory.calls_displace = core.tlb.is_some_and(|tlb| tlb.call_code_lines > 0);
         }
         memory
     }
@@ -163,27 +166,28 @@ impl Memory {
         {
             memory.enter_kernel(work, at);
             self.reaches.pop_front();
+            self.visits += u64::from(self.calls_displace);
         }
     }
 
-    /// Page faults so far.
+    /// How often the kernel ran so far and left its code in the place of the program's.
     #[inline]
     #[must_use]
-    pub fn faults(&self) -> u64 {
-        self.faults
+    pub fn visits(&self) -> u64 {
+        self.visits
     }
 
     /// A line of code is asked for in cycle `at`; returns how many cycles later than from the
     /// first-level cache it comes.
     pub fn fetch(&mut self, address: u64, at: u64) -> u64 {
         let answer = (self.lines.memory()).map_or_else(Answer::default, |m| m.fetch(address, at));
-        self.faults += u64::from(answer.fault);
+        self.visits += u64::from(answer.fault);
         answer.late + if answer.fault { self.fault_cycles } else { 0 }
     }
 
     /// An access that started in cycle `at` faulted.
     fn faulted(&mut self, at: u64, answer: &Answer) {
-        self.faults += 1;
+        self.visits += 1;
         self.fault = Some(at + answer.late + self.fault_cycles);
     }
 

@@ -60,7 +60,7 @@ impl State {
         let bytes = u64::from(t.p.uop_cache_block_bytes.max(1));
         if t.p.uop_cache_refill > 0
             && let Some(first) = t.queue.entries.front()
-            && t.queue.refills.come(first.address / bytes, t.back.faults())
+            && t.queue.refills.come(first.address / bytes, t.back.visits())
         {
             self.idle = t.p.uop_cache_refill - 1;
             return;
@@ -75,7 +75,7 @@ impl State {
             }
             if delivered > 0
                 && t.p.uop_cache_refill > 0
-                && (t.queue.refills).lacks(first.address / bytes, t.back.faults())
+                && (t.queue.refills).lacks(first.address / bytes, t.back.visits())
             {
                 return;
             }
