@@ -303,7 +303,14 @@ impl CodeBuffer {
         self.emit(&displacement.to_le_bytes());
     }
 
+    /// A jump back: a short one where it reaches, as compilers make it, since two bytes less may spare a
+    /// loop a second line of code.
     fn jump_not_zero(&mut self, to: usize) {
+        let behind = self.bytes.len() + 2;
+        if let Ok(displacement) = i8::try_from(to as i64 - behind as i64) {
+            self.emit(&[0x75, displacement as u8]);
+            return;
+        }
         self.emit(&[0x0f, 0x85]);
         let next = self.bytes.len() + 4;
         let displacement = (to as u64).wrapping_sub(next as u64) as u32;
