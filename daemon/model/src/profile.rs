@@ -202,6 +202,15 @@ struct Followed {
     sites: Box<[u32]>,
 }
 
+/// A path, and how often it was taken.
+#[derive(Debug)]
+struct Taken {
+    key: [u32; MAX_BLOCKS],
+    count: u64,
+    /// The piece that followed it last, and the path that this was.
+    next: (u32, u32),
+}
+
 /// Pieces in the order of execution, and what befell their instructions.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
@@ -217,9 +226,15 @@ pub struct Collector {
     blocks: Vec<Vec<Inst>>,
     followed: Vec<Followed>,
     parts: FxHashMap<Part, u32>,
+    /// By block of the session: the part of it that was executed last.
+    last_part: Vec<(Part, u32)>,
     recent: Vec<u32>,
     recent_instructions: usize,
-    counts: FxHashMap<[u32; MAX_BLOCKS], u64>,
+    /// Places of paths in [`Collector::paths`].
+    places: FxHashMap<[u32; MAX_BLOCKS], u32>,
+    paths: Vec<Taken>,
+    /// The path taken last; [`NONE`] at the begin of a thread.
+    path: Option<u32>,
     instructions: u64,
     sites: Vec<Site>,
     data: Distances,
@@ -227,6 +242,9 @@ pub struct Collector {
     predictors: Predictors,
     order: Option<Order>,
 }
+
+/// Numbers of blocks that may be left out before one that is remembered by number.
+const MOST_SKIPPED: usize = 1 << 16;
 
 /// No block.
 const NONE: u32 = u32::MAX;
@@ -250,14 +268,7 @@ impl Collector {
         end: u32,
         make: impl FnOnce() -> P,
     ) -> u32 {
-        let number = match self.parts.get(&(id, first, end)) {
-            Some(&number) => number,
-            None => {
-                let number = self.define(make().into());
-                self.parts.insert((id, first, end), number);
-                number
-            }
-        };
+        let number = self.number((id, first, end), make);
         self.branch_to(number);
         let len = |number: u32| {
             let piece = self.followed.get(number as usize);
@@ -274,16 +285,79 @@ impl Collector {
         }
         self.recent.push(number);
         self.recent_instructions += len(number);
-        let mut key = [NONE; MAX_BLOCKS];
-        for (place, &block) in key.iter_mut().rev().zip(self.recent.iter().rev()) {
-            *place = block;
-        }
-        *self.counts.entry(key).or_insert(0) += 1;
+        self.take_path(number);
         if let Some(order) = &mut self.order {
             order.pieces.push(number);
         }
         self.fetch(number);
         number
+    }
+
+    /// The number of a part of a block, most often the one that was executed when it was last.
+    #[inline]
+    fn number<P: Into<Piece>>(&mut self, part: Part, make: impl FnOnce() -> P) -> u32 {
+        let id = part.0 as usize;
+        if let Some((last, number)) = self.last_part.get(id)
+            && *last == part
+        {
+            return *number;
+        }
+        let number = match self.parts.get(&part) {
+            Some(&number) => number,
+            None => {
+                let number = self.define(make().into());
+                self.parts.insert(part, number);
+                number
+            }
+        };
+        // Blocks are numbered as they are defined; a number that comes from nowhere is looked up.
+        if id <= self.last_part.len() + MOST_SKIPPED {
+            if id >= self.last_part.len() {
+                self.last_part.resize(id + 1, ((NONE, 0, 0), NONE));
+            }
+            if let Some(last) = self.last_part.get_mut(id) {
+                *last = (part, number);
+            }
+        }
+        number
+    }
+
+    /// Counts the path that ends with the piece executed last, most often the one that followed the
+    /// path before when that was taken last.
+    #[inline]
+    fn take_path(&mut self, number: u32) {
+        let before = self.path.and_then(|path| self.paths.get(path as usize));
+        let follows = before.map(|taken| taken.next);
+        let place = match follows {
+            Some((piece, place)) if piece == number => place,
+            _ => self.find_path(number),
+        };
+        if let Some(taken) = self.paths.get_mut(place as usize) {
+            taken.count += 1;
+        }
+        self.path = Some(place);
+    }
+
+    /// The place of the path of the recent pieces, which follows the one before from now on.
+    fn find_path(&mut self, number: u32) -> u32 {
+        let mut key = [NONE; MAX_BLOCKS];
+        for (place, &block) in key.iter_mut().rev().zip(self.recent.iter().rev()) {
+            *place = block;
+        }
+        let paths = &mut self.paths;
+        let place = *self.places.entry(key).or_insert_with(|| {
+            paths.push(Taken {
+                key,
+                count: 0,
+                next: (NONE, NONE),
+            });
+            (paths.len() - 1) as u32
+        });
+        let before = self.path.and_then(|path| self.paths.get_mut(path as usize));
+        if let Some(before) = before {
+            before.next = (number, place);
+        }
+        place
     }
 
     fn define(&mut self, piece: Piece) -> u32 {
@@ -402,6 +476,7 @@ impl Collector {
     pub fn switch(&mut self) {
         self.recent.clear();
         self.recent_instructions = 0;
+        self.path = None;
     }
 
     /// Ends the execution.
@@ -414,11 +489,11 @@ impl Collector {
     #[must_use]
     pub fn finish_with_order(self, source: String) -> (Profile, Order) {
         let mut paths: Vec<Path> = self
-            .counts
+            .paths
             .into_iter()
-            .map(|(key, count)| Path {
-                blocks: key.into_iter().filter(|&b| b != NONE).collect(),
-                count,
+            .map(|taken| Path {
+                blocks: taken.key.into_iter().filter(|&b| b != NONE).collect(),
+                count: taken.count,
             })
             .collect();
         paths.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.blocks.cmp(&b.blocks)));

@@ -4,7 +4,7 @@ mod ablations;
 mod by_llvm_mca;
 mod forms;
 mod inorder;
-pub(super) use inorder::stepwise;
+pub(super) use inorder::{cpu_time, stepwise};
 mod llvm_mca;
 mod program_runs;
 mod programs;

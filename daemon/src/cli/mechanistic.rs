@@ -25,6 +25,8 @@ use mcad_viewers::sweep::{self, Point};
 use crate::near::nearest;
 pub(super) use collect::{Collected, Wanted, collect};
 
+use super::eval::cpu_time;
+
 /// Options of `mcad model`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -194,15 +196,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn profile(trace: &Path, output: &Path) -> anyhow::Result<()> {
     let output = Destination::open(output)?;
+    let begun = cpu_time();
     let collected = collect(trace, Wanted::Profile)?;
+    let seconds = cpu_time() - begun;
     output.write(|out| collected.profile.write(out))?;
     let mut err = io::stderr().lock();
     writeln!(
         err,
-        "{} instructions, {} pieces of code, {} paths",
+        "{} instructions, {} pieces of code, {} paths; {:.1} million instructions a CPU second",
         collected.profile.instructions,
         collected.profile.blocks.len(),
-        collected.profile.paths.len()
+        collected.profile.paths.len(),
+        collected.profile.instructions as f64 / seconds.max(1e-9) / 1e6
     )?;
     Ok(())
 }

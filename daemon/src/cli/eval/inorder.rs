@@ -100,6 +100,43 @@ impl Errors {
     }
 }
 
+/// What stepping took, by processor time.
+#[derive(Default)]
+struct Stepping {
+    instructions: u64,
+    seconds: f64,
+    /// Instructions a second on the slowest machine of a program.
+    least: Option<f64>,
+    /// Predictions by the chain, and their time.
+    chains: u64,
+    chain_seconds: f64,
+}
+
+impl Stepping {
+    fn add(&mut self, instructions: u64, seconds: f64) {
+        self.instructions += instructions;
+        self.seconds += seconds;
+        let speed = instructions as f64 / seconds.max(1e-9);
+        self.least = Some(self.least.map_or(speed, |least| least.min(speed)));
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "stepwise core: {:.1} million instructions a CPU second, {:.1} where it is slowest; chain: \
+             {:.0} µs a machine",
+            self.instructions as f64 / self.seconds.max(1e-9) / 1e6,
+            self.least.unwrap_or(0.0) / 1e6,
+            self.chain_seconds / self.chains.max(1) as f64 * 1e6,
+        )
+    }
+}
+
+/// Processor time of this process, in seconds.
+pub(in crate::cli) fn cpu_time() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 /// Compares, for each trace and machine: a line each on stdout, the summary on stderr.
 pub(super) fn run(traces: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let grids = [grid()?, grid_with_misses()?];
@@ -108,6 +145,7 @@ pub(super) fn run(traces: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let header = ["file"].iter().chain(&MACHINE).chain(&columns_of);
     out.write_record(header)?;
     let mut errors = <[AllErrors; 2]>::default();
+    let mut stepping = Stepping::default();
     for trace in traces {
         let Collected { profile, order } = collect(trace, Wanted::Order(INSTRUCTIONS))?;
         let rows = Rows::of(&profile);
@@ -115,9 +153,15 @@ pub(super) fn run(traces: &[PathBuf]) -> anyhow::Result<ExitCode> {
         let all = (grids.iter().enumerate())
             .flat_map(|(which, grid)| grid.iter().map(move |machine| (which, machine)));
         for (which, machine) in all {
+            let begun = cpu_time();
             let exact = stepwise(machine, &profile.blocks, &order);
+            stepping.add(profile.instructions, cpu_time() - begun);
+            let begun = cpu_time();
+            let by_chain = chain.predict(machine).total();
+            stepping.chain_seconds += cpu_time() - begun;
+            stepping.chains += 1;
             let predictions = [
-                chain.predict(machine).total(),
+                by_chain,
                 literal::predict(machine, &rows).total(),
                 paths::predict(machine, &profile, &chain),
             ];
@@ -148,6 +192,7 @@ pub(super) fn run(traces: &[PathBuf]) -> anyhow::Result<ExitCode> {
         writeln!(err, "literal: {}", errors.literal.text())?;
         writeln!(err, "paths:   {}", errors.paths.text())?;
     }
+    writeln!(err, "{}", stepping.text())?;
     Ok(ExitCode::SUCCESS)
 }
 
