@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 use mcad_proto::event::{Arch, EndReason, Event, ProcessEvent, SessionInfo};
 use mcad_proto::word::{BlockId, GuestAddr, ProcessId, StreamId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::core::Core;
 use calls::Calls;
@@ -158,8 +158,22 @@ impl Symbolizer for NoSymbols {
     }
 }
 
-/// Most threads that may be alive at once: each has a pipeline per CPU model.
+/// Most threads that are simulated at once: each has a pipeline per CPU model.
 const MAX_THREADS: usize = 4096;
+
+/// Most of those that are too many.
+const MAX_CROWD: usize = 1 << 18;
+
+/// Threads that are not simulated, since too many others lived when they began.
+#[derive(Default)]
+struct Crowd {
+    /// Those that live.
+    streams: FxHashSet<StreamId>,
+    /// All so far.
+    threads: u64,
+    /// What they executed.
+    records: u64,
+}
 
 /// Most regions of interest: each is looked at with every executed block.
 const MAX_REGIONS: usize = 4096;
@@ -179,6 +193,7 @@ pub struct Simulation {
     wanted: Option<(Window, u64, MakeSink)>,
     dictionary: Dictionary,
     threads: FxHashMap<StreamId, Assembler>,
+    crowd: Crowd,
     session: Option<SessionInfo>,
     modules: Vec<Module>,
     stats: TraceStats,
@@ -216,6 +231,7 @@ impl Simulation {
             wanted: None,
             dictionary: Dictionary::default(),
             threads: FxHashMap::default(),
+            crowd: Crowd::default(),
             session: None,
             modules: Vec::new(),
             stats: TraceStats::default(),
@@ -348,7 +364,11 @@ impl Simulation {
 
     fn start_thread(&mut self, stream: StreamId) -> Result<(), SimulationError> {
         if self.threads.len() >= MAX_THREADS {
-            return Err(self.broken(format!("more than {MAX_THREADS} threads at once")));
+            if self.crowd.streams.len() >= MAX_CROWD {
+                return Err(self.broken(format!("more than {MAX_CROWD} threads at once")));
+            }
+            self.crowd.threads += u64::from(self.crowd.streams.insert(stream));
+            return Ok(());
         }
         let recorded = self.session.as_ref().is_some_and(|s| s.memory);
         if self
@@ -385,8 +405,14 @@ impl Simulation {
 
     fn records(&mut self, stream: StreamId, words: &[u64]) -> Result<(), SimulationError> {
         if !self.threads.contains_key(&stream) {
-            // Assembly input and old recordings name no threads.
-            self.start_thread(stream)?;
+            if !self.crowd.streams.contains(&stream) {
+                // Assembly input and old recordings name no threads.
+                self.start_thread(stream)?;
+            }
+            if self.crowd.streams.contains(&stream) {
+                self.crowd.records += words.len() as u64;
+                return Ok(());
+            }
         }
         let Self {
             threads,
@@ -422,6 +448,7 @@ impl Simulation {
 
     fn end_thread(&mut self, stream: StreamId) {
         let Some(mut assembler) = self.threads.remove(&stream) else {
+            self.crowd.streams.remove(&stream);
             return;
         };
         let (run, dictionary) = (&mut self.run, &self.dictionary);
@@ -468,6 +495,16 @@ impl Simulation {
         }
         if let Some(recording) = self.run.recording.take() {
             recording.end();
+        }
+        let Crowd {
+            threads, records, ..
+        } = self.crowd;
+        if threads > 0 {
+            self.stats.lost_records = self.stats.lost_records.saturating_add(records);
+            let reason = format!(
+                "{threads} threads were not simulated: {MAX_THREADS} lived when they began"
+            );
+            self.stats.lost_reasons.push(lost(records, &reason));
         }
         let cores = match std::mem::take(&mut self.run.cores) {
             Cores::Here(cores) => cores.into_iter().map(|core| (core, None)).collect(),

@@ -434,3 +434,48 @@ fn a_full_scheduler_is_booked_to_what_its_oldest_waits_for() {
         assert_eq!(t.backend_memory, 0, "{name}: {t:?}");
     }
 }
+
+/// Too many threads at once: those that came first are simulated as if the others were not there.
+#[test]
+fn a_crowd_of_threads_is_cut_and_counted() {
+    let report = |threads: u32| {
+        let mut simulation = started(&models(&["skl"]));
+        let words = words_of(&[(0, 0), (3, 0)]);
+        let streams = || (0..threads).map(StreamId);
+        let mut take = |event: Event<'_>| simulation.event(&event).unwrap();
+        take(Event::StreamEnd(StreamId(0)));
+        streams().for_each(|stream| take(Event::StreamStart(stream)));
+        for stream in streams() {
+            let words = &words;
+            take(Event::Records { stream, words });
+        }
+        // Whose places are free then.
+        streams().for_each(|stream| take(Event::StreamEnd(stream)));
+        take(Event::StreamStart(StreamId(1 << 20)));
+        take(Event::End(EndReason::Exited(0)));
+        (simulation.finish(&NoSymbols), words.len() as u64)
+    };
+    let (most, _) = report(4096);
+    assert!(most.program.complete);
+    let (more, words) = report(4100);
+    assert_eq!(more.cpus[0].cycles, most.cpus[0].cycles);
+    assert_eq!(more.trace.instructions, most.trace.instructions);
+    assert_eq!(more.trace.lost_records, 4 * words);
+    assert!(!more.program.complete);
+    let reason = &more.trace.lost_reasons[0];
+    assert!(reason.contains("4 threads were not simulated"), "{reason}");
+}
+
+#[test]
+fn counts_of_what_was_lost_do_not_wrap() {
+    let mut simulation = started(&models(&["skl"]));
+    for _ in 0..2 {
+        let reason = "damage".to_owned();
+        let count = 1 << 63;
+        simulation.event(&Event::Lost { count, reason }).unwrap();
+    }
+    simulation.event(&Event::End(EndReason::Complete)).unwrap();
+    let report = simulation.finish(&NoSymbols);
+    assert_eq!(report.trace.lost_records, u64::MAX);
+    assert!(!report.program.complete);
+}

@@ -227,7 +227,7 @@ fn causes(error: &anyhow::Error) -> String {
         let cause = cause.to_string();
         match text.is_empty() {
             true => cause,
-            false if text.ends_with(&cause) => text,
+            false if text.contains(&cause) => text,
             false => format!("{text}: {cause}"),
         }
     })

@@ -427,6 +427,19 @@ mod tests {
     }
 
     #[test]
+    fn nobody_can_shrink_a_ring() {
+        let fd = anonymous_file(1 << 16).unwrap();
+        for bytes in [0, 4096, 1 << 17] {
+            assert_eq!(
+                rustix::fs::ftruncate(&fd, bytes),
+                Err(rustix::io::Errno::PERM)
+            );
+        }
+        let more = rustix::fs::fcntl_add_seals(&fd, SealFlags::WRITE);
+        assert_eq!(more, Err(rustix::io::Errno::PERM));
+    }
+
+    #[test]
     fn a_ring_is_as_good_as_new_after_a_reset() {
         let created = Memory::create(8, 3, 3).unwrap();
         let bytes = |memory: &Memory| {

@@ -5,6 +5,8 @@
 //! get into each other's way (a chain that misses its port, bursts from the front end), and the
 //! largest bound is named as the nearest.
 
+use std::fmt::Display;
+
 use std::collections::BTreeMap;
 
 use mcad_report::block::{Chain, Limit, Part};
@@ -141,14 +143,16 @@ fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
         .collect();
     let evidence = if prefixes.is_empty() {
         format!(
-            "{count} instructions in {} bytes, at most {} a cycle and {bytes} bytes at a time",
-            block.length, p.predecode_width
+            "{} in {}, at most {} a cycle and {bytes} bytes at a time",
+            counted(count, "instruction"),
+            counted(block.length, "byte"),
+            p.predecode_width
         )
     } else {
         format!(
-            "{} length-changing prefixes stall it for {} cycles each",
-            prefixes.len(),
-            p.lcp_stall
+            "{} with a length-changing prefix, each of which stalls it for {}",
+            counted(prefixes.len(), "instruction"),
+            counted(p.lcp_stall, "cycle")
         )
     };
     Limit {
@@ -191,10 +195,10 @@ fn decoders(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
     let (first, last) = (repeats.unwrap_or(0), seen.len() - 1);
     let cycles_at = |n: usize| seen.get(n).map_or(0, |group| group.cycles);
     let evidence = format!(
-        "{} decoders; {} of {} instructions need the first one",
-        p.decoders,
+        "{}; {} of {} for the first one only",
+        counted(p.decoders, "decoder"),
         complex.len(),
-        instructions().count()
+        counted(instructions().count(), "instruction")
     );
     Limit {
         part: Part::Decoders,
@@ -260,7 +264,8 @@ fn uop_cache(block: &Block, delivery: Delivery) -> Option<Limit> {
         cycles: f64::from(uops) / f64::from(p.uop_cache_width),
         used: true,
         evidence: format!(
-            "{uops} µops, {} a cycle; how they lie in lines may cost more",
+            "{}, {} a cycle; how they lie in lines may cost more",
+            counted(uops, "µop"),
             p.uop_cache_width
         ),
         instructions: Vec::new(),
@@ -279,7 +284,8 @@ fn loop_stream(block: &Block, delivery: Delivery) -> Option<Limit> {
         cycles: f64::from((fused * copies).div_ceil(width)) / f64::from(copies),
         used: true,
         evidence: format!(
-            "{copies} copies of {fused} fused µops, {width} a cycle; two replays share no cycle"
+            "{copies} times {}, {width} a cycle; two replays share no cycle",
+            counted(fused, "fused µop")
         ),
         instructions: Vec::new(),
     })
@@ -292,7 +298,7 @@ fn issue(block: &Block) -> Limit {
         part: Part::Issue,
         cycles: f64::from(fused) / f64::from(width),
         used: true,
-        evidence: format!("{fused} fused µops, {width} a cycle"),
+        evidence: format!("{}, {width} a cycle", counted(fused, "fused µop")),
         instructions: Vec::new(),
     }
 }
@@ -304,7 +310,7 @@ fn in_order_issue(block: &Block, width: u32) -> Limit {
         part: Part::Issue,
         cycles: instructions / f64::from(width),
         used: true,
-        evidence: format!("{instructions} instructions, {width} a cycle"),
+        evidence: format!("{}, {width} a cycle", counted(instructions, "instruction")),
         instructions: Vec::new(),
     }
 }
@@ -316,7 +322,7 @@ fn retirement(block: &Block) -> Limit {
         part: Part::Retirement,
         cycles: f64::from(fused) / f64::from(width),
         used: true,
-        evidence: format!("{fused} fused µops, {width} a cycle"),
+        evidence: format!("{}, {width} a cycle", counted(fused, "fused µop")),
         instructions: Vec::new(),
     }
 }
@@ -451,9 +457,8 @@ fn throughput(block: &Block) -> Option<Limit> {
         cycles,
         used: true,
         evidence: format!(
-            "{} instruction{} of a form that does not overlap with itself",
-            instructions.len(),
-            if instructions.len() == 1 { "" } else { "s" }
+            "{} of a form that does not overlap with itself",
+            counted(instructions.len(), "instruction")
         ),
         instructions,
     })
@@ -465,8 +470,14 @@ fn dependencies(chain: &Chain) -> Limit {
     let cycles: u64 = chain.steps.iter().map(|s| s.cycles).sum();
     let evidence = match chain.iterations {
         0 => "no value is carried from one iteration to the next".to_owned(),
-        1 => format!("a chain of {cycles} cycles from one iteration to the next"),
-        n => format!("a chain of {cycles} cycles over {n} iterations"),
+        1 => format!(
+            "a chain of {} from one iteration to the next",
+            counted(cycles, "cycle")
+        ),
+        n => format!(
+            "a chain of {} over {n} iterations",
+            counted(cycles, "cycle")
+        ),
     };
     Limit {
         part: Part::Dependencies,
@@ -479,4 +490,24 @@ fn dependencies(chain: &Chain) -> Limit {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// So many of something.
+fn counted(count: impl Display, what: &str) -> String {
+    let count = count.to_string();
+    let s = if count == "1" { "" } else { "s" };
+    format!("{count} {what}{s}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_told_from_many() {
+        assert_eq!(counted(1, "µop"), "1 µop");
+        assert_eq!(counted(0, "µop"), "0 µops");
+        assert_eq!(counted(1.0, "cycle"), "1 cycle");
+        assert_eq!(counted(1.5, "cycle"), "1.5 cycles");
+    }
 }
