@@ -7,6 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ModuleDef, RegionDef, SessionInfo};
 use mcad_proto::trace::TraceWriter;
@@ -113,7 +114,13 @@ fn silent_and_slow_clients_keep_nobody_out() {
     mcad_run(["-q", "--daemon", &daemon.address(), "--", "true"])
         .run()
         .expect(0);
-    assert!(daemon.status().contains("1 finished"));
+    // The client has its report a moment before the daemon counts the session.
+    let begin = Instant::now();
+    while !daemon.status().contains("1 finished") {
+        let status = daemon.status();
+        assert!(begin.elapsed() < Duration::from_secs(60), "{status}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     drop(held);
     let log = daemon.finish().stderr;
     assert!(log.contains("too many connections"), "{log}");
