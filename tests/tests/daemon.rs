@@ -48,11 +48,9 @@ fn a_forwarded_session_gives_the_report_of_a_local_replay() {
         report::stable(&remote) == report::stable(&local),
         "the reports differ"
     );
-    assert!(
-        daemon.status().contains("1 finished"),
-        "{}",
-        daemon.status()
-    );
+    eventually("the session's count", || {
+        daemon.status().contains("1 finished")
+    });
     drop(daemon.finish());
 }
 
@@ -78,11 +76,9 @@ fn several_clients_are_served_at_once() {
     for (i, run) in (0..).zip(runs) {
         assert_eq!(run.wait().code(), i);
     }
-    assert!(
-        daemon.status().contains("3 finished"),
-        "{}",
-        daemon.status()
-    );
+    eventually("the sessions' count", || {
+        daemon.status().contains("3 finished")
+    });
     drop(daemon.finish());
 }
 
