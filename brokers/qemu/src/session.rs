@@ -249,7 +249,9 @@ impl Session {
             let bell = reader::bell(&self.memory);
             // Whether it has ended must be known before the last look at the ring.
             let ended = self.first.is_some() || self.ended()?;
-            if self.family.step()? {
+            let came = self.family.step()?;
+            // A process that always has more to take must not keep the session from its end.
+            if came && !self.is_due(ended) {
                 continue;
             }
             if self.family.bury() {
@@ -259,13 +261,9 @@ impl Session {
             if ended && self.first.is_none() {
                 let reason = self.finish_first()?;
                 self.first = Some((reason, Instant::now() + self.linger));
-            } else if let Some((_, until)) = &self.first
-                && (self.family.others() == 0
-                    || *until <= Instant::now()
-                    || self.stopped.load(Ordering::Acquire))
-            {
+            } else if self.first.is_some() && (self.family.others() == 0 || self.is_due(ended)) {
                 self.finish();
-            } else if !self.sleep_until(bell, deadline) {
+            } else if !came && !self.sleep_until(bell, deadline) {
                 return Ok(None);
             }
         }
@@ -296,6 +294,16 @@ impl Session {
             Producer::Spawned { emulator, .. } => emulator.id(),
             Producer::Accepted(_) => self.memory.header().producer_pid.load(Ordering::Relaxed),
         }
+    }
+
+    /// Whether something is to be done whatever processes still write: the session was stopped, or the
+    /// first process has ended and nobody has looked after it, or its children's time is over.
+    fn is_due(&self, ended: bool) -> bool {
+        let over = match &self.first {
+            None => ended,
+            Some((_, until)) => *until <= Instant::now(),
+        };
+        over || self.stopped.load(Ordering::Acquire)
     }
 
     fn ended(&self) -> Result<bool, SessionError> {
@@ -387,9 +395,8 @@ impl Session {
         let header = self.memory.header();
         if self.stopped.load(Ordering::Acquire) {
             self.pack.kill();
-        } else {
-            header.released.store(1, Ordering::Release);
         }
+        header.released.store(1, Ordering::Release);
         let left = self.family.part();
         let untraced = header.children.load(Ordering::Relaxed);
         let queue = self.family.queue();

@@ -438,7 +438,7 @@ fn a_stop_kills_the_children_too() {
             pause();
         }"#,
     );
-    let run = Run::new();
+    let run = Run::new().slow();
     let mut session = run.start(&[&family, &file, &unfinished]);
     let stop = session.killer();
     let mut stopped = false;
@@ -456,6 +456,25 @@ fn a_stop_kills_the_children_too() {
         .parse()
         .unwrap();
     assert!(gone(pid), "the child lives on");
+}
+
+#[test]
+fn a_child_that_never_rests_does_not_keep_the_session() {
+    let programs = Programs::new();
+    let family = program(
+        &programs,
+        "restless",
+        r#"
+        int main(void) {
+            if (fork() != 0) return 4;
+            alarm(50); /* should nobody let it go */
+            for (;;) work();
+        }"#,
+    );
+    let trace = Run::new().with("linger_ms", "200").slow().run(&[&family]);
+    assert_eq!(trace.end, Some(EndReason::Exited(4)));
+    let end = "it outlived the first process".to_owned();
+    assert_eq!(trace.processes[&1].end, Some(EndReason::Truncated(end)));
 }
 
 /// Whether a process ends, or is one that nobody has waited for.

@@ -117,6 +117,12 @@ impl Run {
         self
     }
 
+    /// Reads more slowly than programs write.
+    pub fn slow(mut self) -> Self {
+        self.lag = Some(Duration::from_millis(20));
+        self
+    }
+
     /// Starts a session.
     pub fn start<S: AsRef<str>>(&self, command: &[S]) -> Session {
         let mut config = Config::new();
