@@ -152,7 +152,8 @@ const BUILT_IN: &[BuiltIn] = built_in![
     AArch64: "cortex-a35" "cortex-a53" "cortex-a55" "cortex-a57" "cortex-a72" "cortex-a76"
         "cortex-a78" "cortex-a320" "cortex-a510" "cortex-x4" "neoverse-n1" "neoverse-n2"
         "neoverse-n3" "neoverse-v1" "neoverse-v2" "neoverse-v3" "a64fx" "apple-m1" "ampere1"
-        "ampere1b" "thunderx" "thunderx2t99" "thunderx3t110" "tsv110" "kryo" "falkor" "exynos-m3";
+        "ampere1b" "olympus" "thunderx" "thunderx2t99" "thunderx3t110" "tsv110" "kryo" "falkor"
+        "exynos-m3" "exynos-m4" "exynos-m5";
     RiscV64: "rocket" "sifive-u74" "sifive-x280" "sifive-x390" "sifive-p450" "sifive-p550"
         "sifive-p670" "sifive-p870" "spacemit-x60" "syntacore-scr3" "syntacore-scr4"
         "syntacore-scr5" "syntacore-scr7" "xiangshan-nanhu" "andes-ax45" "mips-p8700"
