@@ -135,7 +135,10 @@ fn reports_become_pages_profiles_and_stacks() {
 fn two_commands_are_compared_through_the_same_path_as_mcad_run() {
     let directory = tempfile::tempdir().unwrap();
     let diff = directory.path().join("diff.json");
-    let command = ["sort", "/etc/services"];
+    let lines = directory.path().join("lines");
+    let text: String = (0..400).map(|n| format!("{}\n", n * 7919 % 400)).collect();
+    std::fs::write(&lines, text).unwrap();
+    let command = ["sort", lines.to_str().unwrap()];
     mcad([
         "diff",
         "-q",

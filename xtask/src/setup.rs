@@ -41,6 +41,7 @@ const BASE: &[Package] = &[package("gcc", "cc"), package("binutils", "as")];
 const TESTS: &[Package] = &[
     package("ffmpeg", "ffmpeg"),
     package("gzip", "gzip"),
+    package("make", "make"),
     package("sqlite3", "sqlite3"),
     package("python3", "python3"),
     package("xz-utils", "xz"),
