@@ -8,6 +8,8 @@
 
 #![allow(clippy::print_stdout)] // a program, whose output this is
 
+mod support;
+
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::BufReader;
@@ -16,8 +18,7 @@ use std::time::Instant;
 use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
 use mcad_isa::machine;
 use mcad_proto::trace::TraceReader;
-
-type Failure = Box<dyn std::error::Error>;
+use support::{Failure, each_cpu};
 
 fn run(trace: &str, cpu: &str) -> Result<(), Failure> {
     let mut simulation = Simulation::new(Options {
@@ -45,17 +46,5 @@ fn run(trace: &str, cpu: &str) -> Result<(), Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut names = arguments.iter().filter(|a| !a.starts_with("--"));
-    let Some(trace) = names.next() else {
-        println!("usage: cargo bench -p mcad-core --bench program -- TRACE [CPU...]");
-        return Ok(());
-    };
-    let cpus: Vec<&str> = names.map(String::as_str).collect();
-    let cpus = if cpus.is_empty() {
-        vec!["skl", "glc"]
-    } else {
-        cpus
-    };
-    cpus.into_iter().try_for_each(|cpu| run(trace, cpu))
+    each_cpu("program", run)
 }

@@ -9,6 +9,8 @@
 
 #![allow(clippy::print_stdout)] // a program, whose output this is
 
+mod support;
+
 use std::fs::File;
 use std::io::BufReader;
 
@@ -23,8 +25,7 @@ use mcad_proto::event::Event;
 use mcad_proto::trace::TraceReader;
 use mcad_proto::word::StreamId;
 use rustc_hash::FxHashSet;
-
-type Failure = Box<dyn std::error::Error>;
+use support::{Failure, each_cpu};
 
 /// Places of the bounded tables.
 const PLACES: usize = 1 << 16;
@@ -161,17 +162,5 @@ fn run(trace: &str, cpu: &str) -> Result<(), Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut names = arguments.iter().filter(|a| !a.starts_with("--"));
-    let Some(trace) = names.next() else {
-        println!("usage: cargo bench -p mcad-core --bench recurrence -- TRACE [CPU...]");
-        return Ok(());
-    };
-    let cpus: Vec<&str> = names.map(String::as_str).collect();
-    let cpus = if cpus.is_empty() {
-        vec!["skl", "glc"]
-    } else {
-        cpus
-    };
-    cpus.into_iter().try_for_each(|cpu| run(trace, cpu))
+    each_cpu("recurrence", run)
 }

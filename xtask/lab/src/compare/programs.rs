@@ -107,19 +107,24 @@ pub fn traces(base: &Path, cache: &Path, names: &[String], millions: u64) -> Res
 
 /// A text for gzip, some three hundred instructions a byte.
 fn write_text(path: &Path, millions: u64) -> Result<()> {
-    let mut random = fastrand::Rng::with_seed(millions);
+    fs::write(path, text(millions, (millions as usize) * 4000))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// A text of at least so many bytes, in which words come again, as in texts.
+pub fn text(seed: u64, bytes: usize) -> String {
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut text = String::new();
-    while text.len() < (millions as usize) * 4000 {
+    while text.len() < bytes {
         let word: String = (0..random.usize(2..9))
             .map(|_| random.lowercase())
             .collect();
-        // Words come again, as in texts.
         for _ in 0..random.usize(1..4) {
             text.push_str(&word);
             text.push(if random.u8(0..9) == 0 { '\n' } else { ' ' });
         }
     }
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    text
 }
 
 /// Records a command by `run`, which is mcad-run with its options, and keeps the last

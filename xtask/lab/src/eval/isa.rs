@@ -93,17 +93,7 @@ const COUNTED: u64 = 4;
 
 /// The programs' arguments, and what they read.
 fn programs() -> [(&'static str, Vec<String>, Vec<u8>); 4] {
-    let mut random = fastrand::Rng::with_seed(1);
-    let mut text = String::new();
-    while text.len() < 60_000 {
-        let word: String = (0..random.usize(2..9))
-            .map(|_| random.lowercase())
-            .collect();
-        for _ in 0..random.usize(1..4) {
-            text.push_str(&word);
-            text.push(if random.u8(0..9) == 0 { '\n' } else { ' ' });
-        }
-    }
+    let text = programs::text(1, 60_000);
     let sql = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x<1500) SELECT \
                count(DISTINCT x*x%97), sum(length(hex(x)||x)) FROM c; SELECT nonsense;";
     let python = "import sys\nd = {}\nfor i in range(2000):\n    k = str(i * i % 97)\n    d[k] = \

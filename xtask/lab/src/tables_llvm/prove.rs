@@ -12,7 +12,7 @@ use mcad_isa::llvm::wire::File;
 use super::{Source, json};
 
 /// Words that LLVM is asked for at a time.
-pub(super) const BATCH: usize = 1 << 16;
+const BATCH: usize = 1 << 16;
 
 /// Instructions that are taken for a more general one, and why that is all the same to a model.
 const EXPLAINED: &[(&str, &str, &str)] = &[
@@ -37,45 +37,25 @@ type Differences = BTreeMap<(Option<u16>, u16), (u64, u32)>;
 /// When a word that LLVM takes for an instruction is not the same one here.
 pub fn run(dump: &Path, source: &Source, file: &File) -> Result<()> {
     let names = names(dump, source)?;
-    let mut child = Command::new(dump)
-        .args([source.triple, source.features, "--labels"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("starting the dump program")?;
-    let mut labels = BufReader::new(child.stdout.take().context("it has an output")?);
     let compressed = source.arch == "riscv";
     let decoder = Decoder::new(file, compressed);
     let mut different = Differences::new();
     let (mut valid, mut total) = (0u64, 0u64);
-    let mut bytes = vec![0; BATCH * 2];
-    let mut words = words(compressed);
-    loop {
-        let got = read_full(&mut labels, &mut bytes)?;
-        let (labels, _) = bytes.get(..got).unwrap_or(&[]).as_chunks::<2>();
-        for (label, word) in labels.iter().zip(&mut words) {
-            let theirs = u16::from_le_bytes(*label);
-            let ours = decoder.find(word);
-            total += 1;
-            valid += u64::from(theirs != 0);
-            let same = match ours {
-                None => theirs == 0,
-                Some(ours) => {
-                    names.get(&theirs) == file.opcodes.get(usize::from(ours)).map(|o| &o.name)
-                }
-            };
-            if !same {
-                let seen = different.entry((ours, theirs)).or_insert((0, word));
-                seen.0 += 1;
+    labels(dump, source, compressed, |word, theirs| {
+        let ours = decoder.find(word);
+        total += 1;
+        valid += u64::from(theirs != 0);
+        let same = match ours {
+            None => theirs == 0,
+            Some(ours) => {
+                names.get(&theirs) == file.opcodes.get(usize::from(ours)).map(|o| &o.name)
             }
+        };
+        if !same {
+            let seen = different.entry((ours, theirs)).or_insert((0, word));
+            seen.0 += 1;
         }
-        if got < bytes.len() {
-            break;
-        }
-    }
-    let status = child.wait()?;
-    if !status.success() || words.next().is_some() {
-        bail!("the dump program ended early ({status})");
-    }
+    })?;
     report(source, file, &names, &different, valid, total)
 }
 
@@ -91,7 +71,42 @@ pub(super) fn names(dump: &Path, source: &Source) -> Result<BTreeMap<u16, String
         .collect())
 }
 
-pub(super) fn read_full(from: &mut impl Read, bytes: &mut [u8]) -> Result<usize> {
+/// Calls `each` with every word and the number of the instruction that LLVM takes it for.
+///
+/// # Errors
+/// When the dump program does not start, or ends before the last word.
+pub(super) fn labels(
+    dump: &Path,
+    source: &Source,
+    compressed: bool,
+    mut each: impl FnMut(u32, u16),
+) -> Result<()> {
+    let mut child = Command::new(dump)
+        .args([source.triple, source.features, "--labels"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("starting the dump program")?;
+    let mut labels = BufReader::new(child.stdout.take().context("it has an output")?);
+    let mut words = words(compressed);
+    let mut bytes = vec![0; BATCH * 2];
+    loop {
+        let got = read_full(&mut labels, &mut bytes)?;
+        let (batch, _) = bytes.get(..got).unwrap_or(&[]).as_chunks::<2>();
+        for (label, word) in batch.iter().zip(&mut words) {
+            each(word, u16::from_le_bytes(*label));
+        }
+        if got < bytes.len() {
+            break;
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() || words.next().is_some() {
+        bail!("the dump program ended early ({status})");
+    }
+    Ok(())
+}
+
+fn read_full(from: &mut impl Read, bytes: &mut [u8]) -> Result<usize> {
     let mut got = 0;
     while got < bytes.len() {
         match from.read(&mut bytes[got..])? {
@@ -103,7 +118,7 @@ pub(super) fn read_full(from: &mut impl Read, bytes: &mut [u8]) -> Result<usize>
 }
 
 /// The words in the order in which the dump program takes them.
-pub(super) fn words(compressed: bool) -> Box<dyn Iterator<Item = u32>> {
+fn words(compressed: bool) -> Box<dyn Iterator<Item = u32>> {
     if compressed {
         let short = (0..1u32 << 16).filter(|word| word & 3 != 3);
         Box::new((0..1u32 << 30).map(|word| word << 2 | 3).chain(short))

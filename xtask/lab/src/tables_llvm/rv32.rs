@@ -1,14 +1,12 @@
 //! Every word of RV32IMC through the decoder that is written by hand and through LLVM's.
 
 use std::collections::BTreeMap;
-use std::io::BufReader;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use mcad_isa::riscv::decode::{Arithmetic, Condition, Multiply, Op, decode};
 
-use super::prove::{BATCH, names, read_full, words};
+use super::prove::{labels, names};
 use super::{ARCHITECTURE_32, Source};
 
 /// LLVM's name of the halfword 0, which the specification defines to be no instruction.
@@ -21,45 +19,25 @@ const ILLEGAL: &str = "C_UNIMP";
 pub fn run(dump: &Path) -> Result<()> {
     let source: &Source = &ARCHITECTURE_32;
     let names = names(dump, source)?;
-    let mut child = Command::new(dump)
-        .args([source.triple, source.features, "--labels"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("starting the dump program")?;
-    let mut labels = BufReader::new(child.stdout.take().context("it has an output")?);
-    let mut words = words(true);
     let mut different: BTreeMap<(String, String), (u64, u32)> = BTreeMap::new();
     let (mut total, mut valid, mut wrong, mut undefined) = (0u64, 0u64, 0u64, 0u64);
-    let mut bytes = vec![0; BATCH * 2];
-    loop {
-        let got = read_full(&mut labels, &mut bytes)?;
-        let (batch, _) = bytes.get(..got).unwrap_or(&[]).as_chunks::<2>();
-        for (label, word) in batch.iter().zip(&mut words) {
-            let number = u16::from_le_bytes(*label);
-            let theirs = names.get(&number).filter(|_| number != 0);
-            let ours = decode(word).map(|inst| name(inst.op));
-            total += 1;
-            valid += u64::from(theirs.is_some());
-            if ours == theirs.map(|name| plain(name)) {
-                continue;
-            }
-            match theirs.map(String::as_str) {
-                None => undefined += 1,
-                Some(theirs) if theirs == ILLEGAL && ours.is_none() => {}
-                Some(_) => wrong += 1,
-            }
-            let theirs = theirs.map_or("undefined", String::as_str).to_owned();
-            let ours = ours.unwrap_or("nothing").to_owned();
-            different.entry((theirs, ours)).or_insert((0, word)).0 += 1;
+    labels(dump, source, true, |word, number| {
+        let theirs = names.get(&number).filter(|_| number != 0);
+        let ours = decode(word).map(|inst| name(inst.op));
+        total += 1;
+        valid += u64::from(theirs.is_some());
+        if ours == theirs.map(|name| plain(name)) {
+            return;
         }
-        if got < bytes.len() {
-            break;
+        match theirs.map(String::as_str) {
+            None => undefined += 1,
+            Some(theirs) if theirs == ILLEGAL && ours.is_none() => {}
+            Some(_) => wrong += 1,
         }
-    }
-    let status = child.wait()?;
-    if !status.success() || words.next().is_some() {
-        bail!("the dump program ended early ({status})");
-    }
+        let theirs = theirs.map_or("undefined", String::as_str).to_owned();
+        let ours = ours.unwrap_or("nothing").to_owned();
+        different.entry((theirs, ours)).or_insert((0, word)).0 += 1;
+    })?;
     for ((theirs, ours), (count, word)) in &different {
         eprintln!("{count:>12} x {theirs} taken for {ours}, for example {word:08x}");
     }
