@@ -7,11 +7,12 @@ use mcad_report::{Measured, Report};
 use super::{heading, label};
 use crate::Style;
 use crate::escape::escape;
-use crate::layout::{Align, Table, grouped};
+use crate::layout::{Align, Table, grouped, wrapped};
 use crate::style::Paint;
 
 /// Columns of a line of prose.
 const WIDTH: usize = 100;
+const INDENT: &str = "  ";
 
 /// Writes the section, if there was a measurement.
 pub(super) fn measured(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -37,8 +38,8 @@ pub(super) fn measured(report: &Report, style: Style, out: &mut dyn Write) -> io
     }
     table.write(style, out)?;
     for (line, doubtful) in lines(report, measured) {
-        let line = escape(&line).into_owned();
-        let line = wrapped(&line);
+        let line = wrapped(&escape(&line), WIDTH - INDENT.len());
+        let line = format!("{INDENT}{}", line.join(&format!("\n{INDENT}")));
         if doubtful {
             writeln!(out, "{}", style.paint(Paint::Warning, line))?;
         } else {
@@ -46,21 +47,6 @@ pub(super) fn measured(report: &Report, style: Style, out: &mut dyn Write) -> io
         }
     }
     Ok(())
-}
-
-/// In lines that a terminal has room for.
-fn wrapped(text: &str) -> String {
-    let (mut all, mut line) = (String::new(), String::from(" "));
-    for word in text.split(' ') {
-        if line.chars().count() + 1 + word.chars().count() > WIDTH {
-            all += &line;
-            all.push('\n');
-            line = String::from(" ");
-        }
-        line.push(' ');
-        line += word;
-    }
-    all + &line
 }
 
 /// What was measured, how certainly and on what, each in a line, and whether that casts doubt on it.
