@@ -16,6 +16,7 @@
 //! One [`Memory`] is a thread's, with the [`Shared`] part lent to it: the third level and the
 //! pages. Sources of the figures are in the CPUs' files.
 
+mod below;
 pub mod counts;
 mod kernel;
 pub mod pages;
@@ -34,6 +35,7 @@ use mcad_isa::machine::hierarchy::{
 };
 use mcad_isa::machine::params::Core;
 
+use below::Why;
 use counts::{Counts, Misses, MissesByInstruction};
 use pages::Touch;
 use prefetch::Wanted;
@@ -41,44 +43,12 @@ use prefetch::stream::Stream;
 use prefetch::stride::Stride;
 use queues::{Bandwidth, Buffers};
 pub use request::{Answer, Level, Request};
-use sets::{Evicted, Index, Key, Sets, State};
+use sets::{Index, Key, Sets, State};
 pub use shared::Shared;
 use tlb::{Side, Tlb};
 
 /// Lines of a page.
 const PAGE_LINES: u64 = 4096 / LINE_BYTES;
-
-/// Lines of the kernel's are told from the program's by a bit that no user address has.
-const KERNEL: u64 = 1 << 57;
-/// Spreads numbers over lines; from the golden ratio (Knuth, TAOCP 3, section 6.4).
-const SCATTER: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The kernel's line of code of a number: functions lie in a row, so that sets get equally many.
-fn kernel_code(number: u32) -> Key {
-    Key(KERNEL | u64::from(number).wrapping_mul(SCATTER) >> 32)
-}
-
-/// Its line of data of a number: scattered like chance, so that some sets get several (the finaliser
-/// of Steele, Lea & Flood's SplitMix, OOPSLA 2014).
-fn kernel_data(number: u32) -> Key {
-    let x = u64::from(number).wrapping_mul(SCATTER);
-    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    Key(KERNEL | x >> 32)
-}
-
-/// Where a line was found, and when a request to the level before could be served.
-struct Found {
-    at: u64,
-    level: Level,
-    touched: Touch,
-}
-
-/// Why lines are asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Why {
-    Demand,
-    Prefetch,
-}
 
 /// Memory as one core sees it.
 #[derive(Clone)]
@@ -330,22 +300,6 @@ impl Memory {
         answer
     }
 
-    /// The kernel ran: what it needed, so many lines of code and of data, is in the first level, the
-    /// same lines every time, scattered over the sets.
-    fn kernel_ran(&mut self, (code, data): (u32, u32), at: u64) {
-        let there = State::new(at, Level::L2);
-        for line in (0..code).map(kernel_code) {
-            if self.l1i.find(line).is_none() {
-                self.l1i.insert(line, there);
-            }
-        }
-        for line in (0..data).map(kernel_data) {
-            if self.l1d.find(line).is_none() {
-                self.place_l1(line.0, there);
-            }
-        }
-    }
-
     #[inline(never)]
     fn lines(&mut self, r: &Request, write: bool) -> Answer {
         let (line, last) = lines_of(r.address, r.size);
@@ -488,192 +442,5 @@ impl Memory {
         };
         self.place_l2(line.0, State::new(there, Level::L3));
         there + more
-    }
-
-    /// A request that misses the first level, in cycle `at`.
-    fn below(&mut self, line: u64, at: u64, why: Why) -> Found {
-        let found = self.second(line, at, why);
-        if let Some(stream) = &mut self.stream {
-            let wanted = stream.access(line);
-            for line in wanted.lines() {
-                self.prefetch_l2(line, at);
-            }
-        }
-        found
-    }
-
-    fn second(&mut self, line: u64, at: u64, why: Why) -> Found {
-        if let Some(place) = self.l2.find(Key(line)) {
-            let state = self.l2.state(place);
-            let seen = *state;
-            *state = state.prefetched(false);
-            if seen.is_prefetched() && why == Why::Demand {
-                self.counts.useful_prefetches += 1;
-            }
-            let start = self.l2_rate.take(at);
-            return Found {
-                at: start.max(seen.at()) + self.l2_more,
-                level: if seen.at() > at {
-                    seen.level()
-                } else {
-                    Level::L2
-                },
-                touched: Touch::Known,
-            };
-        }
-        if self.perfect_l2 {
-            return Found {
-                at: self.l2_rate.take(at) + self.l2_more,
-                level: Level::L2,
-                touched: Touch::Known,
-            };
-        }
-        let (buffer, start) = self.l2_fill.take(at);
-        let found = self.third(line, start);
-        self.l2_fill.hold(buffer, found.at);
-        if found.touched != Touch::Zeroed {
-            self.place_l2(line, State::new(found.at, found.level));
-        }
-        if self.adjacent {
-            self.prefetch_l2(line ^ 1, at);
-        }
-        Found {
-            at: found.at + self.l2_more,
-            ..found
-        }
-    }
-
-    /// A request that misses the second level.
-    fn third(&mut self, line: u64, at: u64) -> Found {
-        let touched = self.first_touch(line / PAGE_LINES, at);
-        if touched == Touch::Zeroed {
-            return Found {
-                at,
-                level: Level::L2,
-                touched,
-            };
-        }
-        if let Some(l3) = &mut self.shared.l3
-            && l3.find(Key(line)).is_some()
-        {
-            let start = self.l3_rate.take(at);
-            return Found {
-                at: start + self.l3_more,
-                level: Level::L3,
-                touched,
-            };
-        }
-        let start = self.dram_rate.take(at);
-        if !self.l3_victim {
-            self.place_l3(line, State::new(start, Level::Dram));
-        }
-        Found {
-            at: start + self.l3_more + self.dram_more,
-            level: Level::Dram,
-            touched,
-        }
-    }
-
-    /// A page is touched, for the first time unless it is known: whether that is so is asked where
-    /// its tables are walked, and, since an entry of a TLB may hold several pages, where its lines
-    /// are in no cache.
-    fn first_touch(&mut self, page: u64, at: u64) -> Touch {
-        let touched = self.shared.pages.touch(page);
-        match touched {
-            Touch::Zeroed => {
-                self.counts.faults += 1;
-                for line in page * PAGE_LINES..(page + 1) * PAGE_LINES {
-                    self.place_l2(line, State::new(at, Level::L2).dirty(true));
-                }
-            }
-            Touch::Mapped(first, end) => {
-                self.counts.faults += 1;
-                if self.files_in_l3 {
-                    for line in first * PAGE_LINES..end * PAGE_LINES {
-                        self.place_l3(line, State::new(at, Level::L3));
-                    }
-                }
-            }
-            Touch::Known => {}
-        }
-        touched
-    }
-
-    fn prefetch_l1(&mut self, wanted: Wanted, at: u64) {
-        for line in wanted.lines() {
-            if self.l1d.has(Key(line)) {
-                continue;
-            }
-            if !self.fill.is_free(at) {
-                self.counts.dropped_prefetches += 1;
-                continue;
-            }
-            if !self.l2.has(Key(line)) && !self.shared.pages.is_touched(line / PAGE_LINES) {
-                continue;
-            }
-            let (buffer, start) = self.fill.take(at);
-            let found = self.below(line, start, Why::Prefetch);
-            self.fill.hold(buffer, found.at);
-            self.counts.prefetches += 1;
-            self.place_l1(line, State::new(found.at, found.level).prefetched(true));
-        }
-    }
-
-    fn prefetch_l2(&mut self, line: u64, at: u64) {
-        if self.l2.has(Key(line)) || !self.shared.pages.is_touched(line / PAGE_LINES) {
-            return;
-        }
-        if !self.l2_fill.is_free(at) {
-            self.counts.dropped_prefetches += 1;
-            return;
-        }
-        let (buffer, start) = self.l2_fill.take(at);
-        let found = self.third(line, start);
-        self.l2_fill.hold(buffer, found.at);
-        self.counts.prefetches += 1;
-        self.place_l2(line, State::new(found.at, found.level).prefetched(true));
-    }
-
-    fn place_l1(&mut self, line: u64, state: State) {
-        if let Some(Evicted { key, state }) = self.l1d.insert(Key(line), state)
-            && state.is_dirty()
-        {
-            self.place_l2(key.0, State::new(0, Level::L2).dirty(true));
-        }
-    }
-
-    fn place_l2(&mut self, line: u64, state: State) {
-        if let Some(place) = self.l2.find(Key(line)) {
-            let known = self.l2.state(place);
-            *known = known.dirty(state.is_dirty());
-            return;
-        }
-        if let Some(Evicted { key, state }) = self.l2.insert(Key(line), state)
-            && (state.is_dirty() || self.l3_victim)
-        {
-            self.place_l3(key.0, state);
-        }
-    }
-
-    fn place_l3(&mut self, line: u64, state: State) {
-        let gone = match &mut self.shared.l3 {
-            Some(l3) => match l3.find(Key(line)) {
-                Some(place) => {
-                    let known = l3.state(place);
-                    *known = known.dirty(state.is_dirty());
-                    None
-                }
-                None => l3.insert(Key(line), state),
-            },
-            None => Some(Evicted {
-                key: Key(line),
-                state,
-            }),
-        };
-        if let Some(gone) = gone
-            && gone.state.is_dirty()
-        {
-            self.dram_rate.take(state.at());
-        }
     }
 }

@@ -11,15 +11,18 @@
 //! it is least.
 
 mod minima;
+mod runs;
 
 use std::time::{Duration, Instant};
 
 use minima::{MAX_LOOP_ROUNDS, Minima};
+pub(crate) use runs::steady;
+use runs::{chains, least, rate};
 
 use crate::accesses::Watch;
 use crate::cell::{Cell, CellError, RunError, Sandbox, layout::control};
 use crate::clock::{Quartiles, Source};
-use crate::code::{Body, CHAIN_CYCLES, CodeBuffer, Loop, Section, Timer, TooLarge};
+use crate::code::{Body, CodeBuffer, Loop, Timer, TooLarge};
 use crate::fetch;
 use crate::init::{Init, REGISTERS};
 use crate::reject::Reject;
@@ -103,10 +106,6 @@ const PLACES: usize = 4;
 const DISTANCE: usize = 17 * 64;
 /// How near the figures of two places are that settle it.
 const AGREEMENT: f64 = 0.01;
-/// Runs of a calibrating chain, before and after.
-const CHAINS: u32 = 3;
-/// How many times as long the longer calibrating chain is.
-const LONGER: u32 = 3;
 
 /// A cell, kept for as long as measured code leaves it whole.
 #[derive(Debug)]
@@ -508,47 +507,6 @@ impl Profiler {
     }
 }
 
-fn chains(program: &mut CodeBuffer) -> Result<[Section; 2], TooLarge> {
-    Ok([
-        program.calibrate(1, CHAINS)?,
-        program.calibrate(LONGER, CHAINS)?,
-    ])
-}
-
-/// Core cycles per tick as two chains give it.
-fn rate(cell: &Cell, [short, long]: [Section; 2]) -> f64 {
-    let ticks = steady(cell, long) - steady(cell, short);
-    CHAIN_CYCLES * f64::from(LONGER - 1) / ticks.max(1.0)
-}
-
-/// Ticks around the median of which runs count: the grain of a time-stamp counter, both ways, and
-/// a share.
-const GRAIN: f64 = 60.0;
-const SHARE: f64 = 0.01;
-
-/// The quickest run.
-fn least(cell: &Cell, section: Section) -> f64 {
-    let ticks = section.results().map(|n| cell.result(n));
-    ticks.min().unwrap_or(0) as f64
-}
-
-/// The mean of the runs that were not disturbed: those near the median. A time-stamp counter
-/// moves in steps of some ten ticks, so the median alone would be one of them.
-pub(crate) fn steady(cell: &Cell, section: Section) -> f64 {
-    let mut ticks: Vec<f64> = section.results().map(|n| cell.result(n) as f64).collect();
-    undisturbed(&mut ticks)
-}
-
-pub(crate) fn undisturbed(ticks: &mut [f64]) -> f64 {
-    let median = Quartiles::of(ticks).median;
-    let near = |t: &&f64| (**t - median).abs() <= GRAIN + SHARE * median;
-    let (count, sum) = ticks
-        .iter()
-        .filter(near)
-        .fold((0.0, 0.0), |(count, sum), t| (count + 1.0, sum + t));
-    if count == 0.0 { median } else { sum / count }
-}
-
 /// Largest deviation of a usable counter from the chain's known length.
 const COUNTER_TOLERANCE: f64 = 0.02;
 
@@ -586,18 +544,4 @@ fn set_registers(registers: &mut crate::cell::Registers, values: &[u64; 16]) {
         registers.r14,
         registers.r15,
     ] = *values;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn disturbed_runs_do_not_count_and_steps_of_the_counter_average_out() {
-        let mut ticks = vec![1000.0, 1026.0, 1026.0, 1026.0];
-        assert_eq!(undisturbed(&mut ticks.clone()), 1019.5);
-        ticks.extend([9000.0, 50_000.0]);
-        assert_eq!(undisturbed(&mut ticks), 1019.5);
-        assert_eq!(undisturbed(&mut []), 0.0);
-    }
 }
