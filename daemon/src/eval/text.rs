@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use mcad_viewers::Style;
 use mcad_viewers::layout::{Align, Table};
 
+use super::stats::APART;
 use super::{Evaluation, Measures};
 
 /// A share in per cent.
@@ -14,13 +15,14 @@ pub fn percent(share: f64) -> String {
 }
 
 /// The columns of a table of measures.
-pub const COLUMNS: [(&str, Align); 8] = [
+pub const COLUMNS: [(&str, Align); 9] = [
     ("blocks", Align::Left),
     ("number", Align::Right),
     ("missing", Align::Right),
     ("MAPE", Align::Right),
     ("median", Align::Right),
     ("tau", Align::Right),
+    ("tau apart", Align::Right),
     ("within 1 %", Align::Right),
     ("within 5 %", Align::Right),
 ];
@@ -35,6 +37,7 @@ pub fn cells(name: &str, m: &Measures) -> Vec<String> {
         percent(m.mape),
         percent(m.median),
         format!("{:.4}", m.tau),
+        format!("{:.4}", m.tau_apart),
         percent(m.within_1_percent),
         percent(m.within_5_percent),
     ]
@@ -60,6 +63,11 @@ pub fn write(e: &Evaluation, parts: Parts, style: Style, out: &mut dyn Write) ->
         table.row(cells(&group.name, &group.measures));
     }
     table.write(style, out)?;
+    writeln!(
+        out,
+        "  tau apart: of the pairs whose labels differ by more than {:.0} %",
+        APART * 100.0
+    )?;
     if e.without_label > 0 {
         writeln!(out, "\n{} predictions have no label", e.without_label)?;
     }
