@@ -49,6 +49,7 @@ fn json_has_every_cpu_and_the_timeline() {
         "--cpu",
         "GoldenCove",
         "--json",
+        "-",
         "--timeline=2",
         "--mode",
         "loop",
@@ -76,7 +77,7 @@ fn marked_regions_of_assembly_are_blocks_of_their_own() {
     let text = "# LLVM-MCA-BEGIN first\naddq %rbx, %rax\n# LLVM-MCA-END\nnop\n\
                 # LLVM-MCA-BEGIN second\n1: imulq %rbx, %rax\ndecq %rcx\njnz 1b\n# LLVM-MCA-END\n";
     let input = file(text, ".s");
-    let json = stdout(mcad().args(["block", "--json"]).arg(input.path()));
+    let json = stdout(mcad().args(["block", "--json", "-"]).arg(input.path()));
     let json: Value = serde_json::from_str(&json).unwrap();
     let of = |n: usize| {
         let block = &json["blocks"][n];
@@ -150,7 +151,11 @@ fn a_batch_says_what_a_single_block_does() {
                     .args(options)
                     .write_stdin(hex),
             );
-            let one = stdout(mcad().args(["block", "--json", "--hex", hex]).args(options));
+            let one = stdout(
+                mcad()
+                    .args(["block", "--json", "-", "--hex", hex])
+                    .args(options),
+            );
             let json: Value = serde_json::from_str(&one).unwrap();
             let cycles = json["blocks"][0]["cpus"][0]["cycles"].as_f64().unwrap();
             assert_eq!(batch, format!("{hex},{cycles:.4}\n"), "{cpu}");
@@ -178,6 +183,49 @@ fn wrong_use_is_told() {
 }
 
 #[test]
+fn json_goes_to_a_file_beside_the_tables() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.json");
+    let labels = file("4801d8,1.0\n480fafc3,4.0\n", ".csv");
+    let labels = labels.path().to_str().unwrap();
+    let commands: [&[&str]; 4] = [
+        &["block", "--hex", "4801d8"],
+        &["eval", "--predict", "skl", labels],
+        &["eval", "--predict", "skl", "--ablations", labels],
+        &["profile", "clock", "--samples", "2"],
+    ];
+    for command in commands {
+        let tables = stdout(mcad().args(command).arg("--json").arg(&path));
+        assert!(
+            !tables.is_empty() && !tables.starts_with(['{', '[']),
+            "{tables}"
+        );
+        let beside = std::fs::read_to_string(&path).unwrap();
+        let instead = stdout(mcad().args(command).args(["--json", "-"]));
+        for text in [&beside, &instead] {
+            assert!(
+                serde_json::from_str::<Value>(text).is_ok(),
+                "{command:?} {text}"
+            );
+        }
+        let nowhere = mcad()
+            .args(command)
+            .args(["--json", "/no/such/place"])
+            .assert();
+        let stderr = String::from_utf8(nowhere.failure().get_output().stderr.clone()).unwrap();
+        assert!(stderr.contains("/no/such/place"), "{stderr}");
+    }
+    let both = mcad()
+        .args(["block", "--hex", "4801d8", "--json", "-", "--html", "-"])
+        .assert();
+    let stderr = String::from_utf8(both.failure().get_output().stderr.clone()).unwrap();
+    assert!(
+        stderr.contains("stdout is given for two outputs"),
+        "{stderr}"
+    );
+}
+
+#[test]
 fn figures_of_an_evaluation_are_right() {
     let labels = file("4801d8,1.0\n480fafc3,4.0\n90,0.25\n0f22d8,10\n", ".csv");
     let predictions = file(
@@ -186,7 +234,7 @@ fn figures_of_an_evaluation_are_right() {
     );
     let json = stdout(
         mcad()
-            .args(["eval", "--json", "--worst", "1"])
+            .args(["eval", "--json", "-", "--worst", "1"])
             .args([predictions.path(), labels.path()]),
     );
     let json: Value = serde_json::from_str(&json).unwrap();
@@ -212,7 +260,7 @@ fn a_function_with_branches_is_cut_into_its_blocks() {
                 add $8, %rdi\ndec %rsi\njne 1b\nret\n.size f, .-f\n";
     let source = file(text, ".s");
     let run = mcad()
-        .args(["block", "--json", "--symbol", "f"])
+        .args(["block", "--json", "-", "--symbol", "f"])
         .arg(source.path())
         .assert()
         .success();
@@ -276,7 +324,7 @@ fn assembly_of_other_instruction_sets_is_assembled() {
     let source = file(source, ".s");
     let path = source.path().to_str().unwrap();
     // `cargo xtask setup --tests` installs the cross assemblers.
-    let text = stdout(mcad().args(["block", "--json", "--arch", "riscv64", path]));
+    let text = stdout(mcad().args(["block", "--json", "-", "--arch", "riscv64", path]));
     for part in [
         "SiFive Performance P670",
         "c.sd a5, 8(s0)",
@@ -301,7 +349,7 @@ fn dependencies_are_drawn_up_and_the_longest_chain_is_marked() {
     let input = file(TANGLED, ".s");
     let mut command = mcad();
     command
-        .args(["block", "--cpu", "skl", "--json"])
+        .args(["block", "--cpu", "skl", "--json", "-"])
         .arg(input.path());
     let json: Value = serde_json::from_str(&stdout(&mut command)).unwrap();
     let cpu = &json["blocks"][0]["cpus"][0];
@@ -383,7 +431,9 @@ fn a_block_is_predicted_at_every_address() {
     // µop cache (the JCC erratum).
     let align = |at: &str| {
         let mut command = mcad();
-        command.args(["block", "--cpu", "skl", "--json", "--mode", "loop", "--hex"]);
+        command.args([
+            "block", "--cpu", "skl", "--json", "-", "--mode", "loop", "--hex",
+        ]);
         command.args([
             "4801d84801d94801da4801dd4801de4801df4901d84901d94839c875e3",
             "--align",

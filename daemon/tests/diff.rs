@@ -149,7 +149,7 @@ fn regressions_decide_the_exit_status() {
 fn the_deltas_of_the_json_add_up() {
     let files = Files::new();
     let diff: Value =
-        serde_json::from_str(&stdout(&files.diff(&["a.json", "b.json", "--json"]))).unwrap();
+        serde_json::from_str(&stdout(&files.diff(&["a.json", "b.json", "--json", "-"]))).unwrap();
     let cpu = &diff["overall"]["cpus"][0];
     let listed: i64 = cpu["functions"]
         .as_array()
@@ -166,19 +166,26 @@ fn the_deltas_of_the_json_add_up() {
 fn all_forms_go_to_files() {
     let files = Files::new();
     for (form, begins) in [
-        ("--markdown", "### "),
-        ("--benchmark", "["),
-        ("--json", "{"),
+        (Some("--markdown"), "### "),
+        (Some("--benchmark"), "["),
+        (None, "a.json"),
     ] {
         let args = [
-            "a.json", "b.json", "a.json", form, "-o", "out", "--svg", "p.svg",
+            "a.json", "b.json", "a.json", "-o", "out", "--svg", "p.svg", "--json", "all.json",
         ];
-        assert!(files.diff(&args).status.success());
-        let text = std::fs::read_to_string(files.path("out")).unwrap();
-        assert!(text.starts_with(begins), "{text}");
+        let args: Vec<&str> = args.into_iter().chain(form).collect();
+        assert!(stdout(&files.diff(&args)).is_empty());
+        let text = |name: &str| std::fs::read_to_string(files.path(name)).unwrap();
+        assert!(text("out").contains(begins), "{}", text("out"));
+        assert!(text("all.json").starts_with('{'));
         let plot = std::fs::read_to_string(files.path("p.svg")).unwrap();
         assert!(plot.starts_with("<svg") && plot.trim_end().ends_with("</svg>"));
     }
+    // Stdout has one of them.
+    let json = stdout(&files.diff(&["a.json", "b.json", "--json", "-"]));
+    assert!(serde_json::from_str::<Value>(&json).is_ok(), "{json}");
+    let twice = ["a.json", "b.json", "--json", "-", "--markdown"];
+    refused(&files.diff(&twice), &["stdout is given for two outputs"]);
 }
 
 #[test]

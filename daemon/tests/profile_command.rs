@@ -76,7 +76,7 @@ fn a_batch_answers_every_line_in_order_and_goes_on_where_it_was_cut_off() {
 
 #[test]
 fn one_block_has_both_notions_and_json() {
-    let json = profile(&["block", "--hex", "4801d8", "--json", "--init", "stack"])
+    let json = profile(&["block", "--hex", "4801d8", "--json", "-", "--init", "stack"])
         .output()
         .unwrap();
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();

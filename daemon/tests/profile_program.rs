@@ -39,7 +39,10 @@ fn script_that_counts(file: &Path) -> String {
 
 #[test]
 fn json_has_every_run_and_what_it_rests_on() {
-    let json = stdout(profile(&["--runs", "3", "--warmup", "0", "--json"], BUSY));
+    let json = stdout(profile(
+        &["--runs", "3", "--warmup", "0", "--json", "-"],
+        BUSY,
+    ));
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["command"][0], "sh");
     assert!(json["host"]["vendor"].is_string() && !json["cpu"].is_string());
@@ -93,7 +96,7 @@ fn a_busy_machine_is_told_and_the_interval_is_the_true_one() {
     assert!(text.contains("the machine was busy"), "{text}");
     // Four runs have the median between them with 1 - 2/16, and no run of four is an outlier.
     assert!(text.contains("with 88 % confidence"), "{text}");
-    let json = stdout(profile(&[&options[..], &["--json"]].concat(), BUSY));
+    let json = stdout(profile(&[&options[..], &["--json", "-"]].concat(), BUSY));
     let json: Value = serde_json::from_str(&json).unwrap();
     let number = |v: &Value| v.as_f64().unwrap();
     assert!(number(&json["load"]["others"]) >= 0.25, "{}", json["load"]);
@@ -130,7 +133,7 @@ fn the_command_runs_as_often_as_asked_for() {
     let log = directory.path().join("log");
     let script = script_that_counts(&log);
     stdout(profile(
-        &["--runs", "3", "--warmup", "2", "--json"],
+        &["--runs", "3", "--warmup", "2", "--json", "-"],
         &script,
     ));
     let runs = std::fs::read_to_string(&log).unwrap().lines().count();

@@ -170,7 +170,7 @@ fn the_mechanistic_model_takes_their_programs() {
             .run()
             .expect(0);
         let stepped = report::read(&json).cpus[0].cycles as f64;
-        let predicted = mcad(["model", "predict", "--json", "--cpu", cpu])
+        let predicted = mcad(["model", "predict", "--json", "-", "--cpu", cpu])
             .args([text(&profile)])
             .run()
             .expect(0);

@@ -56,7 +56,7 @@ fn numbers(csv: &str, name: &str) -> Vec<f64> {
 
 #[test]
 fn stacks_add_up_to_the_cycles() {
-    let run = mcad(["model", "predict", "--json"])
+    let run = mcad(["model", "predict", "--json", "-"])
         .args([recording().profile.to_str().unwrap()])
         .run()
         .expect(0);

@@ -263,7 +263,7 @@ fn a_trace_is_profiled_once_and_predicts_in_order_cores_from_then_on() {
         .run()
         .expect(0);
     let cycles = |options: &[&str]| -> f64 {
-        let out = mcad(["model", "predict", &profile, "--json"])
+        let out = mcad(["model", "predict", &profile, "--json", "-"])
             .args(options)
             .run()
             .expect(0)

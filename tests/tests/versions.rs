@@ -47,7 +47,7 @@ fn delta(row: &Value) -> i64 {
 
 /// The comparison on the only CPU; its deltas add up.
 fn compare(before: &Path, after: &Path) -> Value {
-    let diff = mcad(["diff", "--json"]).args([before, after]).run();
+    let diff = mcad(["diff", "--json", "-"]).args([before, after]).run();
     let diff: Value = serde_json::from_str(&diff.expect(0).text()).unwrap();
     let cpu = diff["overall"]["cpus"][0].clone();
     let functions = cpu["functions"].as_array().unwrap().iter();
@@ -127,4 +127,41 @@ fn programs_that_tell_nothing_of_their_functions_have_some() {
     assert!(cycles(&rest) * 100 < cycles(&unnamed), "{rest:?}");
     assert!(unnamed[0].cycles * 10 > cycles(&unnamed) * 8);
     assert!(!unnamed[0].fingerprint.is_empty());
+}
+
+#[test]
+fn a_program_that_dies_costs_a_list_only_its_own_figure() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut list = "package,version,program,command,user_cycles\n".to_owned();
+    for (version, step) in [
+        ("1", "total & 255"),
+        ("2", "*(volatile int *)0"),
+        ("3", "total % 256"),
+    ] {
+        let packages = directory.path().join(format!("sum-{version}"));
+        fs::create_dir(&packages).unwrap();
+        let _ = inputs::compile(&packages, "sum", &SOURCE.replace('@', step));
+        list.push_str(&format!("sum,{version},sum,sum,100000\n"));
+    }
+    let path = directory.path().join("list.csv");
+    fs::write(&path, list).unwrap();
+    let json = directory.path().join("all.json");
+    let run = mcad(["eval", "--programs", "--predict", "skl", "--json"]).args([&json, &path]);
+    let run = run.run().expect(1);
+    assert!(
+        run.stderr.contains("1 of 3 programs have no figure"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr
+            .contains("sum 2: the program did not run to its end: signal"),
+        "{}",
+        run.stderr
+    );
+    let all: Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    let programs = all[0]["programs"].as_array().unwrap().iter();
+    let versions: Vec<_> = programs.map(|p| p["version"].as_str().unwrap()).collect();
+    assert_eq!(versions, ["1", "3"]);
+    assert!(run.text().starts_with("sum\n"), "{}", run.text());
 }

@@ -61,8 +61,8 @@ fn an_evaluation_by_port_use_and_application() {
                 .args(more),
         )
     };
-    let text = eval(&["--json"]);
-    assert_eq!(eval(&["--json"]), text);
+    let text = eval(&["--json", "-"]);
+    assert_eq!(eval(&["--json", "-"]), text);
     let json: Value = serde_json::from_str(&text).unwrap();
     let names = |list: &str| -> Vec<String> {
         let list = json[list].as_array().unwrap().iter();

@@ -24,6 +24,7 @@ const MAX_REGIONS: usize = 256;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct AnalysisArgs {
     /// CPU model (repeatable: all in one pass); `mcad cpus` lists them, native is this machine's
+    /// [default: skl, or neoverse-n1 or sifive-p670 for programs of their instruction sets]
     #[arg(long = "cpu", value_name = "NAME")]
     cpus: Vec<String>,
     /// How to analyse (repeatable)

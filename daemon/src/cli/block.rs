@@ -28,6 +28,7 @@ use serde::Serialize;
 pub(super) use self::input::InputArgs;
 use super::destination::Destination;
 use super::exit::{NEGATIVE, exit_code};
+use super::json::JsonArgs;
 use super::output::style_of;
 
 /// Options of `mcad block`.
@@ -62,9 +63,8 @@ pub(super) struct Args {
         conflicts_with = "batch"
     )]
     timeline: Option<u32>,
-    /// Write JSON to stdout instead of tables
-    #[arg(long, conflicts_with = "batch")]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Write a page for the browser to FILE, too: what bounds the block, its dependencies, a timeline
     #[arg(long, value_name = "FILE", conflicts_with = "batch")]
     html: Option<PathBuf>,
@@ -78,7 +78,7 @@ pub(super) struct Args {
     graph: Option<Graph>,
     /// One block a line, in hexadecimal up to the first comma; writes hex,cycles or
     /// hex,ERR,reason for each; - is stdin
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv", conflicts_with = "json")]
     batch: Option<PathBuf>,
     /// Threads for --batch [default: all cores]
     #[arg(long, value_name = "N", requires = "batch")]
@@ -389,6 +389,7 @@ fn show(
     regions: &[Region],
 ) -> anyhow::Result<ExitCode> {
     let print = args.syntax.unwrap_or(Syntax::Intel).printer();
+    let json = args.json.open(args.html.as_deref())?;
     let page = args.html.as_deref().map(Destination::open).transpose()?;
     let timeline = match (args.timeline, &page) {
         (Some(iterations), _) => iterations,
@@ -432,32 +433,30 @@ fn show(
     }
     if failures == regions.len() * models.len()
         && let Some(Outcome::Failed { error, .. }) = blocks.first().and_then(|b| b.cpus.first())
-        && !args.json
+        && !json.wanted()
     {
         bail!("{error}");
     }
-    let only_page = page.as_ref().is_some_and(Destination::is_stdout);
+    let taken = json.is_stdout() || page.as_ref().is_some_and(Destination::is_stdout);
     if let Some(page) = page {
         let shown: Vec<_> = blocks.iter().map(RegionResult::shown).collect();
         page.write(|out| html::page(&shown, env!("CARGO_PKG_VERSION"), out))?;
     }
+    let results = Results {
+        schema_version: SCHEMA_VERSION,
+        version: env!("CARGO_PKG_VERSION"),
+        blocks,
+    };
+    json.write(&results)?;
+    let blocks = results.blocks;
     let mut stdout = BufWriter::new(io::stdout().lock());
-    if only_page {
-        // Stdout is the page's.
+    if taken {
+        // Stdout is the page's, or JSON's.
     } else if args.graph == Some(Graph::Dot) {
         for block in &blocks {
             let shown = block.shown();
             view::dot(&shown.name, &shown.details, &mut stdout)?;
         }
-    } else if args.json {
-        let results = Results {
-            schema_version: SCHEMA_VERSION,
-            version: env!("CARGO_PKG_VERSION"),
-            blocks,
-        };
-        serde_json::to_writer_pretty(&mut stdout, &results)
-            .context("cannot write the result to stdout")?;
-        writeln!(stdout)?;
     } else {
         let mut style = style_of(&io::stdout());
         if !io::stdout().is_terminal() {

@@ -12,8 +12,9 @@ use mcad_viewers::diff::{self, Diff, Regression, Version};
 use mcad_viewers::escape::escape;
 
 use super::analysis::AnalysisArgs;
-use super::destination::{self, Destination};
+use super::destination::Destination;
 use super::exit::{NEGATIVE, exit_code};
+use super::json::JsonArgs;
 use super::output::{incomplete, style_of};
 use super::report_file;
 use super::run::{self, EmulatorArgs};
@@ -41,9 +42,8 @@ pub(super) struct Args {
     /// Let --fail-above look at this function or region instead of the totals (repeatable)
     #[arg(long, value_name = "NAME", requires = "fail_above")]
     watch: Vec<String>,
-    /// Write the whole comparison as JSON
-    #[arg(long, group = "form")]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Write Markdown for a pull request
     #[arg(long, group = "form")]
     markdown: bool,
@@ -87,11 +87,17 @@ impl FromStr for Percent {
 
 /// Compares.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let files = args.output.iter().chain(&args.svg).map(PathBuf::as_path);
-    destination::all_different(files)?;
-    let output = args.output.as_deref().unwrap_or(Path::new("-"));
-    let output = Destination::open(output)?;
+    let stdout = Path::new("-");
+    // A form that is asked for goes to stdout unless -o says otherwise; the text gives way.
+    let asked = (args.markdown || args.benchmark).then_some(stdout);
+    let form = args.output.as_deref().or(asked);
+    let json = args
+        .json
+        .open(form.into_iter().chain(args.svg.as_deref()))?;
     let svg = args.svg.as_deref().map(Destination::open).transpose()?;
+    let taken = json.is_stdout() || svg.as_ref().is_some_and(Destination::is_stdout);
+    let output = form.or((!taken).then_some(stdout));
+    let output = output.map(Destination::open).transpose()?;
     let versions = if args.commands.is_empty() {
         if args.analysis.given() || args.emulator.given() {
             bail!(
@@ -108,7 +114,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(Percent(percent)) => diff.regressions(percent / 100.0, &args.watch, &versions)?,
         None => Vec::new(),
     };
-    write(args, &diff, &versions, output)?;
+    if let Some(output) = output {
+        write(args, &diff, &versions, output)?;
+    }
+    json.write_with(|out| diff::json::write(&diff, out))?;
     if let Some(svg) = svg {
         svg.write(|out| diff::svg::write(&diff, out))?;
     }
@@ -174,9 +183,7 @@ fn write(
     output: Destination,
 ) -> anyhow::Result<()> {
     let to = |style: Style, out: &mut dyn Write| {
-        if args.json {
-            diff::json::write(diff, out)
-        } else if args.markdown {
+        if args.markdown {
             diff::markdown::write(diff, out)
         } else if args.benchmark {
             diff::benchmark::write(diff, versions, out)

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use super::block::Syntax;
+use super::json::JsonArgs;
 use super::output::style_of;
 use crate::eval::{Wanted, evaluate, text};
 
@@ -64,9 +65,8 @@ pub(super) struct Args {
     /// Leave out one part of the model after the other
     #[arg(long, requires = "predict", conflicts_with_all = ["categories", "instructions", "worst"])]
     ablations: bool,
-    /// Write JSON to stdout instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Evaluates.
@@ -85,18 +85,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if args.programs.programs {
         let set = &args.set;
-        return programs::run(&args.programs, set.cpu(), set.files(), args.json);
+        return programs::run(&args.programs, set.cpu(), set.files(), args.json.open([])?);
     }
+    let json = args.json.open([])?;
     let mut stdout = BufWriter::new(io::stdout().lock());
     if args.ablations {
         let (model, labels) = args.set.model_and_labels()?;
         let all = ablations::evaluate(&model, &labels, &|model| args.set.predict(model, &labels));
-        if args.json {
-            serde_json::to_writer_pretty(&mut stdout, &all)?;
-            writeln!(stdout)?;
-        } else {
+        if !json.is_stdout() {
             ablations::write(&all, &mut stdout)?;
         }
+        json.write(&all)?;
     } else {
         let mut set = args.set.gather()?;
         if let (true, Some(cpu)) = (args.labels_from_llvm_mca, args.set.cpu()) {
@@ -108,17 +107,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             forms: FORMS,
         };
         let evaluation = evaluate(&set.pairs, set.unused, wanted, &args.syntax.printer());
-        if args.json {
-            serde_json::to_writer_pretty(&mut stdout, &evaluation)
-                .context("cannot write the evaluation to stdout")?;
-            writeln!(stdout)?;
-        } else {
+        if !json.is_stdout() {
             let parts = text::Parts {
                 categories: args.categories,
                 instructions: args.instructions,
             };
             text::write(&evaluation, parts, style_of(&io::stdout()), &mut stdout)?;
         }
+        json.write(&evaluation)?;
     }
     stdout.flush().context("cannot write to stdout")?;
     Ok(ExitCode::SUCCESS)

@@ -26,6 +26,7 @@ use crate::near::nearest;
 pub(super) use collect::{Collected, Wanted, collect};
 
 use super::eval::cpu_time;
+use super::json::{JsonArgs, JsonOutput};
 
 /// Options of `mcad model`.
 #[derive(Debug, clap::Args)]
@@ -54,9 +55,8 @@ enum Command {
         cpu: String,
         #[command(flatten)]
         how: How,
-        /// Write JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Find the fewest units with which the best speed is nearly reached
     Units {
@@ -93,9 +93,8 @@ enum Command {
         html: Option<PathBuf>,
         #[command(flatten)]
         how: How,
-        /// Write JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
 }
 
@@ -164,7 +163,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             cpu,
             how,
             json,
-        } => predict(&Predictor::new(profile, *how)?, &machine(cpu)?, *json)?,
+        } => predict(
+            &Predictor::new(profile, *how)?,
+            &machine(cpu)?,
+            json.open([])?,
+        )?,
         Command::Units {
             profile,
             width,
@@ -185,10 +188,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         } => {
             let predictor = Predictor::new(profile, *how)?;
             let machines = read_space(space)?;
-            if let Some(path) = html {
-                page(&predictor, &machines, Destination::open(path)?)?;
+            let json = json.open(html.as_deref())?;
+            let html = html.as_deref().map(Destination::open).transpose()?;
+            let taken = json.is_stdout() || html.as_ref().is_some_and(Destination::is_stdout);
+            if let Some(place) = html {
+                page(&predictor, &machines, place)?;
             }
-            table(&predictor, &machines, *json)?;
+            if json.wanted() {
+                json.write(&points(&predictor, &machines))?;
+            }
+            if !taken {
+                table(&predictor, &machines)?;
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -255,21 +266,11 @@ fn read_space(path: &Path) -> anyhow::Result<Vec<Machine>> {
         .map_err(|e| anyhow::anyhow!("{shown}: {e}"))
 }
 
-fn predict(predictor: &Predictor, machine: &Machine, json: bool) -> anyhow::Result<()> {
+fn predict(predictor: &Predictor, machine: &Machine, json: JsonOutput) -> anyhow::Result<()> {
     let predicted = predictor.predict(machine);
     let instructions = predictor.profile.instructions;
-    let mut out = BufWriter::new(io::stdout().lock());
-    if json {
-        let value = serde_json::json!({
-            "source": predictor.profile.source,
-            "machine": machine,
-            "instructions": instructions,
-            "cycles": predicted.cycles,
-            "stack": predicted.stack,
-        });
-        serde_json::to_writer_pretty(&mut out, &value)?;
-        writeln!(out)?;
-    } else {
+    if !json.is_stdout() {
+        let mut out = BufWriter::new(io::stdout().lock());
         let per = |cycles: f64| cycles / instructions.max(1) as f64;
         writeln!(out, "{}", predictor.profile.source)?;
         writeln!(
@@ -283,8 +284,18 @@ fn predict(predictor: &Predictor, machine: &Machine, json: bool) -> anyhow::Resu
                 writeln!(out, "  {:8.4}  {name}", per(cycles))?;
             }
         }
+        out.flush().context("cannot write to stdout")?;
     }
-    out.flush().context("cannot write to stdout")
+    if json.wanted() {
+        json.write(&serde_json::json!({
+            "source": predictor.profile.source,
+            "machine": machine,
+            "instructions": instructions,
+            "cycles": predicted.cycles,
+            "stack": predicted.stack,
+        }))?;
+    }
+    Ok(())
 }
 
 /// Columns that say which machine a line is of.
@@ -336,22 +347,21 @@ pub(super) fn columns(m: &Machine) -> [String; MACHINE.len()] {
     ]
 }
 
-fn table(predictor: &Predictor, machines: &[Machine], json: bool) -> anyhow::Result<()> {
+/// What each machine takes, for JSON.
+fn points(predictor: &Predictor, machines: &[Machine]) -> Vec<serde_json::Value> {
+    let point = |machine| {
+        let predicted = predictor.predict(machine);
+        serde_json::json!({
+            "machine": machine,
+            "cycles": predicted.cycles,
+            "stack": predicted.stack,
+        })
+    };
+    machines.iter().map(point).collect()
+}
+
+fn table(predictor: &Predictor, machines: &[Machine]) -> anyhow::Result<()> {
     let out = BufWriter::new(io::stdout().lock());
-    if json {
-        let all: Vec<serde_json::Value> = machines
-            .iter()
-            .map(|machine| {
-                let predicted = predictor.predict(machine);
-                serde_json::json!({
-                    "machine": machine,
-                    "cycles": predicted.cycles,
-                    "stack": predicted.stack,
-                })
-            })
-            .collect();
-        return serde_json::to_writer_pretty(out, &all).context("cannot write to stdout");
-    }
     let mut out = csv::Writer::from_writer(out);
     let stack = Stack::default();
     let parts = stack.parts().map(|p| p.0);

@@ -15,6 +15,7 @@ pub mod eval;
 mod examples;
 pub mod exit;
 pub mod input;
+mod json;
 mod launch;
 mod man;
 mod measure;
@@ -45,7 +46,12 @@ use exit::{BROKEN_PIPE, ERROR, exit_code};
 
 /// Predicts how many cycles programs take on CPUs that are not at hand.
 #[derive(Debug, Parser)]
-#[command(name = "mcad", version, about, max_term_width = 100)]
+#[command(
+    name = "mcad",
+    version,
+    about = "Predict how many cycles programs take on CPUs that are not at hand",
+    max_term_width = 100
+)]
 struct Mcad {
     #[command(subcommand)]
     command: Command,
@@ -108,9 +114,11 @@ fn mcad_command() -> clap::Command {
 fn mcad_run_command() -> clap::Command {
     let command = clap::Command::new("mcad-run")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Run a program under QEMU and predict its cycles on other CPUs")
         .max_term_width(100);
-    examples::add(<run::Args as clap::Args>::augment_args(command), "mcad-run")
+    // The options bring a description of themselves.
+    let command = <run::Args as clap::Args>::augment_args(command)
+        .about("Run a program under QEMU and predict its cycles on other CPUs");
+    examples::add(command, "mcad-run")
 }
 
 /// Runs `mcad`.

@@ -1,7 +1,7 @@
 //! Runs of a list's programs, several at once: each is an `mcad run` of its own, whose program has
 //! the environment of its line, no input, and its output thrown away.
 //!
-//! What is finished is appended to a file of results, one JSON line each, if there is one: an
+//! One that fails keeps nothing from the others. What is finished is appended to a file of results, one JSON line each, if there is one: an
 //! evaluation of hours that was ended goes on where it was. A result is that of one build of this
 //! program, one CPU model and one program: with another of any of them it is not used.
 
@@ -16,9 +16,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anyhow::{Context, bail};
+use mcad_viewers::escape::escape;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::model::{is_file, resolved};
+use crate::cli::output::incomplete;
 use crate::cli::report_file;
 
 /// Something to run.
@@ -100,53 +102,39 @@ impl Kept {
 /// stderr which begins and ends.
 ///
 /// # Errors
-/// That of the first job that failed; the others under way are finished before.
+/// Within the list those of the jobs; else what keeps all of them from being run.
 pub(super) fn run_all(
     jobs: &[Job],
     cpu: &str,
     at_once: usize,
     results: Option<&Path>,
-) -> anyhow::Result<Vec<Outcome>> {
+) -> anyhow::Result<Vec<anyhow::Result<Outcome>>> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
     // The simulator and its built-in models are all in this file; a model of one's own is not.
     let simulator = digest(std::iter::once(own.clone()).chain(model_files(cpu)))?;
     let kept = Mutex::new(Kept::open(results)?);
     let next = AtomicUsize::new(0);
-    let outcomes = Mutex::new(vec![None; jobs.len()]);
-    let failure = Mutex::new(None);
-    let lock = |m| -> std::sync::MutexGuard<'_, Option<anyhow::Error>> {
-        Mutex::lock(m).unwrap_or_else(std::sync::PoisonError::into_inner)
+    let outcomes = Mutex::new(Vec::new());
+    let run = |n: usize, job: &Job| {
+        let key = key(job, cpu, simulator)?;
+        if let Some(known) = with(&kept, |kept| kept.get(&key)) {
+            return Ok(known);
+        }
+        crate::say!("mcad: {} ({} of {})", job.name, n + 1, jobs.len());
+        let outcome = one(&own, job, cpu)?;
+        with(&kept, |kept| kept.add(key, outcome))?;
+        Ok(outcome)
     };
     let work = || {
-        while lock(&failure).is_none() {
+        loop {
             let n = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(n) else { return };
-            let key = match key(job, cpu, simulator) {
-                Ok(key) => key,
-                Err(error) => {
-                    lock(&failure).get_or_insert(error.context(job.name.clone()));
-                    return;
-                }
-            };
-            let known = with(&kept, |kept| kept.get(&key));
-            let outcome = match known {
-                Some(outcome) => Ok(outcome),
-                None => {
-                    crate::say!("mcad: {} ({} of {})", job.name, n + 1, jobs.len());
-                    one(&own, job, cpu)
-                        .and_then(|o| with(&kept, |kept| kept.add(key, o)).map(|()| o))
-                }
-            };
-            match outcome {
-                Ok(outcome) => with(&outcomes, |all| {
-                    if let Some(slot) = all.get_mut(n) {
-                        *slot = Some(outcome);
-                    }
-                }),
-                Err(error) => {
-                    lock(&failure).get_or_insert(error.context(job.name.clone()));
-                }
+            let outcome = run(n, job);
+            if let Err(error) = &outcome {
+                // Told at once, since the end may be hours away.
+                crate::say!("mcad: {}: {}", job.name, escape(&format!("{error:#}")));
             }
+            with(&outcomes, |all| all.push((n, outcome)));
         }
     };
     thread::scope(|scope| {
@@ -154,11 +142,9 @@ pub(super) fn run_all(
             scope.spawn(work);
         }
     });
-    if let Some(error) = lock(&failure).take() {
-        return Err(error);
-    }
-    let all: Option<Vec<Outcome>> = with(&outcomes, |all| all.iter().copied().collect());
-    all.context("a run was left out")
+    let mut all = with(&outcomes, std::mem::take);
+    all.sort_by_key(|(n, _)| *n);
+    Ok(all.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
 fn with<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {
@@ -235,6 +221,13 @@ fn one(own: &Path, job: &Job, cpu: &str) -> anyhow::Result<Outcome> {
     let Ok(report) = report_file::read(file.path()) else {
         bail!("the run gave no report ({status}): {}", said.trim());
     };
+    // Less than the whole program would pass for a fast one.
+    if !report.program.complete {
+        bail!("{}", incomplete(&report));
+    }
+    if report.program.end.starts_with("signal ") || report.trace.instructions == 0 {
+        bail!("the program did not run to its end: {}", report.program.end);
+    }
     let cpu = report.cpus.first().context("the report has no CPU")?;
     Ok(Outcome {
         cycles: cpu.cycles,

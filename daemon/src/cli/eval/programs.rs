@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use mcad_viewers::escape::escape;
 
-use super::program_runs::{Job, Outcome, run_all};
+use super::program_runs::{Job, run_all};
 use crate::cli::analysis::AnalysisArgs;
+use crate::cli::exit::{NEGATIVE, exit_code};
+use crate::cli::json::JsonOutput;
 use crate::eval::programs::{Errors, Predicted, Row, Series, read, series};
 
 /// The CPU's name when none is given.
@@ -48,7 +51,7 @@ pub(super) fn run(
     args: &ProgramArgs,
     cpu: Option<&str>,
     lists: &[PathBuf],
-    json: bool,
+    json: JsonOutput,
 ) -> anyhow::Result<ExitCode> {
     let cpu = cpu.unwrap_or(DEFAULT_CPU);
     AnalysisArgs::from_pairs([("cpu", cpu)])?.resolve()?;
@@ -71,28 +74,39 @@ pub(super) fn run(
             rows.push(row);
         }
     }
-    let outcomes = run_all(&jobs, cpu, args.at_once, args.results.as_deref())?;
-    let predicted = |(row, outcome): (Row, Outcome)| Predicted {
-        predicted_cycles: outcome.cycles as f64,
-        instructions: outcome.instructions as f64,
-        row,
-    };
-    let programs: Vec<Predicted> = rows.into_iter().zip(outcomes).map(predicted).collect();
-    if programs.is_empty() {
+    if jobs.is_empty() {
         bail!("the list has no such program");
     }
+    let outcomes = run_all(&jobs, cpu, args.at_once, args.results.as_deref())?;
+    let (mut programs, mut failed) = (Vec::new(), Vec::new());
+    for ((row, outcome), job) in rows.into_iter().zip(outcomes).zip(&jobs) {
+        match outcome {
+            Ok(outcome) => programs.push(Predicted {
+                predicted_cycles: outcome.cycles as f64,
+                instructions: outcome.instructions as f64,
+                row,
+            }),
+            Err(error) => failed.push((&job.name, error)),
+        }
+    }
     let all = series(programs);
-    let mut stdout = io::stdout().lock();
-    if json {
-        serde_json::to_writer_pretty(&mut stdout, &all)?;
-        writeln!(stdout)?;
-    } else {
+    if !json.is_stdout() {
+        let mut stdout = io::stdout().lock();
         for one in &all {
             text(one, &mut stdout)?;
         }
+        stdout.flush().context("cannot write to stdout")?;
     }
-    stdout.flush().context("cannot write to stdout")?;
-    Ok(ExitCode::SUCCESS)
+    json.write(&all)?;
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let of = jobs.len();
+    crate::say!("mcad: {} of {of} programs have no figure:", failed.len());
+    for (name, error) in &failed {
+        crate::say!("  {name}: {}", escape(&format!("{error:#}")));
+    }
+    Ok(exit_code(NEGATIVE))
 }
 
 /// Variables that the row names.

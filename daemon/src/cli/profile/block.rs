@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::super::block::{InputArgs, Syntax};
 use super::super::exit::{NEGATIVE, exit_code};
 use super::machine::BlockArgs;
+use crate::cli::json::JsonArgs;
 
 /// Options of `mcad profile block`.
 #[derive(Debug, clap::Args)]
@@ -43,9 +44,8 @@ pub(super) struct Args {
     /// No progress and no summary after --batch
     #[arg(short, long, requires = "batch")]
     quiet: bool,
-    /// Write JSON to stdout instead of text
-    #[arg(long, conflicts_with = "batch")]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     #[command(flatten)]
     machine: BlockArgs,
 }
@@ -104,6 +104,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let regions = args
         .input
         .regions(args.syntax, mcad_proto::event::Arch::X86_64)?;
+    let json = args.json.open([])?;
     let mut profiler = args.machine.profiler()?;
     let mut blocks = Vec::new();
     for region in regions {
@@ -124,14 +125,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         source: profiler.source(),
         blocks,
     };
-    let mut stdout = BufWriter::new(io::stdout().lock());
-    if args.json {
-        serde_json::to_writer_pretty(&mut stdout, &results)?;
-        writeln!(stdout)?;
-    } else {
+    if !json.is_stdout() {
+        let mut stdout = BufWriter::new(io::stdout().lock());
         results.write(&mut stdout)?;
+        stdout.flush().context("cannot write to stdout")?;
     }
-    stdout.flush().context("cannot write to stdout")?;
+    json.write(&results)?;
     Ok(exit_code(if results.complete() { 0 } else { NEGATIVE }))
 }
 

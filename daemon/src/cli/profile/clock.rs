@@ -11,6 +11,8 @@ use mcad_profile::clock::{Cpu, Quartiles, Rate, Scope, UserCycles, pin, ticks_pe
 use mcad_profile::init::Init;
 use serde::Serialize;
 
+use crate::cli::json::JsonArgs;
+
 /// How long the system's clock is compared with the time-stamp counter.
 const COMPARED: Duration = Duration::from_millis(20);
 
@@ -23,9 +25,8 @@ pub(super) struct Args {
     /// How many times the core clock is measured
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=100_000))]
     samples: u32,
-    /// Write JSON to stdout instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 #[derive(Serialize)]
@@ -63,15 +64,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Err(error) => return Err(error.into()),
     };
+    let json = args.json.open([])?;
     let report = measure(cpu, args.samples);
-    let mut stdout = std::io::stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut stdout, &report)?;
-        writeln!(stdout)?;
-    } else {
+    if !json.is_stdout() {
+        let mut stdout = std::io::stdout().lock();
         write(&report, &mut stdout)?;
+        stdout.flush().context("cannot write to stdout")?;
     }
-    stdout.flush().context("cannot write to stdout")?;
+    json.write(&report)?;
     Ok(ExitCode::SUCCESS)
 }
 

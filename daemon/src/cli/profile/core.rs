@@ -17,6 +17,7 @@ use mcad_viewers::curves;
 use super::super::analysis::AnalysisArgs;
 use super::super::run::{EmulatorArgs, report_of};
 use crate::cli::destination::Destination;
+use crate::cli::json::JsonArgs;
 
 /// Options of `mcad profile core`.
 #[derive(Debug, clap::Args)]
@@ -47,9 +48,8 @@ pub(super) struct Args {
     /// The CPU to measure on [default: the last one allowed]
     #[arg(long, value_name = "N")]
     pin: Option<u32>,
-    /// Write JSON to stdout instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Write a page with the curves
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -96,6 +96,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     {
         crate::say!("mcad: {error}; measuring unpinned");
     }
+    let json = args.json.open(args.html.as_deref())?;
     let page = args.html.as_deref().map(Destination::open).transpose()?;
     let bar = if io::stderr().is_terminal() {
         ProgressBar::new_spinner()
@@ -108,23 +109,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         model,
         curves: Vec::new(),
     };
+    let taken = json.is_stdout() || page.as_ref().is_some_and(Destination::is_stdout);
     for probe in &chosen {
         let curve = effort.curve(probe, &bar)?;
-        if !args.json {
+        if !taken {
             bar.suspend(|| curves::text(&curve, &mut stdout))?;
         }
         results.curves.push(curve);
     }
     bar.finish_and_clear();
-    if args.json {
-        serde_json::to_writer_pretty(&mut stdout, &results)
-            .context("cannot write the curves to stdout")?;
-        writeln!(stdout)?;
-    } else {
+    if !taken {
         curves::summary(&results, &mut stdout)?;
     }
     stdout.flush().context("cannot write to stdout")?;
     drop(stdout);
+    json.write(&results)?;
     if let Some(page) = page {
         page.write(|out| curves::page(&results, out))?;
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -11,6 +11,8 @@ use mcad_profile::clock::{Cpu, Source};
 use mcad_profile::command::{Doubt, Experiment, Fate, Input, Measured, Runs, Sample, measure};
 use mcad_viewers::escape::escape;
 use mcad_viewers::layout::grouped;
+
+use crate::cli::json::JsonArgs;
 
 /// Options of `mcad profile program`.
 #[derive(Debug, clap::Args)]
@@ -40,9 +42,8 @@ pub(super) struct Args {
     /// Reject runs whose mean core clock is less certain
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     max_drift: f64,
-    /// Write JSON to stdout instead of text
-    #[arg(long, conflicts_with = "csv")]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Write one line of CSV for each run to stdout instead of text
     #[arg(long)]
     csv: bool,
@@ -66,18 +67,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     experiment.cpu = args.pin.map(Cpu);
     experiment.ahead = !args.no_priority;
     experiment.most_clock_error = args.max_drift / 100.0;
+    let json = args.json.open(args.csv.then_some(Path::new("-")))?;
     let measured = watched(&experiment, false)?;
-    let mut stdout = io::stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut stdout, &measured)
-            .context("cannot write the measurement to stdout")?;
-        writeln!(stdout)?;
-    } else if args.csv {
-        csv(&measured.samples, &mut stdout)?;
-    } else {
-        text(&measured, &mut stdout)?;
+    if !json.is_stdout() {
+        let mut stdout = io::stdout().lock();
+        if args.csv {
+            csv(&measured.samples, &mut stdout)?;
+        } else {
+            text(&measured, &mut stdout)?;
+        }
+        stdout.flush().context("cannot write to stdout")?;
     }
-    stdout.flush().context("cannot write to stdout")?;
+    json.write(&measured)?;
     Ok(ExitCode::SUCCESS)
 }
 

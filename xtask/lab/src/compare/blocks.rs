@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use iced_x86::{Decoder, DecoderOptions, Encoder};
@@ -161,6 +162,15 @@ impl Set {
     }
 }
 
+/// Whether a build's `--json` names a file; in older ones, with which this one is compared, it is a
+/// flag.
+fn json_takes_a_file(mcad: &Command) -> bool {
+    let help = Command::new(mcad.get_program())
+        .args(["block", "-h"])
+        .output();
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--json <FILE>"))
+}
+
 fn details(
     builds: &Builds,
     cpu: &str,
@@ -169,8 +179,12 @@ fn details(
     ignored: &[String],
 ) -> Result<Found> {
     let both = builds.both(|mcad| {
-        mcad.args(["block", "--json", "--timeline=2", "--cpu", cpu])
-            .arg(path);
+        let json: &[&str] = match json_takes_a_file(mcad) {
+            true => &["--json", "-"],
+            false => &["--json"],
+        };
+        mcad.arg("block").args(json);
+        mcad.args(["--timeline=2", "--cpu", cpu]).arg(path);
     })?;
     let mut found = Found {
         differences: both.statuses(),

@@ -96,7 +96,7 @@ impl Place {
         let text = String::from_utf8_lossy(&text.stdout).into_owned();
         eprintln!("{}", text.lines().take(40).collect::<Vec<_>>().join("\n"));
         let done = command(&mcad)
-            .args(["diff", "--json"])
+            .args(["diff", "--json", "-"])
             .args(versions)
             .output()
             .context("cannot run mcad diff")?;
@@ -109,7 +109,7 @@ impl Place {
     /// What must hold of any comparison: the deltas add up, and a version is equal to itself.
     fn rules(&self, what: &str, compared: &Compared, version: &Path) -> Result<Vec<Figure>> {
         let done = command(self.built.join("mcad"))
-            .args(["diff", "--json", "--fail-above", "0%"])
+            .args(["diff", "--json", "-", "--fail-above", "0%"])
             .args([version, version])
             .output()
             .context("cannot run mcad diff")?;

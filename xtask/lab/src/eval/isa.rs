@@ -392,7 +392,7 @@ fn tables(built: &Path) -> Result<Vec<Figure>> {
         for _ in 0..5 {
             let started = std::time::Instant::now();
             let mut block = command(built.join("mcad"));
-            block.args(["block", "--arch", arch, "--cpu", cpu, "--json"]);
+            block.args(["block", "--arch", arch, "--cpu", cpu, "--json", "-"]);
             let text = output(block.args(["--hex", hex]));
             let text = text.with_context(|| format!("`mcad block --arch {arch}` fails"))?;
             let _: Value = serde_json::from_str(&text)?;

@@ -274,7 +274,7 @@ fn measure(
     let mut profile = command(built.join("mcad"));
     profile
         .current_dir(directory)
-        .args(["profile", "program", "--json", "--runs"])
+        .args(["profile", "program", "--json", "-", "--runs"])
         .arg(runs.to_string())
         .arg("--")
         .arg(program)
