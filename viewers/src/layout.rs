@@ -197,6 +197,12 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", part as f64 * 100.0 / whole as f64)
 }
 
+/// Whether [`percent`] says more than 0.0 %.
+#[must_use]
+pub const fn tells(part: u64, whole: u64) -> bool {
+    part > 0 && part.saturating_mul(2000) >= whole
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use super::text::{relative, share, signed, status};
+use super::text::{count, kind, listed, relative, share, signed, status};
 use super::{Comparison, CpuDiff, Diff};
 use crate::escape::markdown;
 use crate::layout::grouped;
@@ -78,11 +78,7 @@ fn causes(cpu: &CpuDiff, out: &mut dyn Write) -> io::Result<()> {
     }
     let mostly = match cpu.mostly() {
         Some((kind, cycles)) if cycles != 0 => {
-            format!(
-                ", mostly {} ({} cycles)",
-                kind.replace('_', " "),
-                signed(cycles)
-            )
+            format!(", mostly {} ({} cycles)", self::kind(kind), signed(cycles))
         }
         _ => String::new(),
     };
@@ -95,7 +91,7 @@ fn causes(cpu: &CpuDiff, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "| {} | {} | {} | {} | {} |",
-            cause.kind.replace('_', " "),
+            count(cause.kind),
             grouped(cause.counts.before),
             grouped(cause.counts.after),
             signed(cause.counts.delta),
@@ -116,7 +112,9 @@ fn functions(cpu: &CpuDiff, out: &mut dyn Write) -> io::Result<()> {
          | change | share | before | after | | function |\n|--:|--:|--:|--:|---|---|"
     )?;
     let total = cpu.cycles.delta;
-    for f in cpu.functions.iter().take(ROWS) {
+    let changes = || cpu.functions.iter().map(|f| f.cycles.delta);
+    let rows = listed(changes(), total).min(ROWS);
+    for f in cpu.functions.iter().take(rows) {
         writeln!(
             out,
             "| {} | {} | {} | {} | {} | {} |",
@@ -128,13 +126,13 @@ fn functions(cpu: &CpuDiff, out: &mut dyn Write) -> io::Result<()> {
             code(&f.name),
         )?;
     }
-    let rest = cpu.functions.get(ROWS..).unwrap_or(&[]);
+    let rest = cpu.functions.get(rows..).unwrap_or(&[]);
     let mut row = |sum: i128, what: String| {
         let share = share(sum, total);
         writeln!(out, "| {} | {share} | | | | {what} |", signed(sum))
     };
     if !rest.is_empty() {
-        let sum = rest.iter().map(|f| f.cycles.delta).sum();
+        let sum = changes().skip(rows).sum();
         row(sum, format!("{} more functions", rest.len()))?;
     }
     if cpu.unattributed.changed() {

@@ -146,7 +146,7 @@ fn what_changed_is_named() {
     let mut page = Vec::new();
     markdown::write(&diff, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
-    assert!(page.contains("| mispredictions |") && page.contains("| l3 misses |"));
+    assert!(page.contains("| mispredictions |") && page.contains("| L3 misses |"));
     assert!(
         serde_json::to_string(&diff)
             .unwrap()

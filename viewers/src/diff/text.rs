@@ -138,7 +138,7 @@ fn mostly(cpu: &CpuDiff, out: &mut dyn Write) -> io::Result<()> {
         Some((kind, cycles)) if cycles != 0 => writeln!(
             out,
             "  the change is mostly {}: {} cycles of {}",
-            kind.replace('_', " "),
+            self::kind(kind),
             signed(cycles),
             signed(cpu.cycles.delta)
         ),
@@ -163,7 +163,7 @@ fn causes(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
     ]);
     for cause in changed {
         table.row(vec![
-            cause.kind.replace('_', " "),
+            count(cause.kind),
             grouped(cause.counts.before),
             grouped(cause.counts.after),
             signed(cause.counts.delta),
@@ -191,6 +191,10 @@ fn slots(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
     ]);
     for slot in &cpu.topdown {
         let [before, after] = slot.share;
+        // A row of 0.0 % says nothing.
+        if before.max(after) < 0.0005 {
+            continue;
+        }
         table.row(vec![
             kind(slot.kind).to_owned(),
             format!("{:.1} %", before * 100.0),
@@ -201,8 +205,17 @@ fn slots(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
     table.write(style, out)
 }
 
+/// What people call a count: `L1D misses`.
+pub(super) fn count(kind: &str) -> String {
+    let words = kind.split('_').map(|word| match word.strip_prefix('l') {
+        Some(level) if level.starts_with(|c: char| c.is_ascii_digit()) => word.to_uppercase(),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// What the summaries of single versions call it.
-fn kind(name: &str) -> &str {
+pub(super) fn kind(name: &str) -> &str {
     match name {
         "bad_speculation" => "bad speculation",
         "frontend" => "front end",
@@ -238,7 +251,9 @@ fn functions(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()>
         ("function", Align::Left),
     ]);
     let total = cpu.cycles.delta;
-    for f in cpu.functions.iter().take(ROWS) {
+    let changes = || cpu.functions.iter().map(|f| f.cycles.delta);
+    let rows = listed(changes(), total).min(ROWS);
+    for f in cpu.functions.iter().take(rows) {
         table.row(vec![
             signed(f.cycles.delta),
             share(f.cycles.delta, total),
@@ -248,9 +263,9 @@ fn functions(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()>
             function(f),
         ]);
     }
-    let rest = cpu.functions.get(ROWS..).unwrap_or(&[]);
+    let rest = cpu.functions.get(rows..).unwrap_or(&[]);
     if !rest.is_empty() {
-        let sum = rest.iter().map(|f| f.cycles.delta).sum();
+        let sum = changes().skip(rows).sum();
         let name = format!("{} more functions (--json lists all)", rest.len());
         table.row(sum_row(sum, total, name));
     }
@@ -260,6 +275,13 @@ fn functions(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()>
     }
     table.row(sum_row(total, total, "total".to_owned()));
     table.write(style, out)
+}
+
+/// How many changes, the largest first, are more than 0.0 % of the total one; at least one.
+pub(super) fn listed(changes: impl Iterator<Item = i128>, total: i128) -> usize {
+    let least = total.unsigned_abs().div_ceil(2000);
+    let tells = |change: &i128| change.unsigned_abs() >= least;
+    changes.take_while(tells).count().max(1)
 }
 
 fn sum_row(sum: i128, total: i128, name: String) -> Vec<String> {
@@ -280,7 +302,9 @@ fn lines(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
         ("line", Align::Left),
         ("function", Align::Left),
     ]);
-    for line in cpu.lines.iter().take(ROWS) {
+    let changes = cpu.lines.iter().map(|line| line.cycles.delta);
+    let rows = listed(changes, cpu.cycles.delta).min(ROWS);
+    for line in cpu.lines.iter().take(rows) {
         table.row(vec![
             signed(line.cycles.delta),
             grouped(line.cycles.before),

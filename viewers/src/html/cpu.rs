@@ -7,7 +7,7 @@ use mcad_report::{CpuReport, Report};
 use super::table::{Table, figure, left_out, name};
 use super::{blocks, flame, lines, misses, slots};
 use crate::escape::html as esc;
-use crate::layout::{grouped, percent};
+use crate::layout::{grouped, percent, tells};
 use crate::text::{hot, verdict};
 
 /// Rows of the function table: keeps the file of a large program to a few MiB.
@@ -117,7 +117,7 @@ fn topdown(cpu: &CpuReport, out: &mut dyn Write) -> io::Result<()> {
     let kinds = slots::of_program(t);
     slots::bar(&kinds, "bar", out)?;
     writeln!(out, "<ul class=\"legend\">")?;
-    for (class, name, slots) in kinds {
+    for (class, name, slots) in kinds.into_iter().filter(|kind| tells(kind.2, t.slots)) {
         let share = percent(slots, t.slots);
         writeln!(
             out,

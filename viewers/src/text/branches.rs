@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use mcad_report::{CpuReport, Report};
 
-use super::memory::per_thousand;
+use super::memory::{per_thousand, shows};
 use super::{heading, label};
 use crate::Style;
 use crate::escape::escape;
@@ -41,7 +41,9 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     }
     table.write(style, out)?;
     let rows = known().flat_map(|(cpu, b)| b.branches.iter().take(BRANCHES).map(move |b| (cpu, b)));
-    let rows: Vec<_> = rows.filter(|(_, branch)| branch.wrong > 0).collect();
+    let rows: Vec<_> = rows
+        .filter(|(cpu, branch)| shows(branch.wrong, cpu))
+        .collect();
     if rows.is_empty() {
         return Ok(());
     }

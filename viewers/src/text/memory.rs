@@ -41,7 +41,10 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     let missing = known().flat_map(|cpu| cpu.memory.iter().map(move |m| (cpu, m)));
     let mut rows = missing
         .flat_map(|(cpu, m)| m.functions.iter().take(FUNCTIONS).map(move |f| (cpu, f)))
-        .filter(|(_, f)| f.l1 > 0)
+        .filter(|(cpu, f)| {
+            let counts = [f.l1, f.l2, f.l3, f.walks];
+            f.l1 > 0 && counts.iter().any(|n| shows(*n, cpu))
+        })
         .peekable();
     if rows.peek().is_none() {
         return Ok(());
@@ -73,6 +76,11 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         ]);
     }
     table.write(style, out)
+}
+
+/// Whether [`per_thousand`] says more than 0.00.
+pub(super) const fn shows(count: u64, cpu: &CpuReport) -> bool {
+    count.saturating_mul(200_000) >= cpu.instructions && count > 0
 }
 
 /// A count per 1 000 instructions.

@@ -7,7 +7,7 @@ use mcad_report::{Report, TopDown};
 
 use super::{heading, label};
 use crate::Style;
-use crate::layout::{Align, Table, percent};
+use crate::layout::{Align, Table, percent, tells};
 use crate::style::Paint;
 
 /// The categories in the order drawn: name, paint, glyph where there is no colour.
@@ -50,6 +50,9 @@ pub(super) fn topdown(report: &Report, style: Style, out: &mut dyn Write) -> io:
         writeln!(out)?;
         write!(out, "  {:margin$}", "")?;
         for ((category, paint, glyph), count) in CATEGORIES.iter().zip(counts) {
+            if !tells(count, cpu.topdown.slots) {
+                continue;
+            }
             let share = percent(count, cpu.topdown.slots);
             write!(out, "  {} {category} {share}", style.paint(*paint, glyph))?;
         }
@@ -78,11 +81,9 @@ fn levels(topdown: &TopDown, margin: usize, out: &mut dyn Write) -> io::Result<(
     if sum.saturating_mul(100) < slots {
         return Ok(());
     }
-    // Shares of 0.0 % say nothing.
-    let shown = |count: u64| count.saturating_mul(2000) >= slots;
     let levels: Vec<String> = iter::once(("L1", m.l1))
         .chain(behind)
-        .filter(|(_, count)| shown(*count))
+        .filter(|(_, count)| tells(*count, slots))
         .map(|(name, count)| format!("{name} {}", percent(count, slots)))
         .collect();
     writeln!(out, "  {:margin$}    memory: {}", "", levels.join(", "))
