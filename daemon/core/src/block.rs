@@ -24,12 +24,12 @@ use std::sync::Arc;
 
 use crate::pipeline::inst::{Inst, Source};
 pub use alias::Init;
-use mcad_isa::build::{Doubt, append};
+use mcad_isa::build::{Builder, Doubt};
 use mcad_isa::code::Code;
 use mcad_isa::llvm;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::program::{Program, Uop, flag};
-use mcad_isa::x86::build::{Builder, Decoded, Described, decode};
+use mcad_isa::x86::build::{Decoded, Described, decode};
 use mcad_proto::event::Arch;
 pub use simulator::Simulator;
 
@@ -158,8 +158,17 @@ impl Block {
     /// # Errors
     /// [`BlockError`] for bytes that are no block that this CPU can execute.
     pub fn new(model: &Arc<CpuModel>, bytes: &[u8]) -> Result<Self, BlockError> {
+        Self::made(&mut Builder::new(model), bytes)
+    }
+
+    /// The same by a builder that goes on to other blocks: what they have in common is made once.
+    ///
+    /// # Errors
+    /// As [`Block::new`].
+    pub fn made(builder: &mut Builder, bytes: &[u8]) -> Result<Self, BlockError> {
+        let model = Arc::clone(builder.model());
         if model.arch() != Arch::X86_64 {
-            return Self::of_others(model, bytes);
+            return Self::of_others(builder, bytes);
         }
         let (decoded, bad) = decode(bytes, 0);
         if let Some(offset) = bad {
@@ -172,7 +181,7 @@ impl Block {
             return Err(BlockError::TooLong(decoded.len()));
         }
         let mut program = Program::default();
-        let described = Builder::new(model).append(&mut program, &decoded);
+        let described = builder.x86().append(&mut program, &decoded);
         if let Some(n) = described
             .iter()
             .position(|d| d.form.is_none() && !d.fused_previous)
@@ -186,7 +195,7 @@ impl Block {
             });
         }
         Ok(Self {
-            model: Arc::clone(model),
+            model,
             program,
             length: bytes.len() as u64,
             alignment: 0,
@@ -198,7 +207,8 @@ impl Block {
     }
 
     /// A block of AArch64 or RISC-V code.
-    fn of_others(model: &Arc<CpuModel>, bytes: &[u8]) -> Result<Self, BlockError> {
+    fn of_others(builder: &mut Builder, bytes: &[u8]) -> Result<Self, BlockError> {
+        let model = Arc::clone(builder.model());
         let arch = model.arch();
         let (others, bad) = llvm::decode(arch, bytes, 0);
         if let Some(offset) = bad {
@@ -212,7 +222,7 @@ impl Block {
         }
         let code: Vec<Code> = others.iter().copied().map(Code::Llvm).collect();
         let mut program = Program::default();
-        let borrowed = append(model, &mut program, &code);
+        let borrowed = builder.append(&mut program, &code);
         if let Some(doubt) = borrowed.iter().find(|doubt| doubt.borrowed_from.is_none()) {
             return Err(BlockError::Unsupported {
                 cpu: model.name.clone(),
@@ -220,7 +230,7 @@ impl Block {
             });
         }
         Ok(Self {
-            model: Arc::clone(model),
+            model,
             program,
             length: bytes.len() as u64,
             alignment: 0,

@@ -102,7 +102,7 @@ struct Block {
     plan: Plan,
 }
 
-fn blocks(model: &CpuModel, program: &mut Program, random: &mut Rng) -> Option<Vec<Block>> {
+fn blocks(model: &Arc<CpuModel>, program: &mut Program, random: &mut Rng) -> Option<Vec<Block>> {
     let mut address = 0x40_0000 + u64::from(random.u32(..64));
     let mut blocks = Vec::new();
     for id in 0..2 + random.u32(..24) {

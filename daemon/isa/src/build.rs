@@ -1,12 +1,14 @@
 //! Static instructions of a block on a CPU, whatever its instruction set.
 
+use std::sync::Arc;
+
 use crate::code::{Code, Flow};
 use crate::inorder::{Control, Static};
 use crate::llvm::build::{self as llvm, Known};
 use crate::llvm::sched::Notion;
 use crate::machine::{CpuModel, Instructions};
 use crate::program::Program;
-use crate::x86::build::{Builder, Decoded};
+use crate::x86::build as x86;
 
 /// An instruction whose figures are not its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,17 +21,47 @@ pub struct Doubt {
     pub borrowed_from: Option<String>,
 }
 
-/// Appends the instructions of one block to `program`; returns those whose figures are not their
-/// own. What is not of the CPU's instruction set is left out: a session refuses it before.
-pub fn append(model: &CpuModel, program: &mut Program, block: &[Code]) -> Vec<Doubt> {
-    match &model.instructions {
-        Instructions::X86(_) => {
-            let decoded = block.iter().filter_map(|code| match code {
-                Code::X86(decoded) => Some(decoded.clone()),
-                Code::Llvm(_) => None,
-            });
-            x86(model, program, &decoded.collect::<Vec<_>>(), block)
+/// Makes static instructions for one CPU.
+pub struct Builder {
+    model: Arc<CpuModel>,
+    x86: x86::Builder,
+}
+
+impl Builder {
+    /// A builder for `model`.
+    #[must_use]
+    pub fn new(model: &Arc<CpuModel>) -> Self {
+        Self {
+            model: Arc::clone(model),
+            x86: x86::Builder::new(model),
         }
+    }
+
+    /// The CPU.
+    #[must_use]
+    pub fn model(&self) -> &Arc<CpuModel> {
+        &self.model
+    }
+
+    /// The one for x86-64.
+    pub fn x86(&mut self) -> &mut x86::Builder {
+        &mut self.x86
+    }
+
+    /// Appends the instructions of one block to `program`; returns those whose figures are not their
+    /// own. What is not of the CPU's instruction set is left out: a session refuses it before.
+    pub fn append(&mut self, program: &mut Program, block: &[Code]) -> Vec<Doubt> {
+        match &self.model.instructions {
+            Instructions::X86(_) => doubts_of_x86(&mut self.x86, program, block),
+            Instructions::Llvm { .. } => append_llvm(&self.model, program, block),
+        }
+    }
+}
+
+/// [`Builder::append`] for AArch64 and RISC-V.
+fn append_llvm(model: &CpuModel, program: &mut Program, block: &[Code]) -> Vec<Doubt> {
+    match &model.instructions {
+        Instructions::X86(_) => Vec::new(),
         Instructions::Llvm {
             cpu,
             units,
@@ -87,27 +119,27 @@ fn control(flow: Flow) -> Control {
     }
 }
 
-fn x86(model: &CpuModel, program: &mut Program, decoded: &[Decoded], block: &[Code]) -> Vec<Doubt> {
-    let described = Builder::new(model).append(program, decoded);
-    let mut doubts = Vec::new();
-    for (place, described) in described.iter().enumerate() {
-        let borrowed_from = match described.form {
-            _ if described.fused_previous => continue,
-            Some(form) => match &form.approximated_from {
-                Some(from) => Some(from.to_string()),
-                None => continue,
-            },
-            None => None,
-        };
-        let name = match described.form {
-            Some(form) => form.name.to_string(),
-            None => block.get(place).map_or("", Code::name).to_owned(),
-        };
-        doubts.push(Doubt {
-            place,
-            name,
-            borrowed_from,
-        });
-    }
+fn doubts_of_x86(builder: &mut x86::Builder, program: &mut Program, block: &[Code]) -> Vec<Doubt> {
+    let decoded = block.iter().filter_map(|code| match code {
+        Code::X86(decoded) => Some(*decoded),
+        Code::Llvm(_) => None,
+    });
+    let (mut doubts, mut place) = (Vec::new(), 0);
+    builder.append_each(program, &decoded.collect::<Vec<_>>(), |_, _, described| {
+        let own = described.form.map(|form| form.approximated_from.as_ref());
+        if own != Some(None) && !described.fused_previous {
+            let name = match described.form {
+                Some(form) => form.name.to_string(),
+                None => block.get(place).map_or("", Code::name).to_owned(),
+            };
+            let borrowed_from = own.flatten().map(ToString::to_string);
+            doubts.push(Doubt {
+                place,
+                name,
+                borrowed_from,
+            });
+        }
+        place += 1;
+    });
     doubts
 }

@@ -13,10 +13,11 @@
 use std::sync::Arc;
 
 use mcad_core::block::{Block, Mode, Options};
+use mcad_isa::build::Builder;
+use mcad_isa::code;
 use mcad_isa::inorder::Code;
 use mcad_isa::machine::{self, CpuModel};
 use mcad_isa::program::Program;
-use mcad_isa::{build, code};
 use mcad_proto::event::Arch;
 
 use crate::kind::Kind;
@@ -119,7 +120,7 @@ fn latency(model: &Arc<CpuModel>, from: Kind, to: Kind) -> Option<i64> {
 fn built(model: &Arc<CpuModel>, bytes: &[u8]) -> Code {
     let (decoded, _) = code::decode(model.arch(), bytes, 0);
     let mut program = Program::default();
-    build::append(model, &mut program, &decoded);
+    Builder::new(model).append(&mut program, &decoded);
     program.in_order
 }
 

@@ -51,12 +51,7 @@ struct Step {
 
 impl Step {
     fn new(d: &Described) -> Self {
-        let memory = |values: &[Value]| {
-            values
-                .iter()
-                .filter_map(|v| d.operands.memory.get(v.memory).copied())
-                .collect()
-        };
+        let memory = |values: &[Value]| values.iter().filter_map(|v| d.memory(v)).collect();
         let changes = d.form.is_some() && !d.fused_previous;
         Self {
             loads: memory(&d.operands.in_mems),
@@ -86,12 +81,7 @@ fn effect(d: &Described) -> Effect {
 /// two stores each other, or, where the cache has banks, loads each other.
 #[must_use]
 pub fn matters(block: &[Described], paired_stores: bool, banks: bool) -> bool {
-    let any = |accessed: fn(&Described) -> &[Value]| {
-        let is_access = |d: &Described, v: &Value| v.memory < d.operands.memory.len();
-        block
-            .iter()
-            .any(|d| accessed(d).iter().any(|v| is_access(d, v)))
-    };
+    let any = |accessed: fn(&Described) -> &[Value]| block.iter().any(|d| !accessed(d).is_empty());
     let (loads, stores) = (any(|d| &d.operands.in_mems), any(|d| &d.operands.out_mems));
     (stores && (loads || paired_stores)) || (loads && banks)
 }

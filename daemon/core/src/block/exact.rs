@@ -173,11 +173,9 @@ impl Exact {
         self.steps.clear();
         let mut first = 0;
         for (d, decoded) in block.described.iter().zip(&block.decoded) {
-            let count = |values: &[mcad_isa::x86::operands::Value]| {
-                let known = values.iter().filter(|v| v.memory < d.operands.memory.len());
-                known.count().min(255) as u8
-            };
-            let (loads, stores) = (count(&d.operands.in_mems), count(&d.operands.out_mems));
+            let count = |accesses: usize| accesses.min(255) as u8;
+            let loads = count(d.operands.in_mems.len());
+            let stores = count(d.operands.out_mems.len());
             self.steps.push(Step {
                 first,
                 loads,
@@ -371,20 +369,19 @@ impl Exact {
 
     /// Adds the instruction's accesses, loads first.
     fn accesses(&mut self, d: &Described, step: &Step, out: &mut Vec<Access>) {
-        let memory = &d.operands.memory;
         let loads = d.operands.in_mems.iter().take(usize::from(step.loads));
-        for memory in loads.filter_map(|v| memory.get(v.memory)) {
-            let access = self.access(memory, 0);
+        for memory in loads.filter_map(|v| d.memory(v)) {
+            let access = self.access(&memory, 0);
             out.push(access);
         }
         // What push and call store lies below the stack pointer.
         let pushed = step.moved.min(0);
         let stores = d.operands.out_mems.iter().take(usize::from(step.stores));
-        for memory in stores.filter_map(|v| memory.get(v.memory)) {
+        for memory in stores.filter_map(|v| d.memory(v)) {
             let implicit = memory.base == Some(RegId::RSP)
                 && memory.index.is_none()
                 && memory.displacement == 0;
-            let access = self.access(memory, if implicit { pushed } else { 0 });
+            let access = self.access(&memory, if implicit { pushed } else { 0 });
             out.push(access);
         }
     }

@@ -41,10 +41,8 @@ impl Live {
             .iter()
             .zip(&block.decoded)
             .map(|(d, decoded)| {
-                for memory in &d.operands.memory {
-                    for id in memory.base.iter().chain(&memory.index) {
-                        live.registers |= bit(*id);
-                    }
+                for id in d.operands.address_registers() {
+                    live.registers |= bit(id);
                 }
                 let ids = d.operands.in_regs.iter().chain(&d.operands.in_flags);
                 let mut reads = ids.filter_map(|v| v.id).fold(0, |a, id| a | bit(id));

@@ -227,9 +227,9 @@ impl<W: Watch> Core<W> {
         Self {
             homes: Homes::default(),
             calls: None,
+            places: Places::new(&model),
             model,
             program: Program::default(),
-            places: Places::default(),
             unlisted_names: FxHashMap::default(),
             vector_types: FxHashMap::default(),
             unlisted: Vec::new(),
@@ -270,7 +270,7 @@ impl<W: Watch> Core<W> {
     /// The same with others of the same model, which are told of the same blocks.
     pub(super) fn define_shared(&mut self, id: BlockId, decoded: &[Code], shared: Option<&Shared>) {
         let program = &mut self.program;
-        let (place, doubts) = (self.places).define(&self.model, program, id, decoded, shared);
+        let (place, doubts) = (self.places).define(program, id, decoded, shared);
         list(&mut self.unlisted, &mut self.unlisted_names, place, doubts);
         self.stacks.define(id, decoded.len());
     }
@@ -295,9 +295,8 @@ impl<W: Watch> Core<W> {
         if self.places.get_by_type(id, before).is_none() {
             let mut decoded = block.decode();
             vector::assign_to(&mut decoded, before);
-            let (model, program) = (&self.model, &mut self.program);
-            let key = (id, before);
-            let (place, doubts) = self.places.define_by_type(model, program, key, &decoded);
+            let (program, key) = (&mut self.program, (id, before));
+            let (place, doubts) = self.places.define_by_type(program, key, &decoded);
             list(&mut self.unlisted, &mut self.unlisted_names, place, doubts);
             self.stacks.define(id, decoded.len());
         }

@@ -1,9 +1,9 @@
 //! Where blocks are in the static program of a CPU model.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use mcad_isa::build::{Doubt, append};
+use mcad_isa::build::{Builder, Doubt};
 use mcad_isa::code::Code;
 use mcad_isa::llvm::vector::{self, Use, VectorType};
 use mcad_isa::machine::CpuModel;
@@ -41,29 +41,38 @@ pub(super) struct Made {
 pub(super) type Shared = OnceLock<Made>;
 
 /// Places of blocks. Whoever is told of the same blocks in the same order has the same.
-#[derive(Default)]
 pub(super) struct Places {
+    builder: Builder,
     blocks: Vec<Place>,
     /// Blocks whose costs depend on the vector type, where that is known.
     by_type: FxHashMap<(BlockId, VectorType), Place>,
 }
 
 impl Places {
+    /// None yet of a program on `model`.
+    pub(super) fn new(model: &Arc<CpuModel>) -> Self {
+        Self {
+            builder: Builder::new(model),
+            blocks: Vec::new(),
+            by_type: FxHashMap::default(),
+        }
+    }
+
     /// Makes the static instructions of a block, and its plan, or takes them from `shared` if others
     /// have the same places; returns those without figures of their own.
     pub(super) fn define(
         &mut self,
-        model: &CpuModel,
         program: &mut Program,
         id: BlockId,
         decoded: &[Code],
         shared: Option<&Shared>,
     ) -> (&mut Place, Vec<Doubt>) {
         // Where costs depend on vector types, who has met which says what else is in the program.
-        let shared = shared.filter(|_| model.core.in_order.is_none() && self.by_type.is_empty());
+        let in_order = self.builder.model().core.in_order.is_some();
+        let shared = shared.filter(|_| !in_order && self.by_type.is_empty());
         let (place, doubts) = match shared {
-            Some(shared) => Self::share(model, program, id, decoded, shared),
-            None => Self::made(model, program, id, decoded),
+            Some(shared) => Self::share(&mut self.builder, program, id, decoded, shared),
+            None => Self::made(&mut self.builder, program, id, decoded),
         };
         let at = id.0 as usize;
         if self.blocks.len() <= at {
@@ -76,12 +85,11 @@ impl Places {
     /// The same of a block that begins with this vector type, which its code has been told.
     pub(super) fn define_by_type(
         &mut self,
-        model: &CpuModel,
         program: &mut Program,
         (id, vector): (BlockId, VectorType),
         decoded: &[Code],
     ) -> (&mut Place, Vec<Doubt>) {
-        let (made, doubts) = Self::made(model, program, id, decoded);
+        let (made, doubts) = Self::made(&mut self.builder, program, id, decoded);
         let place = self.by_type.entry((id, vector)).or_default();
         *place = made;
         (place, doubts)
@@ -89,7 +97,7 @@ impl Places {
 
     /// Takes a block as it was made elsewhere, or makes it for all.
     fn share(
-        model: &CpuModel,
+        builder: &mut Builder,
         program: &mut Program,
         id: BlockId,
         decoded: &[Code],
@@ -98,7 +106,7 @@ impl Places {
         let mut own = None;
         let made = shared.get_or_init(|| {
             let before = program.extent();
-            let (place, doubts) = Self::made(model, program, id, decoded);
+            let (place, doubts) = Self::made(builder, program, id, decoded);
             own = Some((place.clone(), doubts.clone()));
             Made {
                 piece: program.since(before),
@@ -109,22 +117,23 @@ impl Places {
         match own {
             Some(own) => own,
             None if program.append(&made.piece) => (made.place.clone(), made.doubts.clone()),
-            None => Self::made(model, program, id, decoded),
+            None => Self::made(builder, program, id, decoded),
         }
     }
 
     fn made(
-        model: &CpuModel,
+        builder: &mut Builder,
         program: &mut Program,
         id: BlockId,
         decoded: &[Code],
     ) -> (Place, Vec<Doubt>) {
         let first = program.instrs.len() as u32;
-        let doubts = append(model, program, decoded);
+        let doubts = builder.append(program, decoded);
+        let core = &builder.model().core;
         let addresses: Vec<u64> = decoded.iter().map(Code::address).collect();
-        let predecode_block = model.core.frontend.predecode_block_bytes;
+        let predecode_block = core.frontend.predecode_block_bytes;
         // An in-order core takes instructions one by one.
-        let plan = match model.core.in_order {
+        let plan = match core.in_order {
             None => Plan::new(program, first, &addresses, id.0 + 1, predecode_block),
             Some(_) => None,
         };

@@ -39,7 +39,7 @@ impl Walker {
         Self {
             model: Arc::clone(model),
             program: Program::default(),
-            places: Places::default(),
+            places: Places::new(model),
             threads: FxHashMap::default(),
             homes: Homes::default(),
             memory,
@@ -47,7 +47,7 @@ impl Walker {
     }
 
     pub(super) fn define(&mut self, id: BlockId, decoded: &[Code], shared: Option<&Shared>) {
-        (self.places).define(&self.model, &mut self.program, id, decoded, shared);
+        (self.places).define(&mut self.program, id, decoded, shared);
     }
 
     /// Something happens to processes.

@@ -90,6 +90,45 @@ impl Program {
     }
 }
 
+impl Program {
+    /// Appends a piece that was the whole of another program: its numbers become those of this one.
+    pub fn append_moved(&mut self, piece: &Piece) {
+        debug_assert_eq!(piece.from, Extent::default());
+        let (uops, laminated) = (self.uops.len() as u32, self.laminated.len() as u32);
+        let (inputs, outputs) = (self.inputs.len() as u32, self.outputs.len() as u32);
+        let (zeroed, advances) = (self.zeroed.len() as u32, self.advances.len() as u32);
+        for instr in &piece.instrs {
+            let form = match piece.forms.get(instr.form as usize) {
+                Some(identity) => self.number_of_form(*identity),
+                None => instr.form,
+            };
+            self.instrs.push(Instr {
+                uops: instr.uops + uops,
+                laminated: instr.laminated + laminated,
+                zeroed: instr.zeroed.start + zeroed..instr.zeroed.end + zeroed,
+                advances: instr.advances.start + advances..instr.advances.end + advances,
+                form,
+                ..instr.clone()
+            });
+        }
+        let moved = |l: &Laminated| Laminated {
+            uops: l.uops + uops,
+            ..*l
+        };
+        self.laminated.extend(piece.laminated.iter().map(moved));
+        let moved = |uop: &Uop| Uop {
+            inputs: uop.inputs + inputs,
+            outputs: uop.outputs + outputs,
+            ..*uop
+        };
+        self.uops.extend(piece.uops.iter().map(moved));
+        self.inputs.extend_from_slice(&piece.inputs);
+        self.outputs.extend_from_slice(&piece.outputs);
+        self.zeroed.extend_from_slice(&piece.zeroed);
+        self.advances.extend_from_slice(&piece.advances);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

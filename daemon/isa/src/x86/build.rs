@@ -3,53 +3,113 @@
 //! What depends on the block's addresses and neighbours, not on its execution, is decided here:
 //! fusion, the JCC erratum and length-changing prefixes.
 
-use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::Arc;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
+use super::encoding::first_immediate;
 use super::facts::{Fact, Facts};
-use super::figures::{Prepared, prepare};
-use super::fusion::fuse;
+use super::figures::Prepared;
+use super::fusion::{Fused, fuse, stand_for, take_in_jump};
 use super::inorder::Translator;
-use super::operands::{Operands, Value, abcd_mask};
+use super::known::{Known, Made};
+use super::operands::{MemoryRef, Operands, Value, abcd_mask};
+use super::pattern::Pattern;
 use super::uops::{group, split};
 use crate::machine::CpuModel;
 use crate::machine::params::Core;
 use crate::machine::table::{Form, LatencyKind, OperandName, Perf};
+use crate::program::piece::Extent;
 use crate::program::{BranchKind, Instr, NO_REG, PointerLoad, Program, flag};
 use crate::regs::{RegId, size_bits};
 use crate::uop::LaminatedSpec;
 
-/// Makes static instructions for one CPU.
-pub struct Builder<'m> {
-    model: &'m CpuModel,
-    factory: InstructionInfoFactory,
+/// Makes static instructions for one CPU, each only once as long as it is known.
+pub struct Builder {
+    model: Arc<CpuModel>,
+    known: Known,
 }
 
 /// What [`Builder::append`] found out about an instruction beyond what the pipeline needs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Described {
+    common: Arc<Common>,
+    /// What it is.
+    pub facts: Facts,
+    displacement: i64,
+}
+
+/// Of that, what all instructions have that differ in constants and addresses only.
+#[derive(Clone, Debug)]
+pub struct Common {
     /// uops.info's name of the form; `None` when the table lacks it.
     pub form: Option<&'static Form>,
     /// The figures used.
     pub perf: Perf,
     /// Inputs, outputs and addresses.
     pub operands: Operands,
-    /// What it is.
-    pub facts: Facts,
-    /// The immediate, sign-extended.
-    pub immediate: Option<i64>,
     /// Second half of a macro-fused pair.
     pub fused_previous: bool,
 }
 
+impl Deref for Described {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
+    }
+}
+
+impl Described {
+    /// The address of one of its memory operands.
+    #[must_use]
+    pub fn memory(&self, value: &Value) -> Option<MemoryRef> {
+        self.operands.at(value, self.displacement)
+    }
+}
+
 /// A decoded instruction with its bytes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Decoded {
     /// The instruction.
     pub instruction: Instruction,
     /// Its bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
+    /// What it has in common with others.
+    pub(super) pattern: Pattern,
+}
+
+/// The bytes of an instruction: x86 has none longer than this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    all: [u8; Self::MOST],
+    len: u8,
+}
+
+impl Bytes {
+    /// Most that an instruction has.
+    pub const MOST: usize = 15;
+
+    /// The first of `bytes`, as many as an instruction can have.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let len = bytes.len().min(Self::MOST);
+        let mut all = [0; Self::MOST];
+        all[..len].copy_from_slice(&bytes[..len]);
+        Self {
+            all,
+            len: len as u8,
+        }
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.all.get(..usize::from(self.len)).unwrap_or(&[])
+    }
 }
 
 /// Decodes `bytes` as 64-bit code at `address`. Stops at the first bytes that are no instruction
@@ -64,25 +124,55 @@ pub fn decode(bytes: &[u8], address: u64) -> (Vec<Decoded>, Option<usize>) {
         if instruction.is_invalid() {
             return (decoded, Some(at));
         }
-        let bytes = bytes.get(at..decoder.position()).unwrap_or(&[]).to_vec();
-        decoded.push(Decoded { instruction, bytes });
+        let bytes = Bytes::of(bytes.get(at..decoder.position()).unwrap_or(&[]));
+        let constants = decoder.get_constant_offsets(&instruction);
+        decoded.push(Decoded {
+            instruction,
+            bytes,
+            pattern: Pattern::of(&instruction, &bytes, &constants),
+        });
     }
     (decoded, None)
 }
 
-impl<'m> Builder<'m> {
+impl Builder {
     /// A builder for `model`.
     #[must_use]
-    pub fn new(model: &'m CpuModel) -> Self {
+    pub fn new(model: &Arc<CpuModel>) -> Self {
         Self {
-            model,
-            factory: InstructionInfoFactory::new(),
+            model: Arc::clone(model),
+            known: Known::default(),
         }
+    }
+
+    /// The CPU.
+    #[must_use]
+    pub fn model(&self) -> &Arc<CpuModel> {
+        &self.model
     }
 
     /// Appends the instructions of one block to `program` and describes them.
     pub fn append(&mut self, program: &mut Program, block: &[Decoded]) -> Vec<Described> {
-        let core = &self.model.core;
+        let mut all = Vec::with_capacity(block.len());
+        self.append_each(program, block, |decoded, facts, common| {
+            all.push(Described {
+                common: Arc::clone(common),
+                facts,
+                displacement: decoded.instruction.memory_displacement64() as i64,
+            });
+        });
+        all
+    }
+
+    /// Appends the instructions of one block to `program` and shows what was found out about them.
+    pub(crate) fn append_each(
+        &mut self,
+        program: &mut Program,
+        block: &[Decoded],
+        mut see: impl FnMut(&Decoded, Facts, &Arc<Common>),
+    ) {
+        let (model, known) = (&*self.model, &mut self.known);
+        let core = &model.core;
         if let Some(core) = &core.in_order
             && let Ok(mut translator) = Translator::new(core)
         {
@@ -91,38 +181,95 @@ impl<'m> Builder<'m> {
             }
         }
         let zmm = block.iter().any(|d| uses_zmm(&d.instruction));
-        let prepared = block.iter();
-        let mut prepared: Vec<Prepared> = prepared
-            .map(|decoded| prepare(self.model, &mut self.factory, decoded, zmm))
-            .collect();
-        if core.execute.memory_renaming_learnt > 0 {
-            find_kept_addresses(&mut prepared);
+        known.prepare(model, block, zmm);
+        let written = (0..block.len()).fold(0, |all, n| all | known.prepared(n).written);
+        let fused = fuse(&core.frontend, block, |n| known.prepared(n));
+        for (n, (decoded, fused)) in block.iter().zip(fused).enumerate() {
+            let made = known.made(n, fused, |prepared, operation| {
+                make(core, decoded, prepared, fused, operation)
+            });
+            program.append_moved(&made.piece);
+            let instruction = &decoded.instruction;
+            let facts = (made.facts).of_other(instruction, first_immediate(instruction));
+            if let Some(instr) = program.instrs.last_mut() {
+                // What is not the same for all of a pattern.
+                instr.address_kept =
+                    core.execute.memory_renaming_learnt > 0 && made.addressed & written == 0;
+                instr.displacement = displacement(instruction);
+                instr.step = step(facts, fused).unwrap_or(0);
+            }
+            see(decoded, facts, &made.common);
         }
-        let fused = fuse(&core.frontend, block, &mut prepared);
-        let all = block.iter().zip(prepared).zip(&fused);
-        all.map(|((decoded, prepared), fused)| finish(core, program, decoded, prepared, *fused))
-            .collect()
     }
 }
 
-/// Appends one instruction, with the flags that fusion gave it.
+/// What rename may add.
+fn step(facts: Facts, fused: Fused) -> Option<i64> {
+    (facts.step).filter(|_| !matches!(fused, Fused::WithJump(_)))
+}
+
+/// Makes an instruction as a piece of a program; of a fused move, with the `operation` behind it.
+fn make(
+    core: &Core,
+    decoded: &Decoded,
+    prepared: &Prepared,
+    fused: Fused,
+    operation: Option<&Prepared>,
+) -> Made {
+    let mut program = Program::default();
+    let mut own = prepared.perf.clone();
+    if let Fused::WithJump(ports) = fused {
+        take_in_jump(&mut own, ports);
+    }
+    let stands_for = operation.map(|operation| stand_for(prepared, operation));
+    let given = Given {
+        decoded,
+        prepared,
+        perf: &own,
+        eliminable: prepared.eliminable && operation.is_none(),
+        fused,
+    };
+    finish(core, &mut program, &given, stands_for.as_ref());
+    Made {
+        piece: program.since(Extent::default()),
+        addressed: prepared.addressed,
+        facts: prepared.facts,
+        common: Arc::new(Common {
+            form: prepared.form,
+            fused_previous: fused == Fused::Second,
+            perf: own,
+            operands: prepared.operands.clone(),
+        }),
+    }
+}
+
+/// An instruction, and what fusion made of it.
+struct Given<'a> {
+    decoded: &'a Decoded,
+    prepared: &'a Prepared,
+    /// Its own figures.
+    perf: &'a Perf,
+    /// A move that rename may do.
+    eliminable: bool,
+    fused: Fused,
+}
+
+/// Appends one instruction, with the flags that fusion gave it. `stands_for`: figures and operands that
+/// its µops are made from, and their immediate, where they are not its own.
 fn finish(
     core: &Core,
     program: &mut Program,
-    decoded: &Decoded,
-    prepared: Prepared,
-    fused: u32,
-) -> Described {
+    given: &Given<'_>,
+    stands_for: Option<&(Perf, Operands, Option<i64>)>,
+) {
+    let (prepared, fused) = (given.prepared, given.fused.flags());
     // The µops of a fused move are those of the operation behind it.
-    let (perf, o, immediate) = match &prepared.stands_for {
+    let (perf, o, immediate) = match stands_for {
         Some((perf, operands, immediate)) => (perf, operands, *immediate),
-        None => (
-            &prepared.perf,
-            &prepared.operands,
-            prepared.encoding.immediate,
-        ),
+        None => (given.perf, &prepared.operands, prepared.encoding.immediate),
     };
-    let instruction = &decoded.instruction;
+    let nothing_left = stands_for.is_none() && (given.perf.uops == 0 || given.eliminable);
+    let instruction = &given.decoded.instruction;
     let (facts, encoding) = (&prepared.facts, &prepared.encoding);
     let rsp_change = if uses_stack_engine(prepared.form) {
         instruction.stack_pointer_increment().clamp(-64, 64) as i8
@@ -132,13 +279,12 @@ fn finish(
     let high8_writes = abcd_mask(&o.out_regs, true);
     let (complex, simple_decoders) = decoding(core, facts, perf);
     let microcoded = perf.uops_ms > 0;
-    let step = facts.step.filter(|_| fused & flag::FUSED_NEXT == 0);
     let flags = fused
-        | flags_of_facts(core, &prepared, fused)
-        | flags_of_operands(core, instruction, &prepared, perf, o)
+        | flags_of_facts(core, prepared, fused)
+        | flags_of_operands(core, given, perf, o)
         | when(complex, flag::COMPLEX)
         | when(
-            step.is_some() && core.rename.add_immediate_range > 0,
+            step(*facts, given.fused).is_some() && core.rename.add_immediate_range > 0,
             flag::ADD_IMMEDIATE,
         )
         | when(
@@ -149,7 +295,7 @@ fn finish(
     wide.extend_from_slice(&o.addresses);
     let wide_reads = abcd_mask(&wide, false);
     let zeroed = program.zeroed.len() as u32;
-    if perf.uops == 0 && !prepared.eliminable {
+    if perf.uops == 0 && !given.eliminable {
         program
             .zeroed
             .extend(o.out_regs.iter().chain(&o.out_flags).filter_map(|v| v.id));
@@ -160,10 +306,11 @@ fn finish(
     } else {
         (laminated.len() as u16).saturating_sub(perf.uops_ms)
     };
-    let constants = constants(instruction, immediate);
+    let displacement = instruction.memory_displacement64() as i64;
     let jumps = facts.is(Fact::BRANCH) || fused & flag::FUSED_NEXT != 0;
+    let constants = constants(instruction, immediate) + u8::from(jumps);
     let instr = Instr {
-        address_kept: prepared.address_kept,
+        address_kept: false,
         flags,
         uops: 0,
         laminated: 0,
@@ -187,35 +334,19 @@ fn finish(
         }),
         zeroed: zeroed..program.zeroed.len() as u32,
         fused: 0,
-        constants: constants + u8::from(jumps),
-        issue_constants: issue_constants(core, &prepared, constants + u8::from(jumps)),
+        constants,
+        issue_constants: match core.rename.constants_per_cycle == 0 || nothing_left {
+            true => 0,
+            false => constants,
+        },
         slots_behind_memory: core.rename.slots_behind_memory as u8,
-        step: step.unwrap_or(0),
+        step: 0,
         branch: branch_kind(instruction),
-        displacement: displacement(instruction),
+        displacement: 0,
         advances: 0..0,
         plain: false,
     };
-    program.push(instr, &laminated, &pointer_loads(o));
-    Described {
-        form: prepared.form,
-        facts: prepared.facts,
-        immediate: encoding.immediate,
-        fused_previous: fused & flag::FUSED_PREVIOUS != 0,
-        perf: prepared.perf,
-        operands: prepared.operands,
-    }
-}
-
-/// Finds the instructions whose address registers no instruction of the block writes.
-fn find_kept_addresses(block: &mut [Prepared]) {
-    let outputs = block.iter().flat_map(|p| &p.operands.out_regs);
-    let written: HashSet<RegId> = outputs.filter_map(|v| v.id).collect();
-    for prepared in block {
-        let addresses = prepared.operands.addresses.iter();
-        let mut registers = addresses.filter(|v| !v.implicit_stack).filter_map(|v| v.id);
-        prepared.address_kept = registers.all(|register| !written.contains(&register));
-    }
+    program.push(instr, &laminated, &pointer_loads(o, displacement));
 }
 
 fn when(condition: bool, flag: u32) -> u32 {
@@ -260,13 +391,8 @@ fn flags_of_facts(core: &Core, prepared: &Prepared, fused: u32) -> u32 {
 }
 
 /// The flags that follow from an instruction's form and operands.
-fn flags_of_operands(
-    core: &Core,
-    instruction: &Instruction,
-    prepared: &Prepared,
-    perf: &Perf,
-    o: &Operands,
-) -> u32 {
+fn flags_of_operands(core: &Core, given: &Given<'_>, perf: &Perf, o: &Operands) -> u32 {
+    let (instruction, prepared) = (&given.decoded.instruction, given.prepared);
     let form = prepared.form;
     let is_32_bits = |v: &Value| size_bits(v.register) == 32;
     let reads_rsp = |v: &Value| v.id == Some(RegId::RSP) && !v.implicit_stack;
@@ -287,7 +413,7 @@ fn flags_of_operands(
         | when(form.is_some_and(|f| f.macro_fusible != 0), flag::FUSIBLE)
         | when(prepared.encoding.lcp, flag::LCP)
         | when(takes_two_slots(core, prepared, o), flag::EXTRA_SLOT)
-        | when(prepared.eliminable, flag::ELIMINABLE)
+        | when(given.eliminable, flag::ELIMINABLE)
         | when(o.out_regs.first().is_some_and(is_32_bits), flag::MOVE32)
         | when(perf.uops == 0, flag::NO_UOPS)
         | when(
@@ -320,17 +446,6 @@ fn constants(instruction: &Instruction, immediate: Option<i64>) -> u8 {
     u8::from(displaced) + immediate
 }
 
-/// Those of an instruction's `constants` that [`Rename::constants_per_cycle`] counts: none where rename
-/// does all.
-fn issue_constants(core: &Core, prepared: &Prepared, all: u8) -> u8 {
-    let nothing_left =
-        prepared.stands_for.is_none() && (prepared.perf.uops == 0 || prepared.eliminable);
-    if core.rename.constants_per_cycle == 0 || nothing_left {
-        return 0;
-    }
-    all
-}
-
 /// The µops in the groups in which they are delivered.
 fn laminated(core: &Core, perf: &Perf, o: &Operands, flags: u32) -> Vec<LaminatedSpec> {
     if flags & flag::FUSED_PREVIOUS != 0 {
@@ -344,15 +459,20 @@ fn laminated(core: &Core, perf: &Perf, o: &Operands, flags: u32) -> Vec<Laminate
     }
 }
 
+/// Whether a load with this displacement can follow the load of its base a cycle sooner.
+pub(super) fn is_near(displacement: i64) -> bool {
+    (0..2048).contains(&displacement)
+}
+
 /// Chasing facts of each load's address.
-fn pointer_loads(o: &Operands) -> Vec<PointerLoad> {
+fn pointer_loads(o: &Operands, displacement: i64) -> Vec<PointerLoad> {
     o.in_mems
         .iter()
-        .filter_map(|v| o.memory.get(v.memory))
+        .filter_map(|v| o.at(v, displacement))
         .map(|m| PointerLoad {
             base: m.base.map_or(NO_REG, |r| r.0),
             index: m.index.map_or(NO_REG, |r| r.0),
-            near: (0..2048).contains(&m.displacement),
+            near: m.base.is_some() && is_near(m.displacement),
         })
         .collect()
 }

@@ -41,29 +41,28 @@ pub fn encoding(instruction: &Instruction, bytes: &[u8]) -> Encoding {
         },
         _ => at,
     };
-    let mut immediate = None;
-    let mut immediate16 = false;
-    for n in 0..instruction.op_count() {
-        let kind = instruction.op_kind(n);
-        if !is_immediate(kind) {
-            continue;
-        }
-        immediate16 |= kind == OpKind::Immediate16;
-        if immediate.is_none() {
-            let value = instruction.immediate(n);
-            immediate = Some(match kind {
-                OpKind::Immediate8 => i64::from(value as u8 as i8),
-                OpKind::Immediate16 => i64::from(value as u16 as i16),
-                OpKind::Immediate32 => i64::from(value as u32 as i32),
-                _ => value as i64,
-            });
-        }
-    }
+    let immediates = (0..instruction.op_count()).map(|n| instruction.op_kind(n));
+    let immediate16 = immediates
+        .into_iter()
+        .any(|kind| kind == OpKind::Immediate16);
     Encoding {
         nominal_opcode: nominal.min(15) as u8,
         lcp: prefix66 && immediate16,
-        immediate,
+        immediate: first_immediate(instruction),
     }
+}
+
+/// The first immediate of an instruction, sign-extended.
+#[must_use]
+pub fn first_immediate(instruction: &Instruction) -> Option<i64> {
+    let n = (0..instruction.op_count()).find(|n| is_immediate(instruction.op_kind(*n)))?;
+    let value = instruction.immediate(n);
+    Some(match instruction.op_kind(n) {
+        OpKind::Immediate8 => i64::from(value as u8 as i8),
+        OpKind::Immediate16 => i64::from(value as u16 as i16),
+        OpKind::Immediate32 => i64::from(value as u32 as i32),
+        _ => value as i64,
+    })
 }
 
 /// Whether an operand is the instruction's (first) immediate.

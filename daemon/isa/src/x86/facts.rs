@@ -73,12 +73,23 @@ impl Facts {
     /// Finds them.
     #[must_use]
     pub fn of(instruction: &Instruction, encoding: &Encoding) -> Self {
-        let effect = effect(instruction, encoding);
+        let effect = effect(instruction, encoding.immediate);
         Self {
             holds: of_control(instruction)
                 | of_operation(instruction)
                 | of_operands(instruction)
                 | of_order(instruction),
+            effect,
+            step: step(instruction, effect),
+        }
+    }
+
+    /// The facts of another instruction that differs in its constants only.
+    #[must_use]
+    pub fn of_other(&self, instruction: &Instruction, immediate: Option<i64>) -> Self {
+        let effect = effect(instruction, immediate);
+        Self {
+            holds: self.holds,
             effect,
             step: step(instruction, effect),
         }
@@ -243,9 +254,9 @@ fn of_order(instruction: &Instruction) -> Fact {
     fact | when(rep, Fact::REP) | when(rep && instruction.rflags_written() != 0, Fact::REP_COMPARE)
 }
 
-fn effect(instruction: &Instruction, encoding: &Encoding) -> Effect {
+fn effect(instruction: &Instruction, immediate: Option<i64>) -> Effect {
     use Mnemonic as M;
-    match (instruction.mnemonic(), encoding.immediate) {
+    match (instruction.mnemonic(), immediate) {
         (M::Inc, _) => Effect::Add(1),
         (M::Dec, _) => Effect::Add(-1),
         (M::Add, Some(by)) => Effect::Add(by),

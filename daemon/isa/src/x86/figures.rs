@@ -9,7 +9,7 @@ use super::build::Decoded;
 use super::encoding::{Encoding, encoding};
 use super::facts::{Fact, Facts};
 use super::generic::generic;
-use super::operands::{Operands, operands, variant};
+use super::operands::{Operands, Value, operands, variant};
 use crate::machine::CpuModel;
 use crate::machine::params::{Core, PortSet};
 use crate::machine::table::{Form, Perf};
@@ -22,13 +22,11 @@ pub(super) struct Prepared {
     pub(super) operands: Operands,
     pub(super) encoding: Encoding,
     pub(super) facts: Facts,
-    /// No instruction of its block writes its address registers (the builder knows).
-    pub(super) address_kept: bool,
     /// A move that rename may do.
     pub(super) eliminable: bool,
-    /// Figures and operands that its µops are made from, and their immediate, where they are not its
-    /// own.
-    pub(super) stands_for: Option<(Perf, Operands, Option<i64>)>,
+    /// Registers that it writes, and those of its addresses, but for the stack engine's; one bit each.
+    pub(super) written: u128,
+    pub(super) addressed: u128,
 }
 
 /// Finds the figures of an instruction in a block that has 512-bit operations if `zmm`.
@@ -50,12 +48,12 @@ pub(super) fn prepare(
         return Prepared {
             form: None,
             perf: form.perf,
+            written: registers(&operands.out_regs),
+            addressed: registers(&operands.addresses),
             operands,
             encoding,
             facts,
-            address_kept: false,
             eliminable: false,
-            stands_for: None,
         };
     };
     let (same, indexed) = variant(instruction, form);
@@ -87,13 +85,20 @@ pub(super) fn prepare(
     Prepared {
         form: Some(form),
         perf,
+        written: registers(&operands.out_regs),
+        addressed: registers(&operands.addresses),
         operands,
         encoding,
         facts,
-        address_kept: false,
         eliminable,
-        stands_for: None,
     }
+}
+
+/// The registers among values, but for the stack pointer where the stack engine follows it.
+fn registers(values: &[Value]) -> u128 {
+    let ids = values.iter().filter(|v| !v.implicit_stack);
+    ids.filter_map(|v| v.id)
+        .fold(0, |all, id| all | 1 << (id.0 & 127))
 }
 
 /// Gives an addition of an immediate what it costs when rename does not add.

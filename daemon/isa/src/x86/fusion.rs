@@ -1,61 +1,105 @@
 //! What a core makes of two instructions that stand side by side: one macro-op.
 //!
 //! A compare and its jump, and on some cores a move and the operation behind it. Who is fused is
-//! decided when a block is built, since it depends on its addresses and neighbours only.
+//! decided when a block is built, since it depends on its addresses and neighbours only; what becomes
+//! of the first of a pair follows from the two.
 
 use iced_x86::{Instruction, Mnemonic};
 
 use super::build::Decoded;
 use super::facts::Fact;
 use super::figures::Prepared;
+use super::operands::{Operands, Value};
 use crate::machine::params::{Frontend, PortSet};
+use crate::machine::table::Perf;
 use crate::program::flag;
 use crate::regs::RegId;
 
-/// Fuses what `p` allows: changes the figures and returns the flags of each instruction.
-pub(super) fn fuse(p: &Frontend, block: &[Decoded], prepared: &mut [Prepared]) -> Vec<u32> {
-    let mut fused = vec![0; block.len()];
+/// What becomes of an instruction beside its neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Fused {
+    /// It stays by itself.
+    #[default]
+    Alone,
+    /// It is part of the one before.
+    Second,
+    /// The jump behind it, which executes on these ports, is part of it.
+    WithJump(PortSet),
+    /// A move that takes over the µops of the operation behind it.
+    WithOperation,
+}
+
+impl Fused {
+    /// The flags that say so.
+    pub(super) fn flags(self) -> u32 {
+        match self {
+            Self::Alone => 0,
+            Self::Second => flag::FUSED_PREVIOUS,
+            Self::WithJump(_) => flag::FUSED_NEXT,
+            Self::WithOperation => flag::MOVE_FUSED,
+        }
+    }
+}
+
+/// Finds what `p` fuses of a block whose n-th instruction's figures are `prepared(n)`.
+pub(super) fn fuse<'a>(
+    p: &Frontend,
+    block: &[Decoded],
+    prepared: impl Fn(usize) -> &'a Prepared,
+) -> Vec<Fused> {
+    let mut fused = vec![Fused::Alone; block.len()];
     if p.macro_fusion {
-        fuse_jumps(block, prepared, &mut fused);
+        fuse_jumps(block, &prepared, &mut fused);
     }
     if p.move_fusion {
-        fuse_moves(block, prepared, &mut fused);
+        fuse_moves(block, &prepared, &mut fused);
     }
     fused
 }
 
 /// Jumps with what their flags come from, unless they start a line of code.
-fn fuse_jumps(block: &[Decoded], prepared: &mut [Prepared], fused: &mut [u32]) {
+fn fuse_jumps<'a>(
+    block: &[Decoded],
+    prepared: &impl Fn(usize) -> &'a Prepared,
+    fused: &mut [Fused],
+) {
     for n in 1..block.len() {
-        let jump = &block[n].instruction;
-        let fusible = prepared[n - 1].form.map_or(0, |form| form.macro_fusible);
-        if !prepared[n].facts.is(Fact::CONDITIONAL_JUMP)
-            || jump.ip().is_multiple_of(64)
-            || fusible & (1 << condition(jump)) == 0
-        {
+        if !prepared(n).facts.is(Fact::CONDITIONAL_JUMP) {
             continue;
         }
-        fused[n] |= flag::FUSED_PREVIOUS;
-        fused[n - 1] |= flag::FUSED_NEXT;
-        let ports = prepared[n].perf.ports.first();
-        let jump_ports = ports.map_or(PortSet::NONE, |p| p.0);
-        let perf = &mut prepared[n - 1].perf;
-        if perf.uops == 0 {
-            perf.uops = 1;
-            perf.ports = vec![(jump_ports, 1)];
-        } else if let Some(place) = perf.ports.iter().position(|(p, _)| p.contains(jump_ports)) {
-            // The pair executes where the jump can.
-            perf.ports[place].0 = jump_ports;
+        let jump = &block[n].instruction;
+        let fusible = prepared(n - 1).form.map_or(0, |form| form.macro_fusible);
+        if jump.ip().is_multiple_of(64) || fusible & (1 << condition(jump)) == 0 {
+            continue;
         }
+        let ports = prepared(n).perf.ports.first();
+        fused[n] = Fused::Second;
+        fused[n - 1] = Fused::WithJump(ports.map_or(PortSet::NONE, |p| p.0));
+    }
+}
+
+/// Gives the first of a pair what it costs with a jump that executes on `jump_ports`.
+pub(super) fn take_in_jump(perf: &mut Perf, jump_ports: PortSet) {
+    if perf.uops == 0 {
+        perf.uops = 1;
+        perf.ports = vec![(jump_ports, 1)];
+    } else if let Some(place) = perf.ports.iter().position(|(p, _)| p.contains(jump_ports)) {
+        // The pair executes where the jump can.
+        perf.ports[place].0 = jump_ports;
     }
 }
 
 /// Moves between registers with the operations behind them that work on their destination: the move
 /// takes over the operation's µops, which read the move's source, and nothing is left of the
 /// operation.
-fn fuse_moves(block: &[Decoded], prepared: &mut [Prepared], fused: &mut [u32]) {
+fn fuse_moves<'a>(
+    block: &[Decoded],
+    prepared: &impl Fn(usize) -> &'a Prepared,
+    fused: &mut [Fused],
+) {
     for n in 1..block.len() {
-        if fused[n] != 0 || fused[n - 1] != 0 || !prepared[n - 1].eliminable {
+        let alone = fused[n] == Fused::Alone && fused[n - 1] == Fused::Alone;
+        if !alone || !prepared(n - 1).eliminable {
             continue;
         }
         let (mov, operation) = (&block[n - 1].instruction, &block[n].instruction);
@@ -65,25 +109,31 @@ fn fuse_moves(block: &[Decoded], prepared: &mut [Prepared], fused: &mut [u32]) {
             operation.mnemonic(),
             Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar
         );
-        let fits = (shifts || prepared[n].facts.is(Fact::SIMPLE))
+        let fits = (shifts || prepared(n).facts.is(Fact::SIMPLE))
             && RegId::of(operation.op1_register()) != RegId::of(to)
             && mov.mnemonic() == Mnemonic::Mov
             && (to.is_gpr32() || to.is_gpr64())
             && operation.op0_register() == to;
-        if !fits {
-            continue;
+        if fits {
+            fused[n - 1] = Fused::WithOperation;
+            fused[n] = Fused::Second;
         }
-        let (to, from) = (RegId::of(to), RegId::of(mov.op1_register()));
-        let immediate = prepared[n].encoding.immediate;
-        let mut operands = prepared[n].operands.clone();
-        for value in operands.in_regs.iter_mut().filter(|v| v.id == to) {
-            value.id = from;
-        }
-        prepared[n - 1].stands_for = Some((prepared[n].perf.clone(), operands, immediate));
-        prepared[n - 1].eliminable = false;
-        fused[n - 1] |= flag::MOVE_FUSED;
-        fused[n] |= flag::FUSED_PREVIOUS;
     }
+}
+
+/// Figures and operands of a move that stands for the operation behind it, and its immediate.
+pub(super) fn stand_for(mov: &Prepared, operation: &Prepared) -> (Perf, Operands, Option<i64>) {
+    let first = |values: &[Value]| values.first().and_then(|v| v.id);
+    let (to, from) = (first(&mov.operands.out_regs), first(&mov.operands.in_regs));
+    let mut operands = operation.operands.clone();
+    for value in operands.in_regs.iter_mut().filter(|v| v.id == to) {
+        value.id = from;
+    }
+    (
+        operation.perf.clone(),
+        operands,
+        operation.encoding.immediate,
+    )
 }
 
 fn condition(jump: &Instruction) -> u32 {

@@ -40,8 +40,10 @@ pub struct MemoryRef {
     pub index: Option<RegId>,
     /// Scale of the index.
     pub scale: u8,
-    /// Displacement.
+    /// Displacement, or all of the address that is no register's.
     pub displacement: i64,
+    /// The displacement is the instruction's own.
+    displaced: bool,
     /// Bytes accessed, 0 when unknown.
     pub size: u16,
 }
@@ -69,8 +71,9 @@ pub struct Operands {
     pub addresses: Vec<Value>,
     /// Address generation without access (`lea`).
     pub agen: bool,
-    /// Addresses of memory operands.
-    pub memory: Vec<MemoryRef>,
+    /// Addresses of memory operands; their displacements are those of one instruction of several that
+    /// may have these operands ([`Operands::at`]).
+    memory: Vec<MemoryRef>,
     /// All general-purpose and vector registers are the same one, and there are at least two.
     pub same_register: bool,
     /// An address has an index register.
@@ -117,6 +120,22 @@ impl Operands {
             .map(|(_, _, cycles)| *cycles)
     }
 
+    /// The address of a memory operand of an instruction that has this displacement.
+    #[must_use]
+    pub fn at(&self, value: &Value, displacement: i64) -> Option<MemoryRef> {
+        let mut memory = *self.memory.get(value.memory)?;
+        if memory.displaced {
+            memory.displacement = displacement;
+        }
+        Some(memory)
+    }
+
+    /// Registers that make up addresses of memory operands.
+    pub fn address_registers(&self) -> impl Iterator<Item = RegId> {
+        let registers = |m: &MemoryRef| [m.base, m.index];
+        self.memory.iter().flat_map(registers).flatten()
+    }
+
     /// All outputs.
     pub fn outputs(&self) -> impl Iterator<Item = &Value> {
         self.out_regs
@@ -140,6 +159,7 @@ fn memory_of(instruction: &Instruction, kind: OpKind, size: u16) -> MemoryRef {
         index: None,
         scale: 1,
         displacement: 0,
+        displaced: false,
         size,
     };
     match kind {
@@ -152,6 +172,7 @@ fn memory_of(instruction: &Instruction, kind: OpKind, size: u16) -> MemoryRef {
             index: RegId::of(instruction.memory_index()),
             scale: instruction.memory_index_scale() as u8,
             displacement: instruction.memory_displacement64() as i64,
+            displaced: true,
             size,
         },
     }
@@ -201,6 +222,7 @@ fn place(instruction: &Instruction, binding: Binding) -> Place {
                 index: RegId::of(index),
                 scale: 1,
                 displacement: 0,
+                displaced: false,
                 size,
             })
         }

@@ -17,6 +17,7 @@ use anyhow::Context;
 use crossbeam_channel::bounded;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mcad_core::block::{Block, Options, Simulator};
+use mcad_isa::build::Builder;
 use mcad_isa::machine::CpuModel;
 
 use super::hex;
@@ -217,7 +218,7 @@ impl Chunks {
 
 /// Answers lines, one after the other.
 struct Worker {
-    model: Arc<CpuModel>,
+    builder: Builder,
     simulator: Simulator,
     options: Options,
 }
@@ -225,7 +226,7 @@ struct Worker {
 impl Worker {
     fn new(model: &Arc<CpuModel>, options: Options) -> Self {
         Self {
-            model: Arc::clone(model),
+            builder: Builder::new(model),
             simulator: Simulator::new(model),
             options,
         }
@@ -257,16 +258,16 @@ impl Worker {
     fn cycles(&mut self, field: &[u8]) -> Result<f64, String> {
         let bytes = hex::decode(field).map_err(|e| e.to_string())?;
         let simulator = &mut self.simulator;
-        let (model, options) = (&self.model, self.options);
+        let (builder, options) = (&mut self.builder, self.options);
         let guarded = panic::catch_unwind(AssertUnwindSafe(|| {
-            let block = Block::new(model, &bytes)?;
+            let block = Block::made(builder, &bytes)?;
             Ok::<f64, mcad_core::block::BlockError>(simulator.predict(&block, options).cycles)
         }));
         match guarded {
             Ok(result) => result.map_err(|e| e.to_string()),
             Err(_) => {
                 // What the panic left half done is thrown away.
-                self.simulator = Simulator::new(&self.model);
+                *self = Self::new(&Arc::clone(self.builder.model()), options);
                 let what = PANIC.with(RefCell::take);
                 Err(format!("internal error: {what}"))
             }

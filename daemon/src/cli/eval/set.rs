@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use clap::ValueEnum;
 use mcad_core::block::{Block, Options, Simulator};
+use mcad_isa::build::Builder;
 use mcad_isa::machine::CpuModel;
 
 use crate::cli::block::{NotionArgs, hex};
@@ -164,10 +165,10 @@ impl SetArgs {
 }
 
 fn predict_part(model: &Arc<CpuModel>, options: Options, rows: &[Row]) -> Vec<Row> {
-    let mut simulator = Simulator::new(model);
+    let (mut simulator, mut builder) = (Simulator::new(model), Builder::new(model));
     let mut one = |row: &Row| {
         let bytes = hex::decode(row.hex.as_bytes()).map_err(|e| e.to_string())?;
-        let block = Block::new(model, &bytes).map_err(|e| e.to_string())?;
+        let block = Block::made(&mut builder, &bytes).map_err(|e| e.to_string())?;
         Ok(simulator.predict(&block, options).cycles)
     };
     rows.iter()
