@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use mcad_tests::{Run, inputs, mcad_run, programs, report};
+use mcad_tests::{Run, inputs, mcad, mcad_run, programs, report};
 
 /// A shell that runs `mcad-run` with these arguments on the file as its stdin.
 fn on_file(arguments: &str, input: &Path) -> Run {
@@ -78,6 +78,18 @@ fn programs_that_fail_are_not_measured() {
         .run()
         .expect(3)
         .says("the program did not succeed, so it is not measured");
+}
+
+#[test]
+fn measured_programs_do_not_find_their_output_to_be_the_null_device() {
+    let looks = "profile program --runs 1 -- sh -c";
+    mcad(
+        looks
+            .split(' ')
+            .chain(["[ ! /proc/self/fd/1 -ef /dev/null ]"]),
+    )
+    .run()
+    .expect(0);
 }
 
 #[test]
