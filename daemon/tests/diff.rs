@@ -112,11 +112,15 @@ fn what_crashed_or_stopped_early_is_no_improvement() {
     changed("cut.json", &|r| {
         r["program"]["complete"] = false.into();
         r["trace"]["lost_records"] = 7.into();
+        r["trace"]["lost_reasons"] = json!(["the disk is full (7 records)"]);
     });
     for (name, says) in [
         ("crash.json", "signal 11"),
         ("other.json", "exited 3"),
-        ("cut.json", "7 or more records are missing"),
+        (
+            "cut.json",
+            "7 or more records are missing: the disk is full\n",
+        ),
     ] {
         let output = files.diff(&["a.json", name, "--fail-above", "5%"]);
         refused(&output, &[says, name]);

@@ -425,7 +425,7 @@ fn copies_of_chunks_and_chunks_out_of_order_are_not_counted_twice() {
 #[test]
 fn foreign_newer_and_damaged_headers_are_told_apart() {
     let message = |bytes: &[u8]| TraceReader::new(bytes, "f").err().unwrap().to_string();
-    assert!(message(b"").starts_with("f is no mcad trace: it begins with []"));
+    assert!(message(b"").starts_with("f is no mcad trace: it is empty; record one"));
     assert!(message(b"\x7fELF\x02\x01\x01").contains("is no mcad trace"));
     assert!(message(b"MCADTRC\0").contains("header is damaged: the file ends after 8 bytes"));
     let file = write(&[], 1);

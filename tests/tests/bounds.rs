@@ -1,10 +1,11 @@
 //! Programs bound by memory, by wrong predictions, by fetch and by nothing are told apart by the
-//! first lines of the report, and by its page.
+//! first lines of the report, and by its page; where a model takes for granted what is not so, the
+//! report says that.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
 
 use mcad_report::Report;
-use mcad_tests::{inputs, mcad_run};
+use mcad_tests::{inputs, mcad, mcad_run};
 
 /// What the program is told to do, what bounds it, and which function has the cycles.
 const PROGRAMS: [(&str, &str, &str); 4] = [
@@ -59,4 +60,71 @@ fn what_bounds_a_program_is_seen_at_first_sight() {
             _ => assert!(share(s.retiring) > 0.6, "{s:?}"),
         }
     }
+}
+
+#[test]
+fn what_does_not_hold_of_what_is_taken_for_granted_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = include_str!("../programs/bounds.c");
+    let program = inputs::compile(directory.path(), "bounds", source);
+    let json = |what: &str| directory.path().join(format!("{what}.json"));
+    let run = |what: &str, options: &[&str]| {
+        let run =
+            mcad_run(options.iter().copied()).args(["--cpu", "atom", "--cpu", "skl", "--json"]);
+        let run = run.args([&json(what), std::path::Path::new("--"), &program]);
+        run.args([what]).run().expect(0).stderr
+    };
+    let report = |what: &str| -> Report {
+        serde_json::from_slice(&std::fs::read(json(what)).unwrap()).unwrap()
+    };
+    let bound = |text: &str| {
+        let line = text
+            .lines()
+            .find(|line| line.trim().starts_with("bound by"));
+        line.unwrap_or_default().to_owned()
+    };
+    // An Atom's loads all hit, and its branches are all predicted.
+    for (what, doubt) in [
+        ("chase", "do not all hit"),
+        ("sort", "are not all predicted"),
+    ] {
+        let text = run(what, &[]);
+        assert!(
+            text.contains(doubt) && text.contains("cycles are too few"),
+            "{text}"
+        );
+        // Nor is what bounds it known; the other CPU has caches and predictors, and says.
+        assert!(bound(&text).contains("not known"), "{text}");
+        let report = report(what);
+        assert!(report.cpus[0].doubts.iter().any(|d| d.contains(doubt)));
+        assert!(
+            report.cpus[1].doubts.is_empty(),
+            "{:?}",
+            report.cpus[1].doubts
+        );
+        let page = mcad(["view", "--format", "html"])
+            .args([json(what)])
+            .run()
+            .expect(0);
+        assert!(page.text().contains(doubt));
+        let diff = mcad(["diff"])
+            .args([json(what), json(what)])
+            .run()
+            .expect(0);
+        assert!(diff.text().contains(doubt), "{}", diff.text());
+    }
+    // Sums over 16 KiB hit, and their loop is foreseen.
+    let text = run("sums", &[]);
+    assert!(
+        !text.contains("too few") && !text.contains("not known"),
+        "{text}"
+    );
+    // Block by block nothing of it is modelled on any CPU.
+    run("chase", &["--analysis", "block"]);
+    assert!(
+        report("chase")
+            .cpus
+            .iter()
+            .all(|cpu| !cpu.doubts.is_empty())
+    );
 }

@@ -88,6 +88,10 @@ fn outputs_that_cannot_be_written_are_told_before_the_run() {
         .expect(125)
         .says(missing);
     assert_eq!(run.text(), "");
+    // Nobody asked for the name under which it would have been written.
+    let kernels = mcad_run(["--json", "/proc/report.json", "--", "echo", "ran"]).run();
+    let kernels = kernels.expect(125).says("cannot write /proc/report.json");
+    assert!(!kernels.stderr.contains(".mcad-"), "{}", kernels.stderr);
 }
 
 #[test]
@@ -212,6 +216,14 @@ fn wrong_uses_are_answered_with_the_right_ones() {
         .run()
         .expect(2)
         .says("mcad run -- ls");
+    // Told before QEMU starts, and once.
+    let other = mcad_run(["--cpu", "neoverse-n1", "--", "echo", "ran"]).run();
+    let other = other.expect(125).says("mcad cpus --arch x86_64");
+    assert!(
+        other.text().is_empty() && other.stderr.lines().count() == 1,
+        "{}",
+        other.stderr
+    );
     // An option that does not exist is no program.
     let typo = mcad_run(["--htlm", "x", "--", "true"]).run().expect(125);
     assert!(typo.stderr.contains("'--html'") && !typo.stderr.contains("behind --"));

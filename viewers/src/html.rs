@@ -163,7 +163,7 @@ fn summary(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             out,
             "<p class=\"warn\">{} records are missing: {}</p>",
             grouped(trace.lost_records),
-            esc(&trace.lost_reasons.join("; "))
+            esc(&trace.why_lost().join("; "))
         )?;
     }
     let plural = |count: u64, what: &str| {

@@ -70,6 +70,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
         name: format!("Model {name}"),
         analysis: "pipeline".into(),
         assumes: vec!["the kernel's work is left out".into()],
+        doubts: Vec::new(),
         instructions: 1_500_000,
         uops: 1_700_000,
         cycles,

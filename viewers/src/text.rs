@@ -129,7 +129,7 @@ fn header(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         },
     )?;
     if trace.lost_records > 0 {
-        let why: Vec<_> = trace.lost_reasons.iter().map(|why| escape(why)).collect();
+        let why: Vec<_> = trace.why_lost().into_iter().map(escape).collect();
         let warning = format!(
             "  {} records are missing: {}",
             grouped(trace.lost_records),
@@ -159,7 +159,7 @@ fn totals(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     row("µops", &|cpu| grouped(cpu.uops));
     row("IPC", &|cpu| format!("{:.3}", cpu.ipc));
     if report.cpus.iter().any(|cpu| cpu.topdown.slots > 0) {
-        row("bound by", &|cpu| verdict::of_program(&cpu.topdown).text());
+        row("bound by", &|cpu| verdict::of_cpu(cpu));
     }
     table.write(style, out)?;
     for cpu in &report.cpus {
@@ -171,6 +171,10 @@ fn totals(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
                 "{}",
                 style.paint(Paint::Dim, format!("    assumes {assumes}"))
             )?;
+        }
+        for doubt in &cpu.doubts {
+            let line = format!("    but {}: cycles are too few", escape(doubt));
+            writeln!(out, "{}", style.paint(Paint::Warning, line))?;
         }
     }
     Ok(())

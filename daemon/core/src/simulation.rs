@@ -13,6 +13,7 @@ pub mod calls;
 mod chunk;
 pub mod core;
 pub mod dictionary;
+mod evidence;
 pub mod execution;
 mod files;
 mod fingerprint;
@@ -44,6 +45,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::core::Core;
 use calls::Calls;
 use dictionary::{Dictionary, TranslatedBlock};
+use evidence::Evidence;
 use execution::{Assembler, BadRecord, Execution};
 use mcad_isa::machine::{self, CpuModel};
 use mcad_report::{Module, Report, TraceStats};
@@ -280,6 +282,7 @@ impl Simulation {
                 model: cpu.name.clone(),
             });
         }
+        self.run.evidence = assumptions::are_worth_a_look(&self.options).then(Evidence::default);
         let models = self.options.pipelines();
         self.run.cores = match self.threads_wanted.take() {
             None => {

@@ -22,6 +22,10 @@ pub struct CpuReport {
     /// What the prediction takes for granted, for people; most important first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumes: Vec<String>,
+    /// What of that does not hold for this program, with the counts that say so. Then cycles are too
+    /// few, and what bounds the program may be what is not modelled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
     /// Instructions simulated.
     pub instructions: u64,
     /// µops issued, fused domain.

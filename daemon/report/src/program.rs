@@ -80,3 +80,17 @@ pub struct TraceStats {
     /// Blocks that a fault or signal left early (counted up to the fault).
     pub partial_blocks: u64,
 }
+
+impl TraceStats {
+    /// Why records were lost; of one reason without its count, which is that of all.
+    #[must_use]
+    pub fn why_lost(&self) -> Vec<&str> {
+        match self.lost_reasons.as_slice() {
+            [one] => vec![one.rsplit_once(" (").map_or(one.as_str(), |(why, count)| {
+                let counts = count.ends_with("records)") || count.ends_with("record)");
+                if counts { why } else { one }
+            })],
+            all => all.iter().map(String::as_str).collect(),
+        }
+    }
+}

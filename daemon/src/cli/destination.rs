@@ -118,6 +118,8 @@ fn open(path: &Path) -> io::Result<To> {
     options
         .prefix(".mcad-")
         .permissions(fs::Permissions::from_mode(MODE));
+    // Told of the directory itself, not of a name of ours in it.
+    fs::metadata(directory)?;
     let beside = options.tempfile_in(directory);
     match (beside, before) {
         (Ok(file), Some(about)) => {
@@ -132,7 +134,12 @@ fn open(path: &Path) -> io::Result<To> {
         (Ok(file), None) => Ok(To::Beside(file, path)),
         // No new name may be made here.
         (Err(_), Some(_)) => in_place(&path),
-        (Err(error), None) => Err(error),
+        // What the system says, without the name of our own that follows it.
+        (Err(error), None) => {
+            let text = error.to_string();
+            let system = text.split(" at path ").next().unwrap_or(&text).to_owned();
+            Err(io::Error::new(error.kind(), system))
+        }
     }
 }
 

@@ -168,8 +168,8 @@ fn strict(report: &Report) -> anyhow::Result<()> {
 /// What is missing of a run or trace that is not complete, in a line.
 pub(super) fn incomplete(report: &Report) -> String {
     let lost = report.trace.lost_records;
-    let why = match report.trace.lost_reasons.first() {
-        Some(reason) => reason.as_str(),
+    let why = match report.trace.why_lost().first() {
+        Some(reason) => reason,
         None => report.program.end.as_str(),
     };
     match lost {

@@ -48,6 +48,9 @@ pub(super) fn read_from(input: impl Read, name: &str) -> anyhow::Result<Report> 
             MAX_BYTES >> 20
         );
     }
+    if text.is_empty() {
+        bail!("{name} is empty");
+    }
     if text.starts_with(&FILE_MAGIC) {
         bail!(
             "{name} is a trace and no report; `mcad replay {name} --json REPORT.json` makes one of it"

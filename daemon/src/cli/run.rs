@@ -138,6 +138,19 @@ impl TraceArgs {
         }
     }
 
+    /// Refuses models that do not execute the program's code, before anything runs.
+    fn check_models(&self, models: &[Arc<CpuModel>]) -> anyhow::Result<()> {
+        let arch = executable::resolve(&self.command)?.arch;
+        match models.iter().find(|model| model.arch() != arch) {
+            None => Ok(()),
+            Some(model) => bail!(
+                "the program is {arch} code, which the CPU model '{}' does not execute; choose one \
+                 that does with --cpu (`mcad cpus --arch {arch}` lists them)",
+                model.name
+            ),
+        }
+    }
+
     /// The status that a shell gives for a program that is not there or cannot be run.
     fn check_program(&self) -> Result<(), (u8, anyhow::Error)> {
         match executable::resolve(&self.command) {
@@ -206,6 +219,7 @@ pub(super) fn trace(
         super::tell(&error);
         return Ok(status);
     }
+    program.check_models(launch.models())?;
     let recorder = launch.recorder()?;
     let regions = match &launch.analysis {
         Some(analysis) => analysis.regions.clone(),
@@ -266,6 +280,7 @@ pub(super) fn report_of(
         quiet,
         beside: true,
     };
+    program.check_models(launch.models())?;
     let mut source = program.open(args.memory(), launch.models())?;
     let outcome = launch.run(&mut source, None);
     if let Some(failure) = outcome.failure {

@@ -38,7 +38,8 @@ pub enum TraceError {
     },
     /// The file is no trace.
     #[error(
-        "{file} is no mcad trace: it begins with {found:02x?}; record one with mcad-run --record"
+        "{file} is no mcad trace: it {}; record one with mcad-run --record",
+        beginning(found)
     )]
     Foreign {
         /// The file.
@@ -65,4 +66,12 @@ pub enum TraceError {
         /// How.
         what: String,
     },
+}
+
+/// How a file begins that is no trace.
+fn beginning(found: &[u8]) -> String {
+    match found {
+        [] => "is empty".to_owned(),
+        _ => format!("begins with {found:02x?}"),
+    }
 }

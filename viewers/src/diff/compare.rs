@@ -106,6 +106,12 @@ fn warnings(versions: &[Version], common: &[&CpuReport]) -> Vec<String> {
                 version.label, report.program.end
             ));
         }
+        for cpu in &report.cpus {
+            warnings.extend(cpu.doubts.iter().map(|doubt| {
+                let (cpu, label) = (&cpu.cpu, &version.label);
+                format!("{label} has too few cycles on {cpu}: {doubt}")
+            }));
+        }
         let left: Vec<String> = report
             .cpus
             .iter()

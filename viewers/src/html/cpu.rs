@@ -34,7 +34,7 @@ pub(super) fn cards(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             cpu.ipc,
             grouped(cpu.uops),
         )?;
-        let bound = verdict::of_program(&cpu.topdown).text();
+        let bound = verdict::of_cpu(cpu);
         if !bound.is_empty() {
             writeln!(
                 out,
@@ -68,7 +68,7 @@ fn compared(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         table.figure(cpu.ipc, &format!("{:.3}", cpu.ipc));
         table.count(cpu.instructions);
         table.count(cpu.uops);
-        table.text(&verdict::of_program(&cpu.topdown).text());
+        table.text(&verdict::of_cpu(cpu));
         table.end_row()?;
     }
     table.end()
@@ -93,6 +93,13 @@ pub(super) fn section(
             out,
             "<p class=\"note\">Assumes: {}.</p>",
             esc(&cpu.assumes.join("; "))
+        )?;
+    }
+    for doubt in &cpu.doubts {
+        writeln!(
+            out,
+            "<p class=\"warn\">But {}: cycles are too few.</p>",
+            esc(doubt)
         )?;
     }
     writeln!(out, "<div class=\"columns\">")?;

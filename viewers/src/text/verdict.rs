@@ -1,7 +1,7 @@
 //! What bounds a program, a function or a block, in a word: what most of its lost issue slots went
 //! to. Code that loses few is bound by the width of issue.
 
-use mcad_report::{SlotStack, TopDown};
+use mcad_report::{CpuReport, SlotStack, TopDown};
 
 /// Code that issues in so many slots of a hundred is bound by nothing else.
 const RETIRING: f64 = 60.0;
@@ -47,6 +47,15 @@ pub(crate) fn kinds(s: &SlotStack) -> [(&'static str, u64); 6] {
 /// Of a piece of code.
 pub(crate) fn of(slots: &SlotStack) -> Verdict {
     verdict(kinds(slots), slots.sum())
+}
+
+/// Of a whole program on a CPU, for people: nothing where what is not modelled may bound it.
+pub(crate) fn of_cpu(cpu: &CpuReport) -> String {
+    let verdict = of_program(&cpu.topdown).text();
+    match cpu.doubts.is_empty() || verdict.is_empty() {
+        true => verdict,
+        false => "not known".to_owned(),
+    }
 }
 
 /// Of a whole program.

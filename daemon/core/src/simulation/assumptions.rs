@@ -3,6 +3,34 @@
 
 use mcad_isa::machine::params::Core;
 
+use super::evidence::Evidence;
+use super::{AnalysisKind, Options};
+
+/// Whether a core has caches for data, and branch prediction.
+fn has(core: &Core) -> (bool, bool) {
+    match &core.in_order {
+        Some(in_order) => (false, !in_order.scheduled && in_order.predictor.is_some()),
+        None => (core.cache.is_some(), core.branch.is_some()),
+    }
+}
+
+/// Whether an analysis takes something for granted that [`Evidence`] can speak against.
+pub(super) fn are_worth_a_look(options: &Options) -> bool {
+    let mut cores = options.pipelines().iter().map(|model| has(&model.core));
+    options.analyses.contains(&AnalysisKind::Block) || cores.any(|has| has != (true, true))
+}
+
+/// What the program speaks against, of what is taken for granted of whole programs on this core.
+pub(super) fn doubts_of_programs(core: &Core, evidence: Option<&Evidence>) -> Vec<String> {
+    let (caches, predictor) = has(core);
+    evidence.map_or_else(Vec::new, |e| e.against(caches, predictor))
+}
+
+/// The same of the analysis block by block.
+pub(super) fn doubts_of_blocks(evidence: Option<&Evidence>) -> Vec<String> {
+    evidence.map_or_else(Vec::new, |e| e.against(false, false))
+}
+
 /// What the analysis of whole programs on this core assumes, for people; most important first.
 pub(super) fn of_programs(core: &Core) -> Vec<String> {
     let mut all = Vec::new();

@@ -8,6 +8,7 @@ use mcad_proto::word::{BlockId, ProcessId, StreamId};
 
 use super::core::Core;
 use super::dictionary::{Dictionary, TranslatedBlock};
+use super::evidence::Evidence;
 use super::execution::Execution;
 use super::homes::Change;
 use super::processes::Processes;
@@ -53,6 +54,8 @@ pub(super) struct Run {
     pub(super) executed: Vec<Executed>,
     pub(super) processes: Processes,
     pub(super) regions: Vec<RegionDef>,
+    /// Whether what models take for granted holds, where one does that takes something.
+    pub(super) evidence: Option<Evidence>,
     /// Whether memory dependencies are simulated from the recorded addresses.
     memory: bool,
 }
@@ -137,6 +140,9 @@ impl Run {
             executed.times += 1;
             executed.instructions += (execution.end - execution.first) as u64;
         }
+        if let Some(evidence) = &mut self.evidence {
+            evidence.execute(stream, block, execution);
+        }
         let process = self.processes.of(stream);
         let address = block.address.0;
         if let Some(file) = self.processes.executes(process, execution.block, address) {
@@ -159,6 +165,9 @@ impl Run {
 
     /// A thread ended.
     pub(super) fn end_thread(&mut self, stream: StreamId, dictionary: &Dictionary) {
+        if let Some(evidence) = &mut self.evidence {
+            evidence.end_thread(stream);
+        }
         match &mut self.cores {
             Cores::Here(cores) => {
                 for core in cores {
