@@ -133,7 +133,7 @@ fn run(trace: &str, cpu: &str) -> Result<(), Failure> {
                 }
             }
             Event::Records { stream, words } if *thread.get_or_insert(stream) == stream => {
-                let mut execute = |block: &TranslatedBlock, execution: &Execution| {
+                let mut execute = |block: &TranslatedBlock, execution: &Execution<'_>| {
                     core.execute(stream.into(), block, execution, true, &[], &dictionary);
                 };
                 let Some(assembler) = &mut assembler else {

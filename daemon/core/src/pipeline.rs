@@ -38,6 +38,7 @@ use frontend::FrontEnd;
 use frontend::fetch;
 use frontend::plan::Run;
 use frontend::predict::stream::{Counts, Steers};
+use frontend::uop_cache::groups::Groups;
 use functional::Warm;
 use inorder::stream::Stream;
 use inst::Inst;
@@ -82,6 +83,16 @@ impl<O: Observer> Pipeline<O> {
     /// it.
     #[must_use]
     pub fn of_program(model: &Arc<CpuModel>, observer: O) -> Self {
+        Self::of(model, observer, false)
+    }
+
+    /// The same, whose branches somebody else predicts ([`Pipeline::tell`]).
+    #[must_use]
+    pub fn told(model: &Arc<CpuModel>, observer: O) -> Self {
+        Self::of(model, observer, true)
+    }
+
+    fn of(model: &Arc<CpuModel>, observer: O, is_told: bool) -> Self {
         let mut pipeline = Self {
             front: FrontEnd::new(model, false),
             back: Backend::of_program(model),
@@ -91,7 +102,7 @@ impl<O: Observer> Pipeline<O> {
         if let Some(branch) = &model.core.branch
             && pipeline.in_order.is_none()
         {
-            pipeline.front.run_ahead(branch);
+            pipeline.front.run_ahead(branch, is_told);
         }
         pipeline
     }
@@ -106,7 +117,12 @@ impl<O: Observer> Pipeline<O> {
         self.back.resume(&mut warm);
     }
 
-    /// Says what becomes of the next branches, which its predictors need not find out again.
+    /// Exchanges what is known of groups with another core of the same program.
+    pub fn exchange_groups(&mut self, groups: &mut Groups) {
+        self.front.queue.exchange_groups(groups);
+    }
+
+    /// Says what becomes of the next branches, where somebody else finds that out.
     pub fn tell(&mut self, steers: Steers) {
         if let Some(prediction) = &mut self.front.queue.prediction {
             prediction.tell(steers);

@@ -17,12 +17,14 @@ mod evidence;
 pub mod execution;
 mod files;
 mod fingerprint;
+mod front;
 mod homes;
 mod hottest;
 mod interval;
 mod listing;
 mod misses;
 mod one_by_one;
+mod oracle;
 mod places;
 mod processes;
 pub mod region;
@@ -426,7 +428,7 @@ impl Simulation {
         let Some(assembler) = threads.get_mut(&stream) else {
             return Ok(());
         };
-        let mut emit = |block: &TranslatedBlock, execution: &Execution| {
+        let mut emit = |block: &TranslatedBlock, execution: &Execution<'_>| {
             run.execute(stream, block, execution, dictionary);
         };
         let mut bad = None;

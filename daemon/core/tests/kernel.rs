@@ -199,7 +199,11 @@ fn system_calls_take_place_between_the_accesses_around_them() {
             length: 3_000,
             warm_up: 500,
         });
-        let parallel = Parallel { jobs: 2, intervals };
+        let parallel = Parallel {
+            jobs: 2,
+            intervals,
+            ahead: true,
+        };
         let on_thread: OnThread = Arc::new(|| Box::new(()));
         let cut = Simulation::parallel(Guest::options(&model), parallel, on_thread);
         let cut = guest.run_on(cut, 1000);

@@ -99,10 +99,18 @@ fn parallel(cpus: &[&str], parallel: Parallel) -> Simulation {
 
 #[test]
 fn models_on_threads_of_their_own_give_the_same_report() {
-    let cpus = ["skl", "glc", "snb"];
+    let cpus = ["skl", "glc", "snb", "zen5", "atom"];
     let one = run(Simulation::new(options(&cpus)), 3000);
-    let many = run(parallel(&cpus, Parallel::default()), 3000);
-    assert_eq!(one, many);
+    for ahead in [false, true] {
+        let parallel = parallel(
+            &cpus,
+            Parallel {
+                ahead,
+                ..Parallel::default()
+            },
+        );
+        assert_eq!(one, run(parallel, 3000), "{ahead}");
+    }
 }
 
 #[test]
@@ -112,7 +120,11 @@ fn intervals_add_up_and_do_not_depend_on_threads() {
     let cut = |jobs, length, warm_up| {
         let intervals = Some(Intervals { length, warm_up });
         let on_thread: OnThread = Arc::new(|| Box::new(()));
-        let parallel = Parallel { jobs, intervals };
+        let parallel = Parallel {
+            jobs,
+            intervals,
+            ahead: false,
+        };
         run(
             Simulation::parallel(options(&cpus), parallel, on_thread),
             3000,
@@ -254,7 +266,14 @@ fn intervals_know_what_page_faults_took_before_they_begin() {
         };
         let jobs = 2;
         let intervals = Some(intervals);
-        let cut = run_with_faults(parallel(&[info.name], Parallel { jobs, intervals }));
+        let cut = run_with_faults(parallel(
+            &[info.name],
+            Parallel {
+                jobs,
+                intervals,
+                ahead: true,
+            },
+        ));
         let (whole, cut) = (&whole.cpus[0], &cut.cpus[0]);
         let faults = |report: &mcad_report::CpuReport| report.memory.as_ref().unwrap().page_faults;
         assert_eq!(faults(cut), faults(whole), "{}", info.name);

@@ -8,6 +8,7 @@ use iced_x86::{
 use mcad_proto::event::Arch;
 
 use crate::llvm;
+use crate::program::BranchKind;
 use crate::x86::build::{self as x86, Decoded};
 
 /// A decoded instruction.
@@ -81,6 +82,16 @@ impl Code {
         match self {
             Self::X86(decoded) => flow(&decoded.instruction),
             Self::Llvm(instruction) => instruction.flow(),
+        }
+    }
+
+    /// What kind of branch it is, if it is one, and how far it is from its address to that of the
+    /// target in its code; 0: it has none.
+    #[must_use]
+    pub fn branch(&self) -> Option<(BranchKind, i32)> {
+        match self {
+            Self::X86(decoded) => x86::branch(&decoded.instruction),
+            Self::Llvm(instruction) => llvm::build::branch(instruction),
         }
     }
 

@@ -93,9 +93,14 @@ impl FrontEnd {
         }
     }
 
-    /// Fetches behind a branch predictor from now on.
-    pub fn run_ahead(&mut self, p: &Branch) {
-        self.queue.prediction = Some(Box::new(Starts::new(p)));
+    /// Fetches behind a branch predictor from now on, which is here, or told of by somebody else.
+    pub fn run_ahead(&mut self, p: &Branch, is_told: bool) {
+        let starts = if is_told {
+            Starts::told(p)
+        } else {
+            Starts::new(p)
+        };
+        self.queue.prediction = Some(Box::new(starts));
         self.ahead = Some(Box::new(Ahead::new(p)));
     }
 

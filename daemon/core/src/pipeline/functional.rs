@@ -1,13 +1,15 @@
 //! A core without timing: only the state that remembers for long.
 //!
-//! Caches, translations, prefetchers, predictors and the µop cache know what happened millions of
+//! Caches, translations, prefetchers and the µop cache know what happened millions of
 //! instructions ago; everything else forgets within some thousand. [`Functional`] keeps the first
 //! kind up to date at a fraction of the cost, so that a core that is to begin in the middle of a
 //! program can be given it ([`Warm`]) and need only warm up the rest: *functional warming*
 //! (Wunderlich, Wenisch, Falsafi & Hoe, "SMARTS", ISCA 2003).
 //!
-//! Branches, the µop cache and lines of code go through the same [`FetchQueue`] and caches as in
-//! [`super::Pipeline`], in program order, so that these states are the same as there. What depends
+//! The µop cache and lines of code go through the same [`FetchQueue`] and caches as in
+//! [`super::Pipeline`], in program order, so that these states are the same as there. So are branch
+//! predictors, which know of time nothing at all: one pass over the program asks them once, and all
+//! others are told ([`super::frontend::predict::foretell`]). What depends
 //! on time is approximated ([`pace`]): when misses overlap, which prefetches find no buffer, and
 //! which loads are served by a store on its way.
 
@@ -21,8 +23,7 @@ use super::access::{Access, Address};
 use super::backend::memory::lines::SharedLines;
 use super::frontend::fetch::FetchQueue;
 use super::frontend::plan::{Plan, Run};
-use super::frontend::predict::Steer;
-use super::frontend::predict::stream::Way;
+use super::frontend::predict::stream::{Steers, Way};
 use super::inst::{Inst, Source};
 use crate::memory::{Answer, Memory, Request};
 use mcad_isa::machine::CpuModel;
@@ -35,7 +36,7 @@ use pace::{Pace, Stores};
 pub struct Warm {
     /// Caches, as far as they are modelled.
     pub(super) memory: Option<Box<Memory>>,
-    /// What the front end fetches from, with predictors. It has no instructions.
+    /// What the front end fetches from. It has no instructions.
     pub(super) queue: Option<Box<FetchQueue>>,
 }
 
@@ -109,11 +110,11 @@ impl Functional {
         }
     }
 
-    /// What became of the branches that were resolved since the last call; to be called once before
-    /// the first.
-    pub fn steers(&mut self) -> Vec<Steer> {
-        let prediction = self.queue.prediction.as_mut();
-        prediction.map_or_else(Vec::new, |starts| starts.recorded())
+    /// What becomes of the next branches.
+    pub fn tell(&mut self, steers: Steers) {
+        if let Some(starts) = &mut self.queue.prediction {
+            starts.tell(steers);
+        }
     }
 
     /// Takes all instructions of a block.

@@ -1,11 +1,15 @@
-//! Executed blocks packed for the way to another thread.
+//! Executed blocks packed for the way to other threads.
+//!
+//! Whoever is done with a chunk last gives its memory back for the next one ([`Pool`]).
 
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mcad_proto::word::{BlockId, Kernel, StreamId};
 
 use super::execution::{Execution, Reach};
+use crate::lists::part;
 use crate::pipeline::access::{Access, Span};
+use crate::pipeline::frontend::predict::Steer;
 use crate::pipeline::frontend::predict::stream::Steers;
 
 /// Executions in a chunk at most: some 40 000 instructions, and less than a mebibyte.
@@ -28,11 +32,9 @@ struct Packed {
     kernel: u32,
 }
 
-/// Executions of one or more guest threads, in order.
+/// What a chunk has.
 #[derive(Debug, Default)]
-pub(super) struct Chunk {
-    /// Blocks that must have been defined before.
-    pub(super) defined: usize,
+struct Rows {
     /// Threads, and where the executions of each end.
     threads: Vec<(StreamId, usize)>,
     executions: Vec<Packed>,
@@ -40,95 +42,202 @@ pub(super) struct Chunk {
     accesses: Vec<Access>,
     reaches: Vec<Reach>,
     kernel: Vec<Kernel>,
+}
+
+impl Rows {
+    fn clear(&mut self) {
+        let Self {
+            threads,
+            executions,
+            spans,
+            accesses,
+            reaches,
+            kernel,
+        } = self;
+        threads.clear();
+        executions.clear();
+        spans.clear();
+        accesses.clear();
+        reaches.clear();
+        kernel.clear();
+    }
+}
+
+/// Memory of chunks that nobody needs any more. It has as much as chunks lived at the same time,
+/// which queues bound.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pool(Arc<Mutex<Vec<Rows>>>);
+
+impl Pool {
+    fn rows(&self) -> std::sync::MutexGuard<'_, Vec<Rows>> {
+        // Whole rows are put in and taken out: a panic elsewhere leaves nothing half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An empty chunk.
+    pub(super) fn chunk(&self) -> Chunk {
+        let rows = self.rows().pop().unwrap_or_default();
+        Chunk {
+            defined: 0,
+            rows,
+            told: Vec::new(),
+            pool: self.clone(),
+        }
+    }
+}
+
+/// What becomes of the branches in a chunk.
+#[derive(Debug, Default)]
+struct Told {
+    steers: Arc<[Steer]>,
+    /// Where those of each row of executions of a thread end.
+    ends: Box<[usize]>,
+}
+
+/// Executions of one or more guest threads, in order.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// Blocks that must have been defined before.
+    pub(super) defined: usize,
+    rows: Rows,
     /// By CPU model, what becomes of the branches in it, once somebody has found out.
-    steers: Vec<OnceLock<Steers>>,
+    told: Vec<OnceLock<Told>>,
+    pool: Pool,
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let mut rows = std::mem::take(&mut self.rows);
+        if rows.executions.capacity() > 0 {
+            rows.clear();
+            self.pool.rows().push(rows);
+        }
+    }
 }
 
 impl Chunk {
-    /// Somebody will find out, on so many models, what becomes of its branches.
-    pub(super) fn promise(&mut self, models: usize) {
-        self.steers.resize_with(models, OnceLock::new);
+    /// Takes all that is in it, and begins anew.
+    pub(super) fn take(&mut self) -> Self {
+        let empty = self.pool.chunk();
+        std::mem::replace(self, empty)
     }
 
-    /// What becomes of its branches on a model; what comes later than the first is left out.
-    pub(super) fn tell(&self, model: usize, steers: Steers) {
-        if let Some(slot) = self.steers.get(model) {
-            let _ = slot.set(steers);
+    /// Somebody will find out, on so many models, what becomes of its branches.
+    pub(super) fn promise(&mut self, models: usize) {
+        self.told.resize_with(models, OnceLock::new);
+    }
+
+    /// What becomes of its branches on a model, and where those of each of its [`Chunk::threads`]
+    /// end; what comes later than the first is left out.
+    pub(super) fn tell(&self, model: usize, steers: &[Steer], ends: &[usize]) {
+        if let Some(slot) = self.told.get(model) {
+            let (steers, ends) = (steers.into(), ends.into());
+            let _ = slot.set(Told { steers, ends });
         }
     }
 
-    /// Waits for what becomes of its branches on a model.
-    pub(super) fn steers(&self, model: usize) -> Steers {
-        let steers = self.steers.get(model).map(OnceLock::wait);
-        steers.cloned().unwrap_or_default()
-    }
-
-    /// The first thread that executes in it.
-    pub(super) fn stream(&self) -> Option<StreamId> {
-        self.threads.first().map(|(stream, _)| *stream)
+    /// Waits for what becomes of the branches of one of its [`Chunk::threads`] on a model.
+    pub(super) fn steers(&self, model: usize, thread: usize) -> Steers {
+        let Some(told) = self.told.get(model).map(OnceLock::wait) else {
+            return Steers::default();
+        };
+        let end = |thread: usize| told.ends.get(thread).copied().unwrap_or(0);
+        let first = thread.checked_sub(1).map_or(0, end);
+        Steers::new(&told.steers, first..end(thread))
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.executions.is_empty()
+        self.rows.executions.is_empty()
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.executions.len() >= EXECUTIONS || self.accesses.len() + self.kernel.len() >= ACCESSES
+        let rows = &self.rows;
+        rows.executions.len() >= EXECUTIONS || rows.accesses.len() + rows.kernel.len() >= ACCESSES
     }
 
-    pub(super) fn push(&mut self, stream: StreamId, execution: &Execution) {
-        self.spans.extend_from_slice(&execution.spans);
-        self.accesses.extend_from_slice(&execution.accesses);
-        self.reaches.extend_from_slice(&execution.reaches);
-        self.kernel.extend_from_slice(&execution.kernel);
-        self.executions.push(Packed {
+    pub(super) fn push(&mut self, stream: StreamId, execution: &Execution<'_>) {
+        let rows = &mut self.rows;
+        rows.spans.extend_from_slice(execution.spans);
+        rows.accesses.extend_from_slice(execution.accesses);
+        if !execution.reaches.is_empty() {
+            rows.reaches.extend_from_slice(execution.reaches);
+        }
+        if !execution.kernel.is_empty() {
+            rows.kernel.extend_from_slice(execution.kernel);
+        }
+        rows.executions.push(Packed {
             block: execution.block,
             // A block has no more than 512 instructions.
             first: execution.first as u16,
             end: execution.end as u16,
-            spans: self.spans.len() as u32,
-            accesses: self.accesses.len() as u32,
+            spans: rows.spans.len() as u32,
+            accesses: rows.accesses.len() as u32,
             in_order: execution.in_order,
             repeats: execution.repeats,
-            reaches: self.reaches.len() as u32,
-            kernel: self.kernel.len() as u32,
+            reaches: rows.reaches.len() as u32,
+            kernel: rows.kernel.len() as u32,
         });
-        let end = self.executions.len();
-        match self.threads.last_mut() {
+        let end = rows.executions.len();
+        match rows.threads.last_mut() {
             Some((last, to)) if *last == stream => *to = end,
-            _ => self.threads.push((stream, end)),
+            _ => rows.threads.push((stream, end)),
         }
     }
 
-    /// Calls `take` with every execution, in order; `scratch` is where each is put.
-    pub(super) fn each(&self, scratch: &mut Execution, mut take: impl FnMut(StreamId, &Execution)) {
-        let (mut at, mut span, mut access, mut reach, mut work) = (0, 0, 0, 0, 0);
-        for &(stream, end) in &self.threads {
-            for packed in &self.executions[at..end] {
-                let (spans, accesses) = (packed.spans as usize, packed.accesses as usize);
-                scratch.block = packed.block;
-                scratch.first = usize::from(packed.first);
-                scratch.end = usize::from(packed.end);
-                scratch.in_order = packed.in_order;
-                scratch.repeats = packed.repeats;
-                scratch.spans.clear();
-                scratch.spans.extend_from_slice(&self.spans[span..spans]);
-                scratch.accesses.clear();
-                scratch
-                    .accesses
-                    .extend_from_slice(&self.accesses[access..accesses]);
-                let reaches = packed.reaches as usize;
-                scratch.reaches.clear();
-                scratch
-                    .reaches
-                    .extend_from_slice(&self.reaches[reach..reaches]);
-                let kernel = packed.kernel as usize;
-                scratch.kernel.clear();
-                scratch.kernel.extend_from_slice(&self.kernel[work..kernel]);
-                (span, access, reach, work) = (spans, accesses, reaches, kernel);
-                take(stream, scratch);
-            }
-            at = end;
-        }
+    /// Which threads execute, one row of executions behind the other.
+    pub(super) fn threads(&self) -> impl Iterator<Item = (StreamId, Executions<'_>)> {
+        let mut before = (0, [0; 4]);
+        self.rows.threads.iter().map(move |&(stream, end)| {
+            let (first, starts) = before;
+            let last = self.rows.executions.get(end.wrapping_sub(1));
+            before = (end, last.map_or(starts, Packed::ends));
+            let packed = part(&self.rows.executions, first..end);
+            let executions = Executions {
+                rows: &self.rows,
+                packed: packed.iter(),
+                starts,
+            };
+            (stream, executions)
+        })
+    }
+}
+
+impl Packed {
+    /// Where what it has of each row ends.
+    #[inline]
+    fn ends(&self) -> [usize; 4] {
+        [self.spans, self.accesses, self.reaches, self.kernel].map(|end| end as usize)
+    }
+}
+
+/// Executions of one thread.
+pub(super) struct Executions<'a> {
+    rows: &'a Rows,
+    packed: std::slice::Iter<'a, Packed>,
+    /// Where those of the next one begin.
+    starts: [usize; 4],
+}
+
+impl<'a> Iterator for Executions<'a> {
+    type Item = Execution<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Execution<'a>> {
+        let packed = self.packed.next()?;
+        let ends = packed.ends();
+        let [span, access, reach, work] = self.starts;
+        let [spans, accesses, reaches, kernel] = ends;
+        self.starts = ends;
+        Some(Execution {
+            block: packed.block,
+            first: usize::from(packed.first),
+            end: usize::from(packed.end),
+            in_order: packed.in_order,
+            repeats: packed.repeats,
+            spans: part(&self.rows.spans, span..spans),
+            accesses: part(&self.rows.accesses, access..accesses),
+            reaches: part(&self.rows.reaches, reach..reaches),
+            kernel: part(&self.rows.kernel, work..kernel),
+        })
     }
 }

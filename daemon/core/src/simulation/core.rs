@@ -16,15 +16,17 @@ use super::one_by_one::OneByOne;
 use super::places::{Place, Places, Shared};
 use super::region::{Stays, Tracker};
 use super::stack::Stacks;
-use super::threads::Threads;
+use super::threads::{Folds, Threads};
 use super::totals::Totals;
 use crate::lists::part;
 use crate::memory::counts::MissesByInstruction;
 use crate::pipeline::Pipeline;
 use crate::pipeline::backend::memory::lines::SharedLines;
 use crate::pipeline::backend::topdown::Loss;
+use crate::pipeline::fold::{Empty, Folded};
 use crate::pipeline::frontend::plan::Run;
 use crate::pipeline::frontend::predict::stream::Counts as BranchCounts;
+use crate::pipeline::frontend::uop_cache::groups::Groups;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
 use crate::pipeline::state::State;
@@ -194,7 +196,7 @@ pub struct Core<W = ()> {
     vector_types: FxHashMap<Part, VectorType>,
     /// Forms without figures of their own, in order of appearance.
     pub unlisted: Vec<(String, Unlisted)>,
-    pub(super) threads: Threads<W>,
+    pub(super) threads: Threads<Thread<W>>,
     /// Threads that ended, or intervals of threads.
     pub finished: Vec<ThreadReport>,
     /// Cycles by instruction of the program. Lent to the thread that is simulated: one list for
@@ -212,6 +214,10 @@ pub struct Core<W = ()> {
     pub totals: Totals,
     /// Whether threads are cut into intervals, which share nothing.
     pub(super) cut: bool,
+    /// Whether somebody else predicts branches.
+    pub(super) is_told: bool,
+    /// What intervals that are over found out of groups of instructions.
+    pub(super) groups: Vec<Groups>,
     /// Cycles that intervals took for what they have in common with their neighbours.
     pub(super) seams: FxHashMap<Part, Seam>,
     /// Misses by instruction of the program, over the threads that ended.
@@ -240,6 +246,8 @@ impl<W: Watch> Core<W> {
             stays: Vec::new(),
             totals: Totals::default(),
             cut: false,
+            is_told: false,
+            groups: Vec::new(),
             seams: FxHashMap::default(),
             misses: MissesByInstruction::default(),
             branches: BranchCounts::default(),
@@ -280,7 +288,7 @@ impl<W: Watch> Core<W> {
         &mut self,
         part: Part,
         block: &TranslatedBlock,
-        execution: &Execution,
+        execution: &Execution<'_>,
     ) -> Option<VectorType> {
         let id = execution.block;
         let used = self.places.get(id)?.vector?;
@@ -321,7 +329,7 @@ impl<W: Watch> Core<W> {
         &mut self,
         part: Part,
         block: &TranslatedBlock,
-        execution: &Execution,
+        execution: &Execution<'_>,
         memory: bool,
         regions: &[RegionDef],
         dictionary: &Dictionary,
@@ -337,7 +345,7 @@ impl<W: Watch> Core<W> {
         let model = &self.model;
         let instructions = self.program.instrs.len();
         let thread = (self.threads).get_or_insert_with(part, || {
-            Thread::new(model, part, self.homes.of(part.stream))
+            Thread::new(model, part, self.homes.of(part.stream), self.is_told)
         });
         if self.cycles.len() < instructions {
             self.cycles.resize(instructions.next_power_of_two(), 0);
@@ -365,7 +373,7 @@ impl<W: Watch> Core<W> {
         let one_by_one = match &place.plan {
             Some(plan) if whole => {
                 let (spans, accesses) = match memory {
-                    true => (&*execution.spans, &*execution.accesses),
+                    true => (execution.spans, execution.accesses),
                     false => (&[][..], &[][..]),
                 };
                 let run = Run {
@@ -541,9 +549,25 @@ impl<W: Watch> Core<W> {
     }
 }
 
+impl<W: Watch> Folds for Thread<W> {
+    fn fold(&mut self) -> (Folded, Empty) {
+        self.pipeline.fold()
+    }
+
+    fn unfold(&mut self, folded: Folded, empty: Empty) {
+        self.pipeline.unfold(folded, empty);
+    }
+}
+
 impl<W: Watch> Thread<W> {
-    /// A core at rest, which warms up where the part is not the first of its thread.
-    pub(super) fn new(model: &Arc<CpuModel>, part: Part, process: ProcessId) -> Self {
+    /// A core at rest, which warms up where the part is not the first of its thread; `is_told`:
+    /// somebody else predicts its branches.
+    pub(super) fn new(
+        model: &Arc<CpuModel>,
+        part: Part,
+        process: ProcessId,
+        is_told: bool,
+    ) -> Self {
         let observer = Attribution {
             last: 0,
             cycles: Vec::new(),
@@ -553,7 +577,10 @@ impl<W: Watch> Thread<W> {
             watch: W::default(),
         };
         Self {
-            pipeline: Pipeline::of_program(model, observer),
+            pipeline: match is_told {
+                true => Pipeline::told(model, observer),
+                false => Pipeline::of_program(model, observer),
+            },
             tracker: Tracker::default(),
             stack: Stack::default(),
             process,

@@ -54,7 +54,7 @@ pub(super) struct Evidence {
 
 impl Evidence {
     /// A thread executed a block.
-    pub(super) fn execute(&mut self, stream: StreamId, block: &TranslatedBlock, e: &Execution) {
+    pub(super) fn execute(&mut self, stream: StreamId, block: &TranslatedBlock, e: &Execution<'_>) {
         let thread = self.threads.entry(stream).or_default();
         self.instructions += (e.end - e.first) as u64;
         if let Some((counter, falls_to)) = thread.branch.take()
@@ -70,7 +70,7 @@ impl Evidence {
         if e.end >= block.len() {
             thread.branch = counter(block, e.block);
         }
-        for access in &e.accesses {
+        for access in e.accesses {
             if let Address::Known(address) = access.address {
                 let line = address >> 6;
                 let place = thread.lines.get_mut(line as usize % LINES);

@@ -48,8 +48,8 @@ impl Reach {
 }
 
 /// One executed block.
-#[derive(Clone, Debug, Default)]
-pub struct Execution {
+#[derive(Clone, Copy, Debug)]
+pub struct Execution<'a> {
     /// The block.
     pub block: BlockId,
     /// First instruction that executed (1 when the first only went on with a repeated one).
@@ -57,20 +57,49 @@ pub struct Execution {
     /// One past the last instruction that executed.
     pub end: usize,
     /// Accesses by instruction.
-    pub spans: Vec<Span>,
+    pub spans: &'a [Span],
     /// All accesses.
-    pub accesses: Vec<Access>,
+    pub accesses: &'a [Access],
     /// Each instruction has one span at most, and those of later ones come later.
     pub in_order: bool,
     /// Iterations of the last instruction beyond its first, if it is a repeated one.
     pub repeats: u64,
     /// What repeated string instructions reach that access memory many times, in program order.
-    pub reaches: Vec<Reach>,
+    pub reaches: &'a [Reach],
     /// What the system call that it ends with did to memory.
-    pub kernel: Vec<Kernel>,
+    pub kernel: &'a [Kernel],
 }
 
-impl Execution {
+/// An [`Execution`] that is put together.
+#[derive(Clone, Debug, Default)]
+struct Assembled {
+    block: BlockId,
+    first: usize,
+    end: usize,
+    spans: Vec<Span>,
+    accesses: Vec<Access>,
+    in_order: bool,
+    repeats: u64,
+    reaches: Vec<Reach>,
+    kernel: Vec<Kernel>,
+}
+
+impl Assembled {
+    #[inline]
+    fn done(&self) -> Execution<'_> {
+        Execution {
+            block: self.block,
+            first: self.first,
+            end: self.end,
+            spans: &self.spans,
+            accesses: &self.accesses,
+            in_order: self.in_order,
+            repeats: self.repeats,
+            reaches: &self.reaches,
+            kernel: &self.kernel,
+        }
+    }
+
     /// What the instruction at `index` reaches: so far its first accesses.
     fn reach(&mut self, index: u16) -> Option<&mut Reach> {
         if self.reaches.last().is_none_or(|reach| reach.index != index) {
@@ -136,8 +165,8 @@ pub struct Assembler {
     raw: Vec<Raw>,
     kernel: Vec<Kernel>,
     /// A finished execution that waits whether its repeated string instruction goes on.
-    held: Option<Execution>,
-    out: Execution,
+    held: Option<Assembled>,
+    out: Assembled,
     /// Accesses are recorded, so that a missing one means something.
     memory: bool,
     /// Statistics.
@@ -166,7 +195,7 @@ impl Assembler {
             raw: Vec::new(),
             kernel: Vec::new(),
             held: None,
-            out: Execution::default(),
+            out: Assembled::default(),
             counts: Counts::default(),
         }
     }
@@ -180,7 +209,7 @@ impl Assembler {
         &mut self,
         word: u64,
         dictionary: &Dictionary,
-        emit: &mut impl FnMut(&TranslatedBlock, &Execution),
+        emit: &mut impl FnMut(&TranslatedBlock, &Execution<'_>),
     ) -> Result<(), BadRecord> {
         self.counts.records += 1;
         match decode_word(word) {
@@ -232,7 +261,7 @@ impl Assembler {
     pub fn end(
         &mut self,
         dictionary: &Dictionary,
-        emit: &mut impl FnMut(&TranslatedBlock, &Execution),
+        emit: &mut impl FnMut(&TranslatedBlock, &Execution<'_>),
     ) {
         self.finish(dictionary, None, emit);
         self.release(dictionary, emit);
@@ -241,11 +270,11 @@ impl Assembler {
     fn release(
         &mut self,
         dictionary: &Dictionary,
-        emit: &mut impl FnMut(&TranslatedBlock, &Execution),
+        emit: &mut impl FnMut(&TranslatedBlock, &Execution<'_>),
     ) {
         if let Some(held) = self.held.take() {
             if let Some(block) = dictionary.get(held.block) {
-                emit(block, &held);
+                emit(block, &held.done());
             }
             self.out = held;
         }
@@ -258,7 +287,7 @@ impl Assembler {
         &mut self,
         dictionary: &Dictionary,
         next: Option<&TranslatedBlock>,
-        emit: &mut impl FnMut(&TranslatedBlock, &Execution),
+        emit: &mut impl FnMut(&TranslatedBlock, &Execution<'_>),
     ) -> bool {
         let Some(id) = self.current.take() else {
             return false;
@@ -300,7 +329,7 @@ impl Assembler {
         if goes_on {
             self.held = Some(out);
         } else {
-            emit(block, &out);
+            emit(block, &out.done());
             self.out = out;
         }
         goes_on
@@ -367,7 +396,7 @@ impl Assembler {
 
     /// Hands the accesses to their instructions, loads before stores.
     #[inline]
-    fn distribute(&mut self, out: &mut Execution, len: usize) {
+    fn distribute(&mut self, out: &mut Assembled, len: usize) {
         out.in_order = self.raw.is_sorted_by_key(|raw| raw.index);
         let mut at = 0;
         while let Some(&raw) = self.raw.get(at) {

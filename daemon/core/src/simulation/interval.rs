@@ -20,6 +20,7 @@ use super::core::{Core, Part, Thread};
 use super::region::Stays;
 use super::totals::Totals;
 use crate::pipeline::frontend::predict::stream::Steers;
+use crate::pipeline::frontend::uop_cache::groups::Groups;
 use crate::pipeline::functional::Warm;
 
 /// How threads are cut.
@@ -53,18 +54,23 @@ pub(super) struct Seam {
 impl Core {
     /// A part begins, with what a core remembers there.
     pub(super) fn open(&mut self, part: Part, warm: Option<Warm>) {
-        let mut thread = Thread::new(&self.model, part, self.homes.of(part.stream));
+        let process = self.homes.of(part.stream);
+        let mut thread = Thread::new(&self.model, part, process, self.is_told);
         if let Some(warm) = warm {
             thread.pipeline.resume(warm);
+        }
+        if let Some(mut groups) = self.groups.pop() {
+            thread.pipeline.exchange_groups(&mut groups);
         }
         self.threads.insert(part, thread);
     }
 
     /// What becomes of the next branches of a part.
     pub(super) fn tell(&mut self, part: Part, steers: Steers) {
-        if let Some(thread) = self.threads.get_mut(part) {
-            thread.pipeline.tell(steers);
-        }
+        let thread = self.threads.get_or_insert_with(part, || {
+            Thread::new(&self.model, part, self.homes.of(part.stream), self.is_told)
+        });
+        thread.pipeline.tell(steers);
     }
 
     /// The instructions that a part has in common with a neighbour, and that are compared, begin.
@@ -113,6 +119,9 @@ impl Core {
         let Some(mut thread) = self.threads.remove(part) else {
             return;
         };
+        let mut groups = Groups::default();
+        thread.pipeline.exchange_groups(&mut groups);
+        self.groups.push(groups);
         if thread.warming {
             // The thread ended before the interval began.
             return;

@@ -19,7 +19,7 @@ pub(super) struct OneByOne<'a> {
     pub(super) p: &'a Execute,
     pub(super) place: &'a Place,
     pub(super) block: &'a TranslatedBlock,
-    pub(super) execution: &'a Execution,
+    pub(super) execution: &'a Execution<'a>,
     pub(super) memory: bool,
 }
 
@@ -46,7 +46,7 @@ impl OneByOne<'_> {
                     (inst.loads, inst.stores) = (span.loads, span.stores);
                     let start = span.start as usize;
                     let count = usize::from(span.loads) + usize::from(span.stores);
-                    accesses = part(&execution.accesses, start..start + count);
+                    accesses = part(execution.accesses, start..start + count);
                 }
                 if instr.is(flag::REP) {
                     inst.extra_cycles = self.repeated(instr, span, n + 1 == end);
@@ -57,7 +57,7 @@ impl OneByOne<'_> {
                 }
             }
             if self.memory && n + 1 == self.block.len() && !execution.kernel.is_empty() {
-                inst.reaches = pipeline.enter_kernel(&execution.kernel);
+                inst.reaches = pipeline.enter_kernel(execution.kernel);
             }
             pipeline.push(self.program, inst, accesses);
         }

@@ -133,7 +133,7 @@ impl Run {
         &mut self,
         stream: StreamId,
         block: &TranslatedBlock,
-        execution: &Execution,
+        execution: &Execution<'_>,
         dictionary: &Dictionary,
     ) {
         if let Some(executed) = self.executed.get_mut(execution.block.0 as usize) {

@@ -1,5 +1,5 @@
-//! The threads that a core simulates, or intervals of threads: those that worked lately as they
-//! are, the others folded ([`crate::pipeline::fold`]).
+//! What there is of each thread, or interval of a thread, that is simulated: of those that worked
+//! lately as it is, of the others folded ([`crate::pipeline::fold`]).
 //!
 //! A core at work takes a megabyte and more, most of it tables that a short-lived thread hardly
 //! writes to. Which threads are folded shows in no result.
@@ -8,25 +8,34 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
-use super::core::{Part, Thread, Watch};
+use super::core::Part;
 use crate::pipeline::fold::{Empty, Folded};
 
 /// Threads that are kept as they are. With more at work in turns each turn costs a fold, some tenths
 /// of a millisecond.
 const AWAKE: usize = 16;
 
-struct Kept<W> {
-    thread: Box<Thread<W>>,
+/// What can be folded.
+pub trait Folds {
+    /// Keeps only what its tables have, and gives the tables away.
+    fn fold(&mut self) -> (Folded, Empty);
+
+    /// Goes on from where it was folded, with these tables if there are any.
+    fn unfold(&mut self, folded: Folded, empty: Empty);
+}
+
+struct Kept<T> {
+    thread: Box<T>,
     folded: Option<Folded>,
 }
 
-impl<W: Watch> Kept<W> {
+impl<T: Folds> Kept<T> {
     /// A thread that begins, with the tables of one that was folded for it.
     #[cold]
-    fn new(mut thread: Thread<W>, spare: &mut Option<Empty>) -> Self {
+    fn new(mut thread: T, spare: &mut Option<Empty>) -> Self {
         if let Some(tables) = spare.take() {
-            let (folded, _) = thread.pipeline.fold();
-            thread.pipeline.unfold(folded, tables);
+            let (folded, _) = thread.fold();
+            thread.unfold(folded, tables);
         }
         Self {
             thread: Box::new(thread),
@@ -36,8 +45,8 @@ impl<W: Watch> Kept<W> {
 }
 
 /// All threads that live.
-pub struct Threads<W> {
-    all: FxHashMap<Part, Kept<W>>,
+pub struct Threads<T> {
+    all: FxHashMap<Part, Kept<T>>,
     /// Those that are not folded, and may have ended; worked last, last.
     awake: Vec<Part>,
     most_awake: usize,
@@ -45,7 +54,7 @@ pub struct Threads<W> {
     spare: Option<Empty>,
 }
 
-impl<W> Default for Threads<W> {
+impl<T> Default for Threads<T> {
     fn default() -> Self {
         Self {
             all: FxHashMap::default(),
@@ -56,7 +65,7 @@ impl<W> Default for Threads<W> {
     }
 }
 
-impl<W: Watch> Threads<W> {
+impl<T: Folds> Threads<T> {
     /// The thread works next.
     #[inline]
     fn wake(&mut self, part: Part) {
@@ -72,7 +81,7 @@ impl<W: Watch> Threads<W> {
         while self.awake.len() >= self.most_awake.max(1) {
             let rests = self.awake.remove(0);
             if let Some(kept) = self.all.get_mut(&rests) {
-                let (folded, empty) = kept.thread.pipeline.fold();
+                let (folded, empty) = kept.thread.fold();
                 kept.folded = Some(folded);
                 tables = Some(empty);
             }
@@ -84,23 +93,19 @@ impl<W: Watch> Threads<W> {
         };
         if let Some(folded) = kept.folded.take() {
             let tables = tables.or_else(|| self.spare.take()).unwrap_or_default();
-            kept.thread.pipeline.unfold(folded, tables);
+            kept.thread.unfold(folded, tables);
         }
     }
 
     /// A thread, to work with it.
-    pub fn get_mut(&mut self, part: Part) -> Option<&mut Thread<W>> {
+    pub fn get_mut(&mut self, part: Part) -> Option<&mut T> {
         self.wake(part);
         self.all.get_mut(&part).map(|kept| &mut *kept.thread)
     }
 
     /// A thread, to work with it, which is `new` if there is none.
     #[inline]
-    pub fn get_or_insert_with(
-        &mut self,
-        part: Part,
-        new: impl FnOnce() -> Thread<W>,
-    ) -> &mut Thread<W> {
+    pub fn get_or_insert_with(&mut self, part: Part, new: impl FnOnce() -> T) -> &mut T {
         self.wake(part);
         match self.all.entry(part) {
             Entry::Occupied(kept) => &mut kept.into_mut().thread,
@@ -109,25 +114,25 @@ impl<W: Watch> Threads<W> {
     }
 
     /// A thread begins.
-    pub fn insert(&mut self, part: Part, thread: Thread<W>) {
+    pub fn insert(&mut self, part: Part, thread: T) {
         self.wake(part);
         self.all.insert(part, Kept::new(thread, &mut self.spare));
     }
 
     /// A thread ended; it can still work.
-    pub fn remove(&mut self, part: Part) -> Option<Thread<W>> {
+    pub fn remove(&mut self, part: Part) -> Option<T> {
         self.wake(part);
         self.awake.pop();
         self.all.remove(&part).map(|kept| *kept.thread)
     }
 
     /// All of them, in no order, to ask what they have counted.
-    pub fn values(&self) -> impl Iterator<Item = &Thread<W>> {
+    pub fn values(&self) -> impl Iterator<Item = &T> {
         self.all.values().map(|kept| &*kept.thread)
     }
 
     /// All of them, in no order, for what is not in their pipelines' tables.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Thread<W>> {
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.all.values_mut().map(|kept| &mut *kept.thread)
     }
 }

@@ -171,7 +171,7 @@ impl Recording {
         &mut self,
         stream: StreamId,
         block: &TranslatedBlock,
-        execution: &Execution,
+        execution: &Execution<'_>,
         memory: bool,
         regions: &[RegionDef],
         dictionary: &Dictionary,

@@ -1,7 +1,8 @@
 //! The thread that keeps a CPU model's long memory for the intervals of the others.
 //!
 //! It takes chunks in the order of the stream and answers when it has come to where a copy was
-//! asked for; it waits for nobody but the stream, so that who waits for it waits in vain never.
+//! asked for; it waits for the stream and for who predicts its branches, who waits for nobody else,
+//! so that who waits for it waits in vain never.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -14,11 +15,9 @@ use mcad_proto::word::StreamId;
 
 use super::chunk::Chunk;
 use super::dictionary::Dictionary;
-use super::execution::Execution;
 use super::homes::Change;
 use super::warming::Walker;
 use super::workers::{Definition, OnThread};
-use crate::pipeline::frontend::predict::stream::Steers;
 use crate::pipeline::functional::Warm;
 
 /// Orders that may wait.
@@ -26,28 +25,13 @@ const QUEUE: usize = 8;
 
 enum Order {
     Change(Change),
-    Execute(Promise),
+    Execute(Arc<Chunk>),
     Snapshot(StreamId, SyncSender<Warm>),
     EndThread(StreamId),
 }
 
-/// A chunk whose branches are predicted here. Whoever waits for that is told also when it comes to
-/// nothing, since a panic ended this thread; [`Warmer::finish`] passes that on.
-struct Promise {
-    chunk: Arc<Chunk>,
-    model: usize,
-}
-
-impl Drop for Promise {
-    fn drop(&mut self) {
-        self.chunk.tell(self.model, Steers::default());
-    }
-}
-
 /// Its owner's side.
 pub(super) struct Warmer {
-    /// Number of its model.
-    model: usize,
     orders: SyncSender<Order>,
     definitions: Sender<Arc<Definition>>,
     thread: JoinHandle<()>,
@@ -71,10 +55,9 @@ impl Warmer {
             .name(format!("warm {}", model.name))
             .spawn(move || {
                 let _held = on_thread();
-                work(Walker::new(&model, memory), &to_do, &defined);
+                work(number, Walker::new(&model, memory), &to_do, &defined);
             })?;
         Ok(Self {
-            model: number,
             orders,
             definitions,
             thread,
@@ -96,9 +79,7 @@ impl Warmer {
     }
 
     pub(super) fn execute(&self, chunk: &Arc<Chunk>) {
-        let chunk = Arc::clone(chunk);
-        let model = self.model;
-        self.order(Order::Execute(Promise { chunk, model }));
+        self.order(Order::Execute(Arc::clone(chunk)));
     }
 
     /// Where what a thread's core remembers now will come.
@@ -121,24 +102,28 @@ impl Warmer {
     }
 }
 
-fn work(mut walker: Walker, orders: &Receiver<Order>, defined: &Receiver<Arc<Definition>>) {
+/// `model`: number of its model.
+fn work(
+    model: usize,
+    mut walker: Walker,
+    orders: &Receiver<Order>,
+    defined: &Receiver<Arc<Definition>>,
+) {
     let mut dictionary = Dictionary::default();
-    let mut scratch = Execution::default();
     for order in orders {
         match order {
             Order::Change(change) => walker.change(&change),
-            Order::Execute(promise) => {
-                let chunk = &promise.chunk;
+            Order::Execute(chunk) => {
                 while dictionary.defined() < chunk.defined
                     && let Ok(definition) = defined.recv()
                 {
-                    let shared = definition.made.get(promise.model);
+                    let shared = definition.made.get(model);
                     walker.define(definition.id, &definition.decoded, shared);
                     dictionary.insert(definition.id, Arc::clone(&definition.block));
                 }
-                walker.execute(chunk, &dictionary, &mut scratch);
-                if let Some(stream) = chunk.stream() {
-                    chunk.tell(promise.model, walker.steers(stream));
+                for (n, (stream, executions)) in chunk.threads().enumerate() {
+                    let steers = chunk.steers(model, n);
+                    walker.execute(stream, executions, steers, &dictionary);
                 }
             }
             // Nobody waits for a part that was given up.

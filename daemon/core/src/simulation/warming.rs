@@ -12,7 +12,7 @@ use mcad_isa::program::{Program, flag};
 use mcad_proto::word::{BlockId, StreamId};
 use rustc_hash::FxHashMap;
 
-use super::chunk::Chunk;
+use super::chunk::Executions;
 use super::dictionary::{Dictionary, TranslatedBlock};
 use super::execution::Execution;
 use super::homes::{Change, Homes};
@@ -55,34 +55,27 @@ impl Walker {
         self.homes.change(&self.model, change);
     }
 
-    /// The blocks of a chunk were executed, which is of one thread.
+    /// A thread executed blocks, with what becomes of their branches.
     pub(super) fn execute(
         &mut self,
-        chunk: &Chunk,
+        stream: StreamId,
+        executions: Executions<'_>,
+        steers: Steers,
         dictionary: &Dictionary,
-        scratch: &mut Execution,
     ) {
-        let Some(stream) = chunk.stream() else {
-            return;
-        };
         let (model, program) = (&self.model, &self.program);
-        let thread = (self.threads.entry(stream)).or_insert_with(|| begin(model));
+        let thread = self.threads.entry(stream);
+        let thread = thread.or_insert_with(|| Functional::new(model));
+        thread.tell(steers);
         let process = self.homes.of(stream);
         thread.lend(self.homes.lines(model, process));
-        chunk.each(scratch, |of, execution| {
-            debug_assert_eq!(of, stream, "where threads are cut, each has its chunks");
+        for execution in executions {
             let id = execution.block;
             if let (Some(block), Some(place)) = (dictionary.get(id), self.places.get(id)) {
-                execute(thread, program, place, block, execution, self.memory);
+                execute(thread, program, place, block, &execution, self.memory);
             }
-        });
+        }
         thread.lend(self.homes.lines(model, process));
-    }
-
-    /// What became of a thread's branches that were resolved since the last call or its beginning.
-    pub(super) fn steers(&mut self, stream: StreamId) -> Steers {
-        let thread = self.threads.get_mut(&stream);
-        thread.map_or_else(Steers::default, |thread| thread.steers().into())
     }
 
     /// What a thread's core remembers now.
@@ -90,7 +83,7 @@ impl Walker {
         let thread = self
             .threads
             .entry(stream)
-            .or_insert_with(|| begin(&self.model));
+            .or_insert_with(|| Functional::new(&self.model));
         let process = self.homes.of(stream);
         thread.lend(self.homes.lines(&self.model, process));
         let warm = thread.snapshot();
@@ -105,14 +98,6 @@ impl Walker {
     }
 }
 
-/// A thread begins.
-fn begin(model: &Arc<CpuModel>) -> Functional {
-    let mut thread = Functional::new(model);
-    // What becomes of its branches is noted from here on.
-    thread.steers();
-    thread
-}
-
 /// A block was executed; `memory`: its accesses are looked at.
 #[inline]
 fn execute(
@@ -120,7 +105,7 @@ fn execute(
     program: &Program,
     place: &Place,
     block: &TranslatedBlock,
-    execution: &Execution,
+    execution: &Execution<'_>,
     memory: bool,
 ) {
     let end = execution.end.min(place.len as usize);
@@ -142,7 +127,7 @@ fn execute(
     if memory {
         accesses(thread, program, place, block, execution);
         if end == block.len() {
-            thread.enter_kernel(&execution.kernel);
+            thread.enter_kernel(execution.kernel);
         }
     }
     let instructions = end.saturating_sub(execution.first);
@@ -155,17 +140,17 @@ fn accesses(
     program: &Program,
     place: &Place,
     block: &TranslatedBlock,
-    execution: &Execution,
+    execution: &Execution<'_>,
 ) {
     let end = execution.end.min(place.len as usize);
-    for span in &execution.spans {
+    for span in execution.spans {
         let n = usize::from(span.index);
         let instr = place.first + u32::from(span.index);
         let inst = Inst::new(instr, block.address_of(n));
         let inst = (&inst, end.saturating_sub(n + 1) as u64);
         let first = span.start as usize;
         let (loads, stores) = (usize::from(span.loads), usize::from(span.stores));
-        let own = part(&execution.accesses, first..first + loads + stores);
+        let own = part(execution.accesses, first..first + loads + stores);
         let (loads, stores) = own.split_at(loads.min(own.len()));
         for access in loads {
             thread.load(inst, access);

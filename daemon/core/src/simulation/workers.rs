@@ -22,15 +22,15 @@ use mcad_report::IntervalReport;
 use rustc_hash::FxHashMap;
 
 use super::calls::Calls;
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Pool};
 use super::core::{Core, Part};
 use super::dictionary::{Dictionary, TranslatedBlock};
 use super::execution::Execution;
+use super::front::Front;
 use super::homes::Change;
 use super::interval::{Cut, Intervals, Step};
 use super::places::Shared;
-use super::warmer::Warmer;
-use crate::pipeline::functional::{Functional, Warm};
+use crate::pipeline::functional::Warm;
 
 /// Orders that may wait for a worker that executes everything.
 const QUEUE: usize = 8;
@@ -48,6 +48,9 @@ pub struct Parallel {
     pub jobs: usize,
     /// How guest threads are cut; without it they are not.
     pub intervals: Option<Intervals>,
+    /// Whether branches are predicted on threads of their own where threads are not cut; where they
+    /// are, they always are.
+    pub ahead: bool,
 }
 
 /// A block's code on its way to all workers.
@@ -102,6 +105,7 @@ impl Worker {
                 let _held = on_thread();
                 let mut core = Core::new(model);
                 core.cut = task.cut;
+                core.is_told = task.told;
                 core.calls = (task.calls && !task.cut).then(Calls::default);
                 let hands = Hands {
                     core,
@@ -155,35 +159,11 @@ struct Hands {
 
 impl Hands {
     fn work(mut self, orders: &Receiver<Order>, done: &AtomicUsize, cycles: &AtomicU64) -> Core {
-        let mut scratch = Execution::default();
         for order in orders {
             match order {
                 Order::Region(region) => self.regions.push(region),
                 Order::Change(change) => self.core.change(&change),
-                Order::Execute(chunk, interval) => {
-                    if let Some(stream) = chunk.stream().filter(|_| self.task.told) {
-                        let steers = chunk.steers(self.task.model);
-                        self.core.tell(Part { stream, interval }, steers);
-                    }
-                    while self.dictionary.defined() < chunk.defined
-                        && let Ok(definition) = self.defined.recv()
-                    {
-                        self.define(&definition);
-                    }
-                    chunk.each(&mut scratch, |stream, execution| {
-                        if let Some(block) = self.dictionary.get(execution.block) {
-                            let part = Part { stream, interval };
-                            self.core.execute(
-                                part,
-                                block,
-                                execution,
-                                self.task.memory,
-                                &self.regions,
-                                &self.dictionary,
-                            );
-                        }
-                    });
-                }
+                Order::Execute(chunk, interval) => self.execute(&chunk, interval),
                 Order::Open(part, warm) => {
                     // A warmer that is gone has panicked, which `Workers::finish` passes on.
                     let warm = warm.and_then(|warm| warm.recv().ok());
@@ -204,6 +184,32 @@ impl Hands {
             self.define(&definition);
         }
         self.core
+    }
+
+    fn execute(&mut self, chunk: &Chunk, interval: u32) {
+        while self.dictionary.defined() < chunk.defined
+            && let Ok(definition) = self.defined.recv()
+        {
+            self.define(&definition);
+        }
+        for (n, (stream, executions)) in chunk.threads().enumerate() {
+            let part = Part { stream, interval };
+            if self.task.told {
+                self.core.tell(part, chunk.steers(self.task.model, n));
+            }
+            for execution in executions {
+                if let Some(block) = self.dictionary.get(execution.block) {
+                    self.core.execute(
+                        part,
+                        block,
+                        &execution,
+                        self.task.memory,
+                        &self.regions,
+                        &self.dictionary,
+                    );
+                }
+            }
+        }
     }
 
     fn define(&mut self, definition: &Definition) {
@@ -228,10 +234,13 @@ struct Thread {
 pub(super) struct Workers {
     /// By model, then those of one model.
     workers: Vec<Vec<Worker>>,
-    /// By model, who keeps its long memory, where threads are cut and it has one.
-    warmers: Vec<Option<Warmer>>,
+    /// What comes before them.
+    fronts: Vec<Front>,
     intervals: Option<Intervals>,
+    /// Whether several threads simulate a model.
+    shares: bool,
     definitions: usize,
+    pool: Pool,
     /// What was not handed on, of threads that are not cut.
     chunk: Chunk,
     /// Threads that are.
@@ -255,29 +264,36 @@ impl Workers {
             Some(_) => (parallel.jobs / models.len().max(1), INTERVAL_QUEUE),
             None => (1, QUEUE),
         };
-        let is_warmed = |model: &CpuModel| cut && Functional::is_modelled(model);
-        let start = |(number, model): (usize, &Arc<CpuModel>)| {
+        let front = |(number, model): (usize, &Arc<CpuModel>)| match cut || parallel.ahead {
+            true => Front::start(number, model, (cut, memory), on_thread),
+            false => Ok(Front::default()),
+        };
+        let fronts: Vec<Front> = models
+            .iter()
+            .enumerate()
+            .map(front)
+            .collect::<io::Result<_>>()?;
+        let start = |(number, (model, front)): (usize, (&Arc<CpuModel>, &Front))| {
             let task = Task {
                 model: number,
                 memory,
                 cut,
-                told: is_warmed(model),
+                told: front.tells(),
                 calls,
             };
             let worker = |_| Worker::start(model, queue, task, Arc::clone(on_thread));
             (0..lanes.max(1)).map(worker).collect()
         };
-        let warm = |(number, model): (usize, &Arc<CpuModel>)| match is_warmed(model) {
-            true => Warmer::start(number, model, memory, on_thread).map(Some),
-            false => Ok(None),
-        };
-        let models = || models.iter().enumerate();
+        let each = models.iter().zip(&fronts).enumerate();
+        let pool = Pool::default();
         Ok(Self {
-            warmers: models().map(warm).collect::<io::Result<_>>()?,
-            workers: models().map(start).collect::<io::Result<_>>()?,
+            workers: each.map(start).collect::<io::Result<_>>()?,
+            fronts,
             intervals: parallel.intervals,
+            shares: cut || parallel.ahead,
             definitions: 0,
-            chunk: Chunk::default(),
+            chunk: pool.chunk(),
+            pool,
             threads: FxHashMap::default(),
         })
     }
@@ -289,10 +305,7 @@ impl Workers {
     /// A block was defined.
     pub(super) fn define(&mut self, id: BlockId, block: Arc<TranslatedBlock>, decoded: Vec<Code>) {
         self.definitions += 1;
-        let models = match self.intervals {
-            Some(_) => self.workers.len(),
-            None => 0,
-        };
+        let models = if self.shares { self.workers.len() } else { 0 };
         let definition = Arc::new(Definition {
             id,
             block,
@@ -302,8 +315,8 @@ impl Workers {
         for worker in self.all() {
             let _ = worker.definitions.send(Arc::clone(&definition));
         }
-        for warmer in self.warmers.iter().flatten() {
-            warmer.define(&definition);
+        for front in &self.fronts {
+            front.define(&definition);
         }
     }
 
@@ -320,18 +333,18 @@ impl Workers {
         self.hand_on();
         for thread in self.threads.values_mut() {
             let (here, next) = (thread.cut.part(), thread.cut.next());
-            thread.hand_on(&self.workers, &self.warmers, here, next, self.definitions);
+            thread.hand_on(&self.workers, &self.fronts, here, next, self.definitions);
         }
         for worker in self.all() {
             worker.order(Order::Change(change.clone()));
         }
-        for warmer in self.warmers.iter().flatten() {
-            warmer.change(change);
+        for front in &self.fronts {
+            front.change(change);
         }
     }
 
     /// A block was executed.
-    pub(super) fn execute(&mut self, stream: StreamId, execution: &Execution) {
+    pub(super) fn execute(&mut self, stream: StreamId, execution: &Execution<'_>) {
         let Some(intervals) = self.intervals else {
             self.chunk.push(stream, execution);
             if self.chunk.is_full() {
@@ -339,13 +352,14 @@ impl Workers {
             }
             return;
         };
-        let (workers, warmers, definitions) = (&self.workers, &self.warmers, self.definitions);
+        let (workers, fronts, definitions) = (&self.workers, &self.fronts, self.definitions);
+        let pool = &self.pool;
         let thread = self.threads.entry(stream).or_insert_with(|| {
             let here = idlest(workers);
-            open(workers, warmers, &here, stream.into());
+            open(workers, fronts, &here, stream.into());
             Thread {
                 cut: Cut::new(intervals, stream),
-                chunk: Chunk::default(),
+                chunk: pool.chunk(),
                 here,
                 next: Vec::new(),
             }
@@ -363,7 +377,7 @@ impl Workers {
                     ..here
                 }),
             };
-            thread.hand_on(workers, warmers, here, before, definitions);
+            thread.hand_on(workers, fronts, here, before, definitions);
             match (step, before) {
                 (Step::Compare, Some(next)) => {
                     thread.order(workers, here, Order::Mark);
@@ -380,7 +394,7 @@ impl Workers {
                         interval: here.interval + 1,
                         ..here
                     };
-                    open(workers, warmers, &thread.next, next);
+                    open(workers, fronts, &thread.next, next);
                 }
             }
         }
@@ -389,7 +403,7 @@ impl Workers {
         thread.cut.executed(instructions as u64);
         if thread.chunk.is_full() {
             let (here, next) = (thread.cut.part(), thread.cut.next());
-            thread.hand_on(workers, warmers, here, next, definitions);
+            thread.hand_on(workers, fronts, here, next, definitions);
         }
     }
 
@@ -402,14 +416,14 @@ impl Workers {
             }
         } else if let Some(mut thread) = self.threads.remove(&stream) {
             let (here, next) = (thread.cut.part(), thread.cut.next());
-            thread.hand_on(&self.workers, &self.warmers, here, next, self.definitions);
+            thread.hand_on(&self.workers, &self.fronts, here, next, self.definitions);
             thread.order(&self.workers, here, Order::EndThread);
             if let Some(next) = next {
                 thread.order_next(&self.workers, next, Order::EndInterval);
             }
-            for warmer in self.warmers.iter().flatten() {
-                warmer.end_thread(stream);
-            }
+        }
+        for front in &self.fronts {
+            front.end_thread(stream);
         }
     }
 
@@ -418,9 +432,13 @@ impl Workers {
         if self.chunk.is_empty() {
             return;
         }
-        let mut chunk = std::mem::take(&mut self.chunk);
+        let mut chunk = self.chunk.take();
         chunk.defined = self.definitions;
+        chunk.promise(self.fronts.len());
         let chunk = Arc::new(chunk);
+        for front in &self.fronts {
+            front.execute(&chunk);
+        }
         for worker in self.all() {
             worker.order(Order::Execute(Arc::clone(&chunk), 0));
         }
@@ -436,8 +454,8 @@ impl Workers {
     pub(super) fn finish(mut self) -> Vec<(Core, Option<IntervalReport>)> {
         self.hand_on();
         let intervals = self.intervals;
-        for warmer in self.warmers.into_iter().flatten() {
-            warmer.finish();
+        for front in self.fronts {
+            front.finish();
         }
         let mut cores = Vec::new();
         // All are told first, so that they end at the same time.
@@ -469,7 +487,7 @@ impl Thread {
     fn hand_on(
         &mut self,
         workers: &[Vec<Worker>],
-        warmers: &[Option<Warmer>],
+        fronts: &[Front],
         here: Part,
         next: Option<Part>,
         definitions: usize,
@@ -477,12 +495,12 @@ impl Thread {
         if self.chunk.is_empty() {
             return;
         }
-        let mut chunk = std::mem::take(&mut self.chunk);
+        let mut chunk = self.chunk.take();
         chunk.defined = definitions;
-        chunk.promise(warmers.len());
+        chunk.promise(fronts.len());
         let chunk = Arc::new(chunk);
-        for warmer in warmers.iter().flatten() {
-            warmer.execute(&chunk);
+        for front in fronts {
+            front.execute(&chunk);
         }
         let execute = |part: Part| Order::Execute(Arc::clone(&chunk), part.interval);
         self.order(workers, here, execute);
@@ -510,10 +528,10 @@ fn tell(workers: &[Vec<Worker>], chosen: &[usize], part: Part, order: impl Fn(Pa
 }
 
 /// A part begins at the chosen worker of each model.
-fn open(workers: &[Vec<Worker>], warmers: &[Option<Warmer>], chosen: &[usize], part: Part) {
-    for ((lanes, warmer), lane) in workers.iter().zip(warmers).zip(chosen) {
+fn open(workers: &[Vec<Worker>], fronts: &[Front], chosen: &[usize], part: Part) {
+    for ((lanes, front), lane) in workers.iter().zip(fronts).zip(chosen) {
         if let Some(worker) = lanes.get(*lane) {
-            let warm = warmer.as_ref().map(|warmer| warmer.snapshot(part.stream));
+            let warm = front.snapshot(part.stream);
             worker.order(Order::Open(part, warm));
         }
     }

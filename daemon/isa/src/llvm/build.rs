@@ -150,20 +150,11 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
         Known::As(_) => flag::APPROXIMATED,
         Known::Not => flag::UNKNOWN,
     };
-    let (branch, target) = match instruction.flow() {
-        Flow::Conditional(target) => (Some(BranchKind::Conditional), target),
-        Flow::Jump(Some(target)) => (Some(BranchKind::Jump), Some(target)),
-        Flow::Jump(None) => (Some(BranchKind::IndirectJump), None),
-        Flow::Call(Some(target)) => (Some(BranchKind::Call), Some(target)),
-        Flow::Call(None) => (Some(BranchKind::IndirectCall), None),
-        Flow::Return => (Some(BranchKind::Return), None),
-        Flow::Next | Flow::System | Flow::Exception => (None, None),
-    };
+    let branch = branch(instruction);
     if branch.is_some() {
         flags |= flag::BRANCH;
     }
     flags |= orders(instruction);
-    let displacement = target.map_or(0, |to| to.wrapping_sub(instruction.address) as i32);
     Instr {
         address_kept: false,
         flags,
@@ -193,9 +184,25 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
         step: 0,
         advances: 0..0,
         plain: false,
-        branch,
-        displacement,
+        branch: branch.map(|(kind, _)| kind),
+        displacement: branch.map_or(0, |(_, displacement)| displacement),
     }
+}
+
+/// What kind of branch an instruction is, and how far it is from its address to that of the target in
+/// its code.
+pub(crate) fn branch(instruction: &Instruction) -> Option<(BranchKind, i32)> {
+    let (kind, target) = match instruction.flow() {
+        Flow::Conditional(target) => (BranchKind::Conditional, target),
+        Flow::Jump(Some(target)) => (BranchKind::Jump, Some(target)),
+        Flow::Jump(None) => (BranchKind::IndirectJump, None),
+        Flow::Call(Some(target)) => (BranchKind::Call, Some(target)),
+        Flow::Call(None) => (BranchKind::IndirectCall, None),
+        Flow::Return => (BranchKind::Return, None),
+        Flow::Next | Flow::System | Flow::Exception => return None,
+    };
+    let displacement = target.map_or(0, |to| to.wrapping_sub(instruction.address) as i32);
+    Some((kind, displacement))
 }
 
 /// Which accesses it keeps in order, older ones before younger ones: `dmb`, `dsb`; `fence`, as

@@ -477,6 +477,12 @@ fn pointer_loads(o: &Operands, displacement: i64) -> Vec<PointerLoad> {
         .collect()
 }
 
+/// What kind of branch an instruction is, and how far it is from its address to that of the target in
+/// its code.
+pub(crate) fn branch(instruction: &Instruction) -> Option<(BranchKind, i32)> {
+    Some((branch_kind(instruction)?, displacement(instruction)))
+}
+
 fn branch_kind(instruction: &Instruction) -> Option<BranchKind> {
     match instruction.flow_control() {
         FlowControl::ConditionalBranch => Some(BranchKind::Conditional),

@@ -176,7 +176,7 @@ impl Counts {
                         .word(
                             word,
                             dictionary,
-                            &mut |block: &TranslatedBlock, execution: &Execution| {
+                            &mut |block: &TranslatedBlock, execution: &Execution<'_>| {
                                 let whole = execution.first == 0 && execution.end >= block.len();
                                 if whole {
                                     *executed.entry(execution.block.0).or_default() +=

@@ -136,7 +136,7 @@ impl Pass {
         let dictionary = std::mem::take(&mut self.dictionary);
         let mut failed = false;
         for &word in words {
-            let emit = &mut |block: &TranslatedBlock, execution: &Execution| {
+            let emit = &mut |block: &TranslatedBlock, execution: &Execution<'_>| {
                 self.execute(block, execution)
             };
             if assembler.word(word, &dictionary, emit).is_err() {
@@ -163,7 +163,7 @@ impl Pass {
         let dictionary = std::mem::take(&mut self.dictionary);
         assembler.end(
             &dictionary,
-            &mut |block: &TranslatedBlock, execution: &Execution| {
+            &mut |block: &TranslatedBlock, execution: &Execution<'_>| {
                 self.execute(block, execution);
             },
         );
@@ -178,7 +178,7 @@ impl Pass {
         }
     }
 
-    fn execute(&mut self, block: &TranslatedBlock, execution: &Execution) {
+    fn execute(&mut self, block: &TranslatedBlock, execution: &Execution<'_>) {
         if self.full() {
             return;
         }
@@ -190,7 +190,7 @@ impl Pass {
         let make = || piece(translator, block, first, end);
         (self.collector).execute(execution.block.0, first as u32, end as u32, make);
         self.instructions += (end - first) as u64;
-        for span in &execution.spans {
+        for span in execution.spans {
             let index = usize::from(span.index);
             let loads = usize::from(span.loads);
             let count = loads + usize::from(span.stores);

@@ -97,12 +97,12 @@ impl FetchQueue {
         }
     }
 
-    /// The queue of a whole program, with branch prediction as the model has it.
+    /// The queue of a whole program, which is told what becomes of its branches.
     #[must_use]
     pub fn of_program(model: &Arc<CpuModel>) -> Self {
         let prediction = model.core.branch.as_ref();
         Self {
-            prediction: prediction.map(|p| Box::new(Starts::new(p))),
+            prediction: prediction.map(|p| Box::new(Starts::told(p))),
             ..Self::new(model, false)
         }
     }
@@ -138,6 +138,12 @@ impl FetchQueue {
             refills: refills.snapshot(),
             ..Self::new(model, false)
         }
+    }
+
+    /// Exchanges what is known of groups with another queue of the same program: who found it out
+    /// shows in nothing but time.
+    pub fn exchange_groups(&mut self, groups: &mut Groups) {
+        std::mem::swap(&mut self.groups, groups);
     }
 
     /// Drops what is released: nobody delivers it. Entries of the µop cache stay.

@@ -9,6 +9,7 @@
 
 pub mod btb;
 pub mod corrector;
+pub mod foretell;
 pub mod history;
 pub mod indirect;
 pub mod loops;

@@ -5,6 +5,7 @@
 //! entry for it: fetch goes from line to line, and each line, target of a branch, and right path
 //! after a wrong one is a start. Between two starts nothing holds up fetch.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -94,29 +95,92 @@ impl Counts {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Pending {
-    instr: u32,
-    pc: u64,
-    next: u64,
-    target: u64,
-    kind: Kind,
+/// A static branch.
+#[derive(Clone, Copy, Debug)]
+pub struct Branch {
+    /// Its address.
+    pub pc: u64,
+    /// Address behind it.
+    pub next: u64,
+    /// Address of the target in its code.
+    pub target: u64,
+    /// What it is.
+    pub kind: Kind,
+}
+
+impl Branch {
+    /// The branch of so many bytes at an address, from which it is so far to the target in its code.
+    #[inline]
+    #[must_use]
+    pub fn new(pc: u64, len: usize, (kind, displacement): (Kind, i32)) -> Self {
+        Self {
+            pc,
+            next: pc.wrapping_add(len as u64),
+            target: pc.wrapping_add(displacement as i64 as u64),
+            kind,
+        }
+    }
+
+    /// It was executed, and went there.
+    #[inline]
+    #[must_use]
+    pub fn went(&self, to: u64) -> Executed {
+        let conditional = self.kind == Kind::Conditional;
+        Executed {
+            pc: self.pc,
+            next: self.next,
+            target: if conditional { self.target } else { to },
+            taken: !conditional || to != self.next,
+            kind: self.kind,
+        }
+    }
 }
 
 /// What became of a row of branches, in order.
-pub type Steers = Arc<[Steer]>;
+#[derive(Clone, Debug, Default)]
+pub struct Steers {
+    all: Arc<[Steer]>,
+    /// Those that are left.
+    left: Range<usize>,
+}
+
+impl Steers {
+    /// Some of these.
+    #[must_use]
+    pub fn new(all: &Arc<[Steer]>, left: Range<usize>) -> Self {
+        Self {
+            all: Arc::clone(all),
+            left,
+        }
+    }
+}
+
+impl Iterator for Steers {
+    type Item = Steer;
+
+    #[inline]
+    fn next(&mut self) -> Option<Steer> {
+        self.all.get(self.left.next()?).copied()
+    }
+}
+
+/// Who predicts a thread's branches.
+enum Oracle {
+    /// Predictors here.
+    Own(Box<Predictor>),
+    /// The same predictors elsewhere, where the thread has come further: this is what they made of
+    /// the next branches.
+    Told(Steers),
+}
 
 /// Predictors at work on a thread.
 pub struct Starts {
-    predictor: Predictor,
-    /// What the same predictors elsewhere made of the next branches, and how many of those have come.
-    told: (Steers, usize),
-    /// What is made of branches, for somebody else.
-    record: Option<Vec<Steer>>,
+    oracle: Oracle,
     call_bubbles: u32,
     return_bubbles: u32,
     ideal: bool,
-    pending: Option<Pending>,
+    /// The branch that was executed last, of which nobody knows where it went, and its instruction.
+    pending: Option<(Branch, u32)>,
     line: u64,
     /// Those that fetch has not come to.
     pub queue: Backlog<Start>,
@@ -128,10 +192,18 @@ impl Starts {
     /// Before the first instruction.
     #[must_use]
     pub fn new(p: &branch::Branch) -> Self {
+        Self::by(Oracle::Own(Box::new(Predictor::new(p))), p)
+    }
+
+    /// The same with predictors elsewhere ([`Starts::tell`]).
+    #[must_use]
+    pub fn told(p: &branch::Branch) -> Self {
+        Self::by(Oracle::Told(Steers::default()), p)
+    }
+
+    fn by(oracle: Oracle, p: &branch::Branch) -> Self {
         Self {
-            predictor: Predictor::new(p),
-            told: Default::default(),
-            record: None,
+            oracle,
             call_bubbles: u32::try_from(p.call_bubbles).unwrap_or(u32::MAX),
             return_bubbles: u32::try_from(p.return_bubbles).unwrap_or(u32::MAX),
             ideal: p.ideal,
@@ -142,13 +214,14 @@ impl Starts {
         }
     }
 
-    /// The same predictors after the same instructions, with nothing to be fetched or counted.
+    /// The same after the same instructions, with nothing to be fetched or counted.
     #[must_use]
     pub fn snapshot(&self) -> Self {
         Self {
-            predictor: self.predictor.clone(),
-            told: Default::default(),
-            record: None,
+            oracle: match &self.oracle {
+                Oracle::Own(predictor) => Oracle::Own(predictor.clone()),
+                Oracle::Told(_) => Oracle::Told(Steers::default()),
+            },
             call_bubbles: self.call_bubbles,
             return_bubbles: self.return_bubbles,
             ideal: self.ideal,
@@ -161,33 +234,27 @@ impl Starts {
 
     /// Shows its predictors' tables, and what waits.
     pub fn fold(&mut self, folding: &mut Folding) {
-        self.predictor.fold(folding);
+        if let Oracle::Own(predictor) = &mut self.oracle {
+            predictor.fold(folding);
+        }
         self.queue.fold(folding);
     }
 
-    /// The next branches need not be predicted: this is what becomes of them.
+    /// What becomes of the next branches, where predictors elsewhere find that out.
     pub fn tell(&mut self, steers: Steers) {
-        self.told = (steers, 0);
-    }
-
-    /// What became of the branches since the last call; from the first one on that is noted.
-    pub fn recorded(&mut self) -> Vec<Steer> {
-        self.record.replace(Vec::new()).unwrap_or_default()
+        if let Oracle::Told(told) = &mut self.oracle {
+            *told = steers;
+        }
     }
 
     /// What the predictors make of a branch.
     #[inline]
     fn predict(&mut self, branch: &Executed) -> Steer {
-        let (told, at) = &mut self.told;
-        if let Some(steer) = told.get(*at) {
-            *at += 1;
-            return *steer;
+        match &mut self.oracle {
+            Oracle::Own(predictor) => predictor.branch(branch),
+            // Nobody tells only when who should has come to an end before its time.
+            Oracle::Told(steers) => steers.next().unwrap_or_default(),
         }
-        let steer = self.predictor.branch(branch);
-        if let Some(record) = &mut self.record {
-            record.push(steer);
-        }
-        steer
     }
 
     /// The next executed instruction will have this number; `replayed`: it comes from the loop
@@ -199,8 +266,8 @@ impl Starts {
         self.line = line;
         let mut way = other_line.then_some(Way::Line);
         let mut bubbles = 0;
-        if let Some(branch) = self.pending.take() {
-            let steer = self.resolve(&branch, inst.address);
+        if let Some((branch, instr)) = self.pending.take() {
+            let steer = self.resolve((&branch, instr), inst.address);
             if steer != Steer::Straight {
                 way = Some(Way::Branch(steer));
                 bubbles = self.bubbles(branch.kind);
@@ -217,17 +284,12 @@ impl Starts {
                 });
             }
         }
-        let Some(instr) = program.instrs.get(inst.instr as usize) else {
-            return;
-        };
-        if let Some(kind) = instr.branch {
-            self.pending = Some(Pending {
-                instr: inst.instr,
-                pc: inst.address,
-                next: inst.address.wrapping_add(u64::from(instr.len)),
-                target: inst.address.wrapping_add(instr.displacement as i64 as u64),
-                kind,
-            });
+        if let Some(instr) = program.instrs.get(inst.instr as usize)
+            && let Some(kind) = instr.branch
+        {
+            let what = (kind, instr.displacement);
+            let branch = Branch::new(inst.address, usize::from(instr.len), what);
+            self.pending = Some((branch, inst.instr));
         }
     }
 
@@ -239,16 +301,10 @@ impl Starts {
         }
     }
 
-    fn resolve(&mut self, b: &Pending, went: u64) -> Steer {
-        let conditional = b.kind == Kind::Conditional;
-        let taken = !conditional || went != b.next;
-        let steer = self.predict(&Executed {
-            pc: b.pc,
-            next: b.next,
-            target: if conditional { b.target } else { went },
-            taken,
-            kind: b.kind,
-        });
+    fn resolve(&mut self, (b, instr): (&Branch, u32), went: u64) -> Steer {
+        let branch = b.went(went);
+        let taken = branch.taken;
+        let steer = self.predict(&branch);
         self.counts.branches += 1;
         self.counts.taken += u64::from(taken);
         match steer {
@@ -268,7 +324,7 @@ impl Starts {
                 Steer::Straight
             };
         }
-        let own = self.counts.by_instruction.entry(b.instr).or_default();
+        let own = self.counts.by_instruction.entry(instr).or_default();
         match (steer, b.kind) {
             (Steer::WrongDirection, _) => {
                 own.wrong_direction += 1;
