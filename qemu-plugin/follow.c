@@ -101,7 +101,7 @@ static bool is_for_target(const char *head)
 {
     Elf64_Ehdr elf;
     memcpy(&elf, head, sizeof(elf));
-    return memcmp(elf.e_ident, ELFMAG, SELFMAG) == 0 && elf.e_ident[EI_CLASS] == ELFCLASS64 &&
+    return memcmp(elf.e_ident, ELFMAG, SELFMAG) == 0 && elf.e_ident[EI_CLASS] == mcad_target->elf_class &&
            elf.e_ident[EI_DATA] == ELFDATA2LSB && elf.e_machine == mcad_target->machine &&
            (elf.e_type == ET_EXEC || elf.e_type == ET_DYN);
 }

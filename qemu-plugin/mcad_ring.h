@@ -65,6 +65,7 @@
 #define MCAD_RING_ARCH_X86_64 1u
 #define MCAD_RING_ARCH_AARCH64 2u
 #define MCAD_RING_ARCH_RISCV64 3u
+#define MCAD_RING_ARCH_RISCV32 4u
 
 /* mcad_ring_header.attached: a ring serves one emulator, once. */
 #define MCAD_DETACHED 0u

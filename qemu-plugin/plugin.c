@@ -193,8 +193,8 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t plugin, const qemu_info_t *
     }
     if (info->system_emulation || !mcad_target_choose(info->target_name)) {
         fprintf(stderr,
-                "mcad plugin: needs qemu-x86_64, qemu-aarch64 or qemu-riscv64 (user mode), not "
-                "%s%s\n",
+                "mcad plugin: needs qemu-x86_64, qemu-aarch64, qemu-riscv64 or qemu-riscv32 (user "
+                "mode), not %s%s\n",
                 info->system_emulation ? "the system emulator for " : "qemu-", info->target_name);
         return -1;
     }

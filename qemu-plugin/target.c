@@ -71,11 +71,30 @@ static const struct guest_transfer transfers_generic[] = {
     {.number = -1},
 };
 
+/* Lists of buffers are left out: their pointers have 32 bits. */
+static const struct guest_transfer transfers_generic_32[] = {
+    {.number = 17 /* getcwd */, .writes = true, .argument = 0},
+    {.number = 56 /* openat */, .argument = 1, .bytes = 1},
+    {.number = 61 /* getdents64 */, .writes = true, .argument = 1},
+    {.number = 63 /* read */, .writes = true, .argument = 1},
+    {.number = 64 /* write */, .argument = 1},
+    {.number = 67 /* pread64 */, .writes = true, .argument = 1},
+    {.number = 68 /* pwrite64 */, .argument = 1},
+    {.number = 78 /* readlinkat */, .writes = true, .argument = 2},
+    {.number = 206 /* sendto */, .argument = 1},
+    {.number = 207 /* recvfrom */, .writes = true, .argument = 1},
+    {.number = 278 /* getrandom */, .writes = true, .argument = 0},
+    {.number = 291 /* statx */, .writes = true, .argument = 4, .bytes = 256},
+    {.number = 422 /* futex_time64 */, .argument = 0, .bytes = 4},
+    {.number = -1},
+};
+
 static const struct guest_target targets[] = {
     {
         .name = "x86_64",
         .arch = MCAD_RING_ARCH_X86_64,
         .machine = EM_X86_64,
+        .elf_class = ELFCLASS64,
         .calls = {.mmap = 9,
                   .munmap = 11,
                   .mremap = 25,
@@ -98,6 +117,7 @@ static const struct guest_target targets[] = {
         .name = "aarch64",
         .arch = MCAD_RING_ARCH_AARCH64,
         .machine = EM_AARCH64,
+        .elf_class = ELFCLASS64,
         .calls = GENERIC_CALLS,
         .transfers = transfers_generic,
     },
@@ -105,8 +125,21 @@ static const struct guest_target targets[] = {
         .name = "riscv64",
         .arch = MCAD_RING_ARCH_RISCV64,
         .machine = EM_RISCV,
+        .elf_class = ELFCLASS64,
         .calls = GENERIC_CALLS,
         .transfers = transfers_generic,
+    },
+    {
+        .name = "riscv32",
+        .arch = MCAD_RING_ARCH_RISCV32,
+        .machine = EM_RISCV,
+        .elf_class = ELFCLASS32,
+        /* Lists of pointers are of 32 bits there and addresses not those of the emulator: new
+         * programs are not followed. wait4 came to an end before this instruction set. */
+        .calls = {.mmap = 222, .munmap = 215, .mremap = 216, .rt_sigreturn = 139, .execve = -1,
+                  .execveat = -1, .exit = 93, .exit_group = 94, .fork = -1, .vfork = -1,
+                  .clone = 220, .clone3 = 435, .wait4 = -1, .brk = 214, .madvise = 233},
+        .transfers = transfers_generic_32,
     },
 };
 

@@ -11,7 +11,7 @@
 /* Numbers of the guest's system calls, not of the host's. */
 struct guest_calls {
     int64_t mmap, munmap, mremap, rt_sigreturn, execve, execveat, exit, exit_group;
-    int64_t fork, vfork, clone, clone3, wait4; /* -1: there is none */
+    int64_t fork, vfork, clone, clone3, wait4; /* -1: there is none, or it is not followed */
     int64_t brk, madvise;
 };
 
@@ -27,7 +27,8 @@ struct guest_transfer {
 struct guest_target {
     const char *name; /* QEMU's: qemu-NAME */
     uint32_t arch;    /* MCAD_RING_ARCH_... */
-    uint16_t machine; /* ELF's e_machine */
+    uint16_t machine;  /* ELF's e_machine */
+    uint8_t elf_class; /* ELFCLASS64 or ELFCLASS32 */
     struct guest_calls calls;
     const struct guest_transfer *transfers; /* up to one whose number is -1 */
     /* QEMU saves the floating-point state for a signal by functions that report accesses. */

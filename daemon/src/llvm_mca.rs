@@ -120,7 +120,7 @@ impl Tool {
         let (triple, features) = target(arch)?;
         let mut input = String::new();
         for instruction in blocks.iter().flatten() {
-            let bytes = instruction.word.to_le_bytes();
+            let bytes = instruction.encoded.to_le_bytes();
             for byte in bytes.iter().take(instruction.len()) {
                 input.push_str(&format!("{byte:#04x} "));
             }
@@ -146,7 +146,7 @@ impl Tool {
         if usual.len() == all.len() && encoded.len() == all.len() {
             let each = instructions.zip(encoded).zip(&usual);
             for (text, ((instruction, encoded), usual)) in all.iter_mut().zip(each) {
-                let bytes = instruction.word.to_le_bytes();
+                let bytes = instruction.encoded.to_le_bytes();
                 if bytes.get(..instruction.len()) != Some(encoded.as_slice()) {
                     text.clone_from(usual);
                 }

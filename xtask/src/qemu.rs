@@ -34,7 +34,7 @@ const BUILD_PACKAGES: &[&str] = &[
 ];
 
 /// Instruction sets that programs are traced of.
-const ARCHES: [Arch; 3] = [Arch::X86_64, Arch::AArch64, Arch::RiscV64];
+const ARCHES: [Arch; 4] = Arch::ALL;
 
 /// Makes sure that there is one for each instruction set.
 pub fn ensure() -> Result<()> {

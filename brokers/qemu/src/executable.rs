@@ -45,7 +45,7 @@ pub enum ExecutableError {
     NotExecutable(PathBuf, String),
     /// It may run, but not under an emulator that can trace it.
     #[error(
-        "{}: {}; 64-bit programs for x86-64, AArch64 and RISC-V, and scripts, can be traced",
+        "{}: {}; 64-bit programs for x86-64, AArch64 and RISC-V, 32-bit ones for RISC-V, and scripts, can be traced",
         .0.display(), .1
     )]
     Foreign(PathBuf, String),
@@ -221,10 +221,12 @@ fn check_elf(file: &Path, head: &[u8]) -> Result<Arch, ExecutableError> {
     let arch = match half(18) {
         EM_X86_64 => Some(Arch::X86_64),
         EM_AARCH64 => Some(Arch::AArch64),
+        EM_RISCV if head[4] == 1 => Some(Arch::RiscV32),
         EM_RISCV => Some(Arch::RiscV64),
         _ => None,
     };
-    let Some(arch) = arch.filter(|_| head[4] == 2 && !big_endian) else {
+    let usable = |arch: &Arch| (head[4] == 2 || *arch == Arch::RiscV32) && !big_endian;
+    let Some(arch) = arch.filter(usable) else {
         let machine = match (big_endian, half(18)) {
             (false, 3) => "x86".to_owned(),
             (false, EM_X86_64) => "x86-64 with 32-bit pointers".to_owned(),
@@ -309,12 +311,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("f");
         let machines = [
-            (62, Arch::X86_64),
-            (183, Arch::AArch64),
-            (243, Arch::RiscV64),
+            (2, 62, Arch::X86_64),
+            (2, 183, Arch::AArch64),
+            (2, 243, Arch::RiscV64),
+            (1, 243, Arch::RiscV32),
         ];
-        for (machine, arch) in machines {
-            write(&file, &elf(2, machine, 3), 0o755);
+        for (class, machine, arch) in machines {
+            write(&file, &elf(class, machine, 3), 0o755);
             assert_eq!(resolve(&[&file]).unwrap().arch, arch);
         }
     }
@@ -325,7 +328,7 @@ mod tests {
         let file = dir.path().join("f");
         let cases: [(&[u8], &str); 6] = [
             (&elf(1, 3, 2), "a 32-bit program for x86;"),
-            (&elf(1, 243, 3), "a 32-bit program for RISC-V;"),
+            (&elf(1, 40, 3), "a 32-bit program for ARM;"),
             (&elf(1, 62, 2), "32-bit pointers"),
             (&elf(2, 62, 1), "no program"),
             (b"\x7fELF", "truncated"),

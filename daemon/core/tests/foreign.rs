@@ -168,3 +168,36 @@ fn a_trace_of_another_instruction_set_is_refused() {
         "{error}"
     );
 }
+
+/// An in-order core that knows kinds of instructions only, by its file's latencies and units
+/// (models/cortex-a8.toml).
+#[test]
+fn kinds_of_instructions_take_what_their_classes_say() {
+    // add x0, x0, #1; mul w0, w0, w0; ldr x0, [x0]
+    let (add, mul, ldr) = (0x9100_0400, 0x1b00_7c00, 0xf940_0000);
+    let near = |found: f64, cycles: f64, what: &str| {
+        assert!((found - cycles).abs() < 0.05, "{what}: {found}");
+    };
+    for n in [2, 5] {
+        let all: Vec<u16> = (0..n as u16).collect();
+        let cycles = n as f64;
+        near(a64("cortex-a8", &vec![add; n], &[]), cycles, "additions");
+        near(
+            a64("cortex-a8", &vec![mul; n], &[]),
+            4.0 * cycles,
+            "products",
+        );
+        near(a64("cortex-a8", &vec![ldr; n], &all), 2.0 * cycles, "loads");
+    }
+    // Two a cycle where nothing waits, and the branch beside the last: add x1..x4, xn, #1.
+    let apart: Vec<u32> = (1..4).map(|n| add | n << 5 | n).collect();
+    near(a64("cortex-a8", &apart, &[]), 2.0, "additions apart");
+    // ldr x1, [x2], #8: the address is there in the next cycle, what was loaded in two.
+    near(a64("cortex-a8", &[0xf840_8441], &[0]), 1.0, "walk");
+    // fadd d0, d1, d2 and d3, d1, d2: nine cycles in a unit that is not pipelined.
+    near(
+        a64("cortex-a8", &[0x1e62_2820, 0x1e62_2823], &[]),
+        18.0,
+        "sums",
+    );
+}

@@ -3,12 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use mcad_core::pipeline::inorder::code::Code;
-use mcad_core::pipeline::inorder::divider::{self, Operands};
-use mcad_core::pipeline::inorder::riscv::Riscv;
 use mcad_core::pipeline::inorder::slots::Slots;
 use mcad_core::pipeline::inorder::{Core, Executed, Stamps};
-use mcad_isa::machine::inorder::{self, InOrder};
-use mcad_isa::riscv;
+use mcad_isa::machine::{self, inorder::InOrder};
+use mcad_isa::riscv::divider::{self, Operands};
+use mcad_isa::riscv::{self, inorder::Riscv};
 
 /// Code is laid out from here on, in lines that are fetched once before.
 const BASE: u64 = 0x1000;
@@ -46,9 +45,13 @@ fn run(core: &InOrder, words: &[u32], times: usize) -> (Vec<Stamps>, Slots) {
     (stamps.split_off(stamps.len() - words.len()), slots)
 }
 
+fn eh1() -> InOrder {
+    machine::cpu("eh1").unwrap().core.in_order.clone().unwrap()
+}
+
 /// A core whose front end never holds anything up.
 fn ideal() -> InOrder {
-    let mut core = inorder::cpu("eh1").unwrap();
+    let mut core = eh1();
     core.icache = None;
     core.predictor = None;
     core
@@ -171,7 +174,7 @@ fn divisions_skip_what_must_be_zero() {
 
 #[test]
 fn a_loop_is_mispredicted_until_the_history_is_full() {
-    let mut core = inorder::cpu("eh1").unwrap();
+    let mut core = eh1();
     core.icache = None;
     // addi a0, a0, 1; bnez a0, -4
     let words = [0x0015_0513, 0xfe05_1ee3];
@@ -204,7 +207,7 @@ fn a_loop_is_mispredicted_until_the_history_is_full() {
 
 #[test]
 fn every_slot_is_booked_once() {
-    let core = inorder::cpu("eh1").unwrap();
+    let core = eh1();
     let words: Vec<u32> = (0..200u32)
         .map(|n| match n * 7 % 11 {
             0 | 5 => load(5 + n % 20, 1 + n % 7),
@@ -252,7 +255,7 @@ fn every_slot_is_booked_once() {
 #[test]
 fn senseless_parameters_are_refused_by_name() {
     let change = |change: &dyn Fn(&mut InOrder)| {
-        let mut core = inorder::cpu("eh1").unwrap();
+        let mut core = eh1();
         change(&mut core);
         core.check().unwrap_err()
     };
@@ -260,7 +263,20 @@ fn senseless_parameters_are_refused_by_name() {
     assert!(change(&|c| c.fetch.bytes = 12).contains("fetch.bytes"));
     assert!(change(&|c| c.units.clear()).contains("there is no unit memory"));
     assert!(change(&|c| c.late = None).contains("late"));
-    let text = "name = \"x\"\nfull_name = \"X\"\nwidth = 2\nretyre = 3\n";
-    let error = InOrder::parse("x.toml", text).unwrap_err().to_string();
-    assert!(error.starts_with("x.toml:4:"), "{error}");
+    let error = |text: &str| {
+        let model = machine::model_from("x.toml", text, &|name| Err(name.to_owned()));
+        model.unwrap_err().to_string()
+    };
+    let unknown = error("base = \"eh1\"\n[in_order]\nwidth = 2\nretyre = 3\n");
+    assert!(unknown.starts_with("x.toml:4:"), "{unknown}");
+    // A class that instructions ask for, in the model's own words.
+    let classes = "[[in_order.classes]]\nname = \"alu\"\n";
+    for (base, lacking) in [("eh1", "arithmetic"), ("cortex-a8", "load")] {
+        let error = error(&format!("base = \"{base}\"\n\n{classes}"));
+        assert!(error.starts_with("x.toml:3:"), "{error}");
+        assert!(
+            error.ends_with(&format!("no class \"{lacking}\"")),
+            "{error}"
+        );
+    }
 }

@@ -2,13 +2,21 @@
 
 use std::sync::Arc;
 
+use mcad_proto::event::Arch;
+
 use crate::code::{Code, Flow};
-use crate::inorder::{Control, Static};
+use crate::inorder::{self, Control, Static};
+use crate::llvm::Instruction;
 use crate::llvm::build::{self as llvm, Known};
-use crate::llvm::sched::Notion;
+use crate::llvm::inorder::ByKind;
+use crate::llvm::sched::{Machine, Notion};
+use crate::llvm::table::CpuTable;
+use crate::machine::inorder::InOrder;
 use crate::machine::{CpuModel, Instructions};
 use crate::program::Program;
+use crate::riscv::{self, inorder::Riscv};
 use crate::x86::build as x86;
+use crate::x86::inorder::Translator;
 
 /// An instruction whose figures are not its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,14 +88,14 @@ fn append_llvm(model: &CpuModel, program: &mut Program, block: &[Code]) -> Vec<D
                 ports: &model.core.ports,
             };
             let known = costs.append(program, &instructions);
-            if model.core.in_order.is_some() {
+            if let Some(core) = &model.core.in_order {
                 let code = &mut program.in_order;
-                for instruction in &instructions {
-                    let class = llvm::class_of(instruction, cpu);
-                    let notion = Notion::Program;
-                    (code.scheduled).push(machine, cpu, instruction, class, notion);
-                    let control = control(instruction.flow());
-                    code.push(Static::new(0, instruction.len() as u8, control), &[], &[]);
+                if core.scheduled {
+                    scheduled(code, machine, cpu, &instructions);
+                } else {
+                    by_class(code, core, cpu.arch, &instructions);
+                    // Every class has figures; the table's are not used.
+                    return Vec::new();
                 }
             }
             let doubts = known
@@ -105,6 +113,55 @@ fn append_llvm(model: &CpuModel, program: &mut Program, block: &[Code]) -> Vec<D
                 })
                 .collect()
         }
+    }
+}
+
+/// Static instructions of an in-order core that issues by its table's scheduling model.
+fn scheduled(
+    code: &mut inorder::Code,
+    machine: &Machine,
+    cpu: &CpuTable,
+    instructions: &[Instruction],
+) {
+    for instruction in instructions {
+        let class = llvm::class_of(instruction, cpu);
+        let notion = Notion::Program;
+        (code.scheduled).push(machine, cpu, instruction, class, notion);
+        let control = control(instruction.flow());
+        code.push(Static::new(0, instruction.len() as u8, control), &[], &[]);
+    }
+}
+
+/// Those of one with classes of its own: of RV32IMC those of [`Riscv`], of others kinds. A core that
+/// lacks one has not been loaded.
+fn by_class(code: &mut inorder::Code, core: &InOrder, arch: Arch, instructions: &[Instruction]) {
+    if arch == Arch::RiscV32 {
+        if let Ok(riscv) = Riscv::new(core) {
+            for instruction in instructions {
+                if let Some(inst) = riscv::decode(instruction.encoded) {
+                    riscv.append(code, &inst);
+                    code.lies_at(instruction.address);
+                }
+            }
+        }
+    } else if let Ok(kinds) = ByKind::new(core) {
+        for instruction in instructions {
+            let control = control(instruction.flow());
+            kinds.append(code, instruction, control);
+            code.lies_at(instruction.address);
+        }
+    }
+}
+
+/// Whether an in-order core with classes of its own has all that its instructions ask for.
+///
+/// # Errors
+/// The class that it lacks.
+pub fn knows_classes(core: &InOrder, instructions: &Instructions) -> Result<(), String> {
+    match instructions {
+        Instructions::X86(_) => Translator::new(core).map(drop),
+        Instructions::Llvm { cpu, .. } if cpu.arch == Arch::RiscV32 => Riscv::new(core).map(drop),
+        Instructions::Llvm { .. } => ByKind::new(core).map(drop),
     }
 }
 

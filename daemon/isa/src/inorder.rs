@@ -53,6 +53,8 @@ pub struct Static {
     pub len: u8,
     /// How control leaves it.
     pub control: Control,
+    /// Cycles to retirement where they depend on operands that are not known; 0: as its class says.
+    pub cycles: u16,
     sources: u32,
     sources_len: u8,
     targets_len: u8,

@@ -3,7 +3,8 @@
 //!
 //! [`wire`] is the embedded file and [`table`] where it is; [`decode`] finds the instruction of a
 //! word, [`flow`] where control goes after it and [`kind`] what it computes; [`regs`] says which
-//! registers there are; [`cost`] turns a scheduling class into µops, [`forwarding`] says
+//! registers there are; [`inorder`] is
+//! for in-order cores that know kinds of instructions only; [`cost`] turns a scheduling class into µops, [`forwarding`] says
 //! which results come sooner to which operands, [`build`] makes whole blocks, [`sched`] keeps instructions whole for in-order cores, and [`model`] gives a CPU's parameters as
 //! far as LLVM knows them. docs/ISA.md says how the files are made and what proves them.
 
@@ -12,6 +13,7 @@ pub mod cost;
 pub mod decode;
 pub mod flow;
 pub mod forwarding;
+pub mod inorder;
 pub mod kind;
 pub mod model;
 mod printer;
@@ -36,12 +38,16 @@ pub struct Instruction {
     pub arch: Arch,
     /// Its address.
     pub address: u64,
-    /// Its word; of two bytes, the lower half.
+    /// The word that the table knows it by: as it lies in memory, of two bytes the lower half; of RV32C
+    /// the 32-bit instruction that it stands for.
     pub word: u32,
+    /// As it lies in memory.
+    pub encoded: u32,
     /// What RISC-V's vector instructions work on, where it is known.
     pub vector: Option<VectorType>,
     table: &'static Table,
     opcode: u16,
+    size: u8,
 }
 
 impl Instruction {
@@ -55,7 +61,7 @@ impl Instruction {
     /// Bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        usize::from(self.opcode().size)
+        usize::from(self.size)
     }
 
     /// Whether it has no bytes, which no instruction has.
@@ -91,6 +97,13 @@ impl Instruction {
     }
 }
 
+/// What RV64's table knows an instruction of RV32IMC by: the 32-bit forms are the same there, the
+/// 16-bit ones are not. The decoder is that of [`crate::riscv`], which is held against LLVM's.
+fn rv32(encoded: u32) -> Option<u32> {
+    crate::riscv::decode(encoded)?;
+    crate::riscv::word(encoded)
+}
+
 /// Decodes code at `address`. Stops at the first bytes that are no instruction and returns their
 /// offset with what came before.
 #[must_use]
@@ -107,21 +120,28 @@ pub fn decode(arch: Arch, bytes: &[u8], address: u64) -> (Vec<Instruction>, Opti
         four[..got].copy_from_slice(&rest[..got]);
         let word = u32::from_le_bytes(four);
         let size = table.decoder.size(word);
-        let opcode = table.decoder.find(word).filter(|_| size <= got);
-        let Some(opcode) = opcode else {
+        let encoded = if size == 2 { word & 0xffff } else { word };
+        let known = match arch {
+            Arch::RiscV32 => rv32(encoded),
+            _ => Some(encoded),
+        };
+        let opcode = known.and_then(|word| Some((word, table.decoder.find(word)?)));
+        let Some((word, opcode)) = opcode.filter(|_| size <= got) else {
             return (decoded, Some(at));
         };
         decoded.push(Instruction {
             arch,
             address: address.wrapping_add(at as u64),
-            word: if size == 2 { word & 0xffff } else { word },
+            word,
+            encoded,
             vector: None,
             table,
             opcode,
+            size: size as u8,
         });
         at += size;
     }
-    if arch != Arch::AArch64 {
+    if arch == Arch::RiscV64 {
         vector::assign(&mut decoded, None);
     }
     (decoded, None)

@@ -149,7 +149,7 @@ macro_rules! built_in {
 const BUILT_IN: &[BuiltIn] = built_in![
     X86_64: "snb" "ivb" "hsw" "bdw" "skl" "skx" "clx" "icl" "tgl" "rkl" "glc"
         "zen2" "zen3" "zen4" "zen5" "atom";
-    AArch64: "cortex-a35" "cortex-a53" "cortex-a55" "cortex-a57" "cortex-a72" "cortex-a76"
+    AArch64: "cortex-a8" "cortex-a35" "cortex-a53" "cortex-a55" "cortex-a57" "cortex-a72" "cortex-a76"
         "cortex-a78" "cortex-a320" "cortex-a510" "cortex-x4" "neoverse-n1" "neoverse-n2"
         "neoverse-n3" "neoverse-v1" "neoverse-v2" "neoverse-v3" "a64fx" "apple-m1" "ampere1"
         "ampere1b" "olympus" "thunderx" "thunderx2t99" "thunderx3t110" "tsv110" "kryo" "falkor"
@@ -158,6 +158,7 @@ const BUILT_IN: &[BuiltIn] = built_in![
         "sifive-p670" "sifive-p870" "spacemit-x60" "syntacore-scr3" "syntacore-scr4"
         "syntacore-scr5" "syntacore-scr7" "xiangshan-nanhu" "andes-ax45" "mips-p8700"
         "tt-ascalon-d8";
+    RiscV32: "eh1";
 ];
 
 /// The model that is meant when none is named, of each instruction set.
@@ -166,6 +167,7 @@ pub const fn default_cpu(arch: Arch) -> &'static str {
     match arch {
         Arch::X86_64 => "skl",
         Arch::AArch64 => "neoverse-n1",
+        Arch::RiscV32 => "eh1",
         _ => "sifive-p670",
     }
 }
@@ -221,7 +223,7 @@ mod tests {
     #[test]
     fn every_built_in_cpu_is_whole_and_found_by_all_its_names() {
         assert_eq!(cpus().len(), BUILT_IN.len());
-        for arch in [Arch::X86_64, Arch::AArch64, Arch::RiscV64] {
+        for arch in Arch::ALL {
             assert_eq!(cpu(default_cpu(arch)).unwrap().arch(), arch);
         }
         for info in cpus() {

@@ -2,10 +2,14 @@
 //!
 //! [`decode`] gives the operation and its operands, 16-bit forms already expanded
 //! ([`compressed`]); [`evaluate`] computes what an operation gives where its inputs are known.
+//! [`inorder`] says what classes of an in-order core instructions are, and [`divider`] how long a
+//! division takes there.
 //! Source: The RISC-V Instruction Set Manual, Volume I, version 20191213.
 
 pub mod compressed;
 pub mod decode;
+pub mod divider;
 pub mod evaluate;
+pub mod inorder;
 
-pub use decode::{Inst, Op, decode};
+pub use decode::{Inst, Op, decode, word};

@@ -6,7 +6,7 @@
 //! another, and, where the CPU goes by LLVM's scheduling model, when results are written: llvm-mca
 //! does that in program order, a tenth of a program's cycles on cortex-a53.
 //!
-//! What a [`Machine`] has no word for is left out: units that kinds share, instructions that issue
+//! What a [`Machine`] has no word for is left out: who waits for the result of what executed late, units that kinds share, instructions that issue
 //! alone, differences among instructions of a kind. Caches and branch prediction are left to whoever asks, since
 //! the models of in-order CPUs know little of them.
 
@@ -16,6 +16,8 @@ use mcad_core::block::{Block, Mode, Options};
 use mcad_isa::build::Builder;
 use mcad_isa::code;
 use mcad_isa::inorder::Code;
+use mcad_isa::machine::inorder::{InOrder, Use};
+use mcad_isa::machine::params::Core;
 use mcad_isa::machine::{self, CpuModel};
 use mcad_isa::program::Program;
 use mcad_proto::event::Arch;
@@ -52,8 +54,9 @@ impl Machine {
             depth: core.branch.redirect.min(u32::from(u8::MAX)) as u8,
             ..Self::default()
         };
+        let alone = behind_ideal_front_end(model, core);
         for kind in Kind::ALL {
-            let units = units(model, kind)?;
+            let units = units(&alone, kind)?;
             match kind {
                 Kind::Alu => machine.alu = units,
                 Kind::Load => machine.load = units,
@@ -70,6 +73,24 @@ impl Machine {
         machine.check()?;
         Ok(machine)
     }
+}
+
+/// The same CPU with a front end that holds nothing up: what instructions cost is asked.
+fn behind_ideal_front_end(model: &CpuModel, in_order: &InOrder) -> Arc<CpuModel> {
+    let mut in_order = in_order.clone();
+    in_order.fetch.ideal = true;
+    in_order.icache = None;
+    in_order.predictor = None;
+    Arc::new(CpuModel {
+        name: model.name.clone(),
+        full_name: model.full_name.clone(),
+        core: Core {
+            in_order: Some(in_order),
+            ..model.core.clone()
+        },
+        instructions: model.instructions.clone(),
+        qemu_cpu: model.qemu_cpu.clone(),
+    })
 }
 
 /// Results that kinds use at another time than the machine's latencies say.
@@ -108,10 +129,18 @@ fn latency(model: &Arc<CpuModel>, from: Kind, to: Kind) -> Option<i64> {
         return reads.max();
     }
     let [from, to] = code.instrs.first_chunk()?;
+    // What may execute late waits no longer than a late one does.
+    let classes = model.core.in_order.as_ref().map(|core| &core.classes);
+    let class = classes.and_then(|classes| classes.get(usize::from(to.class)));
+    let late = class.is_some_and(|class| class.late);
     let reads = code.sources(to).iter().flat_map(|source| {
         let targets = code.targets(from).iter();
         let of_it = targets.filter(|target| target.register == source.register);
-        of_it.map(|target| i64::from(target.latency[source.needed as usize]))
+        of_it.map(|target| {
+            let early = target.latency[source.needed as usize];
+            let at_end = target.latency[Use::Late as usize];
+            i64::from(if late { early.min(at_end) } else { early })
+        })
     });
     reads.max()
 }
@@ -330,6 +359,18 @@ mod tests {
         assert_eq!(of_sums[Kind::Alu as usize], 1);
         assert_eq!(of_sums[Kind::Load as usize], 3);
         assert_eq!(of_sums[Kind::Branch as usize], 3);
+        // models/eh1.toml: two of a cycle, loads and multiplications one of them.
+        let eh1 = of("eh1");
+        assert_eq!((eh1.width, eh1.depth), (2, 2));
+        assert_eq!(cost(&eh1, Kind::Alu), (1, 2, true));
+        assert_eq!(cost(&eh1, Kind::Multiply), (3, 1, true));
+        // models/cortex-a8.toml says of the stepwise core what the published machine says.
+        let (a8, published) = (of("cortex-a8"), Machine::built_in("cortex-a8").unwrap());
+        assert_eq!((a8.width, a8.depth), (published.width, published.depth));
+        for kind in Kind::ALL {
+            let (of_a8, of_published) = (cost(&a8, kind), cost(&published, kind));
+            assert_eq!(of_a8, of_published, "{}", kind.name());
+        }
         // An address is needed three stages before operands.
         assert_eq!(atom.latencies()[Kind::Alu as usize][Kind::Load as usize], 4);
         assert_eq!(atom.load.write_back, 0);

@@ -241,9 +241,6 @@ impl Machine {
         };
         InOrder {
             scheduled: false,
-            name: String::new(),
-            full_name: String::new(),
-            aliases: Vec::new(),
             width: u32::from(self.width),
             retire: 1,
             fetch: Fetch {

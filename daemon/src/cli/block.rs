@@ -146,6 +146,9 @@ pub(super) enum Machine {
     /// 64-bit RISC-V
     #[value(name = "riscv64")]
     RiscV64,
+    /// 32-bit RISC-V: RV32IMC
+    #[value(name = "riscv32")]
+    RiscV32,
 }
 
 impl Machine {
@@ -154,6 +157,7 @@ impl Machine {
             Self::X86 => Arch::X86_64,
             Self::AArch64 => Arch::AArch64,
             Self::RiscV64 => Arch::RiscV64,
+            Self::RiscV32 => Arch::RiscV32,
         }
     }
 }

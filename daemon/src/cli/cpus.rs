@@ -15,7 +15,7 @@ pub(super) struct Args {
     /// Only the names, one a line
     #[arg(long)]
     names: bool,
-    /// Only those of one instruction set: x86_64, aarch64 or riscv64
+    /// Only those of one instruction set: x86_64, aarch64, riscv64 or riscv32
     #[arg(long, value_name = "NAME", value_parser = arch)]
     arch: Option<Arch>,
 }

@@ -61,6 +61,7 @@ fn findings(args: &Args) -> Vec<Finding> {
         ("QEMU", Arch::X86_64, true),
         ("QEMU AArch64", Arch::AArch64, false),
         ("QEMU RISC-V", Arch::RiscV64, false),
+        ("QEMU RV32", Arch::RiscV32, false),
     ];
     let mut findings: Vec<Finding> = emulators
         .into_iter()

@@ -8,12 +8,12 @@ use std::io::Read;
 
 use anyhow::{Context, bail};
 use mcad_core::pipeline::inorder::code::Code;
-use mcad_core::pipeline::inorder::divider::{self, Operands};
-use mcad_core::pipeline::inorder::riscv::Riscv;
 use mcad_core::pipeline::inorder::slots::Slots;
 use mcad_core::pipeline::inorder::{Astray, Core, Executed, Stamps};
 use mcad_isa::machine::inorder::InOrder;
+use mcad_isa::riscv::divider::{self, Operands};
 use mcad_isa::riscv::evaluate::{Registers, Values};
+use mcad_isa::riscv::inorder::Riscv;
 use mcad_isa::riscv::{self, Op};
 use rustc_hash::FxHashMap;
 
@@ -202,7 +202,7 @@ impl Astray for Ahead<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcad_isa::machine::inorder;
+    use mcad_isa::machine;
 
     const TRACE: &str = "cycle,pc,opcode,address\n\
         10,1000,00100293,\n\
@@ -214,7 +214,8 @@ mod tests {
 
     #[test]
     fn a_file_is_predicted_from_its_instructions_and_not_from_its_cycles() {
-        let core = inorder::cpu("eh1").unwrap();
+        let model = machine::cpu("eh1").unwrap();
+        let core = model.core.in_order.clone().unwrap();
         let first = compare(&core, "t", TRACE.as_bytes()).unwrap();
         let later = TRACE
             .replace("\n40,", "\n4000,")
@@ -231,7 +232,8 @@ mod tests {
 
     #[test]
     fn broken_lines_are_named() {
-        let core = inorder::cpu("eh1").unwrap();
+        let model = machine::cpu("eh1").unwrap();
+        let core = model.core.in_order.clone().unwrap();
         let error = |text: &str| {
             let result = compare(&core, "t.csv", text.as_bytes());
             format!("{:#}", result.expect_err(text))

@@ -1,9 +1,8 @@
 //! Regions of ELF files: functions, sections, or what lies between IACA's markers.
 
-use object::read::elf::ElfFile64;
 use object::{
-    Architecture, Endianness, Object as _, ObjectKind, ObjectSection, ObjectSymbol, SectionIndex,
-    SectionKind, SymbolSection,
+    Architecture, BinaryFormat, File, Object as _, ObjectKind, ObjectSection, ObjectSymbol,
+    SectionIndex, SectionKind, SymbolSection,
 };
 
 use crate::markers;
@@ -25,7 +24,7 @@ pub fn regions(input: &[u8], name: &str, options: &Options) -> Result<Vec<Region
 
 /// A parsed ELF file.
 pub struct Object<'a> {
-    file: ElfFile64<'a, Endianness>,
+    file: File<'a>,
     name: &'a str,
 }
 
@@ -35,12 +34,15 @@ impl<'a> Object<'a> {
             name: name.to_owned(),
             what,
         };
-        let file = ElfFile64::<Endianness>::parse(input)
-            .map_err(|e| error(format!("not a usable 64-bit ELF file: {e}")))?;
+        let file = File::parse(input).map_err(|e| error(format!("not a usable ELF file: {e}")))?;
+        if file.format() != BinaryFormat::Elf {
+            return Err(error("not an ELF file".to_owned()));
+        }
         let wanted = match machine {
             Machine::X86_64 => Architecture::X86_64,
             Machine::AArch64 => Architecture::Aarch64,
             Machine::RiscV64 => Architecture::Riscv64,
+            Machine::RiscV32 => Architecture::Riscv32,
         };
         let found = file.architecture();
         if found != wanted {

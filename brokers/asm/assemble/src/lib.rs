@@ -58,6 +58,8 @@ pub enum Machine {
     AArch64,
     /// 64-bit RISC-V.
     RiscV64,
+    /// 32-bit RISC-V: RV32IMC.
+    RiscV32,
 }
 
 /// What to read, and which part of it.

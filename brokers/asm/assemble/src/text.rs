@@ -73,6 +73,11 @@ fn run(text: &str, name: &str, options: &Options) -> Result<Vec<u8>, AssembleErr
             "binutils-riscv64-linux-gnu",
             ["-mno-relax", "-march=rv64gcv_zba_zbb_zbc_zbs"].as_slice(),
         ),
+        Machine::RiscV32 => (
+            "riscv64-linux-gnu-as",
+            "binutils-riscv64-linux-gnu",
+            ["-mno-relax", "-march=rv32imc_zicsr_zifencei", "-mabi=ilp32"].as_slice(),
+        ),
     };
     let mut command = Command::new(program);
     command.args(arguments).arg("-o").arg(&object);

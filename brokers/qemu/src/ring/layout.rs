@@ -25,6 +25,8 @@ pub const ARCH_X86_64: u32 = 1;
 pub const ARCH_AARCH64: u32 = 2;
 /// `MCAD_RING_ARCH_RISCV64`.
 pub const ARCH_RISCV64: u32 = 3;
+/// `MCAD_RING_ARCH_RISCV32`.
+pub const ARCH_RISCV32: u32 = 4;
 /// `MCAD_ATTACHED`.
 pub const ATTACHED: u32 = 1;
 /// `MCAD_HANDOVER`.
@@ -142,6 +144,7 @@ impl Header {
         match self.arch.load(Acquire) {
             ARCH_AARCH64 => Arch::AArch64,
             ARCH_RISCV64 => Arch::RiscV64,
+            ARCH_RISCV32 => Arch::RiscV32,
             // The plugin writes no other.
             _ => Arch::X86_64,
         }

@@ -138,11 +138,14 @@ impl Block {
         let mut printer = llvm::Printer::default();
         for (n, instruction) in self.others.iter().enumerate() {
             let counts = steady.instructions.get(n).cloned().unwrap_or_default();
-            let bytes = instruction.word.to_le_bytes();
+            let bytes = instruction.encoded.to_le_bytes();
             let class = match &self.model.instructions {
                 Instructions::Llvm { cpu, .. } => class_of(instruction, cpu),
                 Instructions::X86(_) => None,
             };
+            // Those of the base's table say nothing of an in-order core with classes of its own.
+            let in_order = self.model.core.in_order.as_ref();
+            let class = class.filter(|_| in_order.is_none_or(|core| core.scheduled));
             let latencies = class.map_or(&[][..], |class| &class.latencies);
             let cycles = || latencies.iter().filter_map(|(c, _)| u16::try_from(*c).ok());
             let doubt = self.borrowed.iter().find(|doubt| doubt.place == n);

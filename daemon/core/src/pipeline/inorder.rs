@@ -8,12 +8,10 @@
 //! stamps are what a cycle-by-cycle model gives.
 
 pub use mcad_isa::inorder as code;
-pub mod divider;
 pub mod fetch;
 pub mod icache;
 pub mod issue;
 pub mod predict;
-pub mod riscv;
 pub mod scheduled;
 pub mod slots;
 pub mod store_buffer;
@@ -37,7 +35,7 @@ pub struct Executed {
     pub address: u64,
     /// Address and bytes of its access, where it has one.
     pub access: Option<(u64, u32)>,
-    /// Cycles to retirement where they depend on its operands; 0: as its class says.
+    /// Cycles to retirement where they depend on its operands; 0: as [`Static::cycles`] says.
     pub cycles: u32,
     /// Cycles by which its results come later than its class says: what it loads was missing.
     pub missed: u32,

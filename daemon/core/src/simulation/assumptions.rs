@@ -53,6 +53,10 @@ pub(super) fn of_programs(core: &Core) -> Vec<String> {
             );
             unless(in_order.predictor.is_some(), "every branch is predicted");
             unless(!in_order.fetch.ideal, "the front end always delivers");
+            unless(
+                in_order.divider.is_none(),
+                "divisions, whose operands are not known, have quotients of a few bits",
+            );
         }
         None => {
             unless(

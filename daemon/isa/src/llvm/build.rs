@@ -44,7 +44,7 @@ pub(super) struct Named {
     pub(super) reg: RegId,
     pub(super) index: u8,
     /// Part of an address.
-    address: bool,
+    pub(super) address: bool,
 }
 
 /// Which of the registers are meant that an instruction does not name.
@@ -311,7 +311,7 @@ fn addresses(instruction: &Instruction, operand: &Operand) -> bool {
             operand.pos == 5 || (operand.pos == 16 && instruction.word & 0x3b20_0c00 == 0x3820_0800)
         }
         // rs1; the compressed forms have rs1' in its own place, or the stack pointer.
-        _ if instruction.len() == 4 => operand.pos == 15,
+        _ if instruction.word & 3 == 3 => operand.pos == 15,
         _ => operand.len == 0 || operand.pos == 7 && operand.len == 3,
     }
 }

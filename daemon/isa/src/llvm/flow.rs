@@ -13,8 +13,20 @@ use crate::code::Flow;
 pub fn flow(arch: Arch, word: u32, address: u64) -> Flow {
     match arch {
         Arch::AArch64 => a64(word, address),
+        Arch::RiscV32 => within_32_bits(riscv(word, address)),
         _ if word & 3 == 3 => riscv(word, address),
         _ => compressed(word, address),
+    }
+}
+
+/// Addresses wrap at 32 bits.
+fn within_32_bits(flow: Flow) -> Flow {
+    let cut = |target: Option<u64>| target.map(|target| target & u64::from(u32::MAX));
+    match flow {
+        Flow::Jump(target) => Flow::Jump(cut(target)),
+        Flow::Conditional(target) => Flow::Conditional(cut(target)),
+        Flow::Call(target) => Flow::Call(cut(target)),
+        other => other,
     }
 }
 

@@ -33,7 +33,7 @@ impl Printer {
     pub fn text(&mut self, instruction: &Instruction) -> String {
         let disassembler = self.made.entry(instruction.arch);
         let disassembler = disassembler.or_insert_with(|| make(instruction.arch).ok());
-        let bytes = instruction.word.to_le_bytes();
+        let bytes = instruction.encoded.to_le_bytes();
         let bytes = bytes.get(..instruction.len()).unwrap_or(&bytes);
         let found = disassembler
             .as_ref()
@@ -51,7 +51,7 @@ impl Printer {
             format!(
                 "{} ({:#x})",
                 instruction.opcode().name.to_lowercase(),
-                instruction.word
+                instruction.encoded
             )
         })
     }

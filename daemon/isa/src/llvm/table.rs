@@ -64,7 +64,14 @@ static RISCV: Embedded = embedded!(
 );
 
 /// Instruction sets that have a table, and where it is.
-const SETS: [(Arch, &Embedded); 2] = [(Arch::AArch64, &AARCH64), (Arch::RiscV64, &RISCV)];
+const SETS: [(Arch, &Embedded); 3] = [
+    (Arch::AArch64, &AARCH64),
+    (Arch::RiscV64, &RISCV),
+    (Arch::RiscV32, &RISCV),
+];
+
+/// CPUs of RV32 whose scheduling model LLVM shares with one of RV64, and that one.
+const SHARED: [(&str, &str); 1] = [("rocket-rv32", "rocket-rv64")];
 
 impl Embedded {
     fn get(&'static self) -> Result<&'static Table, String> {
@@ -98,6 +105,10 @@ pub fn of(arch: Arch) -> Option<Result<&'static Table, String>> {
 /// A text when an embedded file is damaged.
 pub fn cpu(name: &str) -> Result<Option<CpuTable>, String> {
     for (arch, embedded) in SETS {
+        let name = match (arch, SHARED.iter().find(|(of_rv32, _)| *of_rv32 == name)) {
+            (Arch::RiscV32, Some((_, of_rv64))) => of_rv64,
+            _ => name,
+        };
         if !embedded.cpus.contains(&name) {
             continue;
         }
@@ -153,5 +164,8 @@ mod tests {
             }
         }
         assert!(cpu("skl").unwrap().is_none());
+        let rv32 = cpu("rocket-rv32").unwrap().unwrap();
+        assert_eq!(rv32.arch, Arch::RiscV32);
+        assert_eq!(cpu("rocket-rv64").unwrap().unwrap().arch, Arch::RiscV64);
     }
 }

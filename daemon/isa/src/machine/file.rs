@@ -32,6 +32,7 @@ use super::params::Core;
 use super::params::check::Wrong;
 use super::table::FormTable;
 use super::{CpuModel, Instructions, MachineError, built_in};
+use crate::build;
 use crate::llvm;
 use crate::llvm::cost::Units;
 use crate::llvm::forwarding::Forwarding;
@@ -249,6 +250,11 @@ fn applied(
         }
     };
     let instructions = with_forms(layer, &core, instructions)?;
+    if let Some(in_order) = core.in_order.as_ref().filter(|core| !core.scheduled) {
+        let known = build::knows_classes(in_order, &instructions);
+        known
+            .map_err(|what| layer.error(layer.span_of("in_order"), &format!("in_order: {what}")))?;
+    }
     let stem = || {
         let file = layer.place.rsplit(['/', '\\']).next().unwrap_or_default();
         file.strip_suffix(".toml").unwrap_or(file).to_owned()

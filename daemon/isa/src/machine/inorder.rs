@@ -1,4 +1,4 @@
-//! The parameters of an in-order core, one documented field each, and the built-in in-order CPUs.
+//! The parameters of an in-order core, one documented field each.
 //!
 //! *Issue* is the cycle in which an instruction leaves decode for execution, in program order;
 //! every delay counts from there unless it says otherwise. Delays are in core cycles, sizes in
@@ -6,21 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::MachineError;
-
 /// An in-order core, part by part in program order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InOrder {
-    /// Short name, where this is a file of its own.
-    #[serde(default)]
-    pub name: String,
-    /// Full name for people, likewise.
-    #[serde(default)]
-    pub full_name: String,
-    /// Other accepted spellings.
-    #[serde(default)]
-    pub aliases: Vec<String>,
     /// Instructions issued per cycle.
     pub width: u32,
     /// Cycles from issue to retirement.
@@ -448,40 +437,4 @@ impl InOrder {
         }
         Ok(())
     }
-
-    /// Reads the file of a CPU; `place` is its name.
-    ///
-    /// # Errors
-    /// [`MachineError::BadFile`] names the unknown, missing or senseless parameter.
-    pub fn parse(place: &str, text: &str) -> Result<Self, MachineError> {
-        let bad = |line: usize, what: String| MachineError::BadFile {
-            place: place.to_owned(),
-            line,
-            what,
-        };
-        let core: Self = toml::from_str(text).map_err(|e| {
-            let before = e.span().and_then(|span| text.get(..span.start));
-            let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-            bad(line, e.message().to_owned())
-        })?;
-        core.check().map_err(|what| bad(1, what))?;
-        Ok(core)
-    }
-}
-
-const BUILT_IN: &[&str] = &[include_str!("inorder/eh1.toml")];
-
-/// The built-in in-order CPU of a name, in any case of letters.
-///
-/// # Errors
-/// [`MachineError`] when the name is unknown or the model's data is broken.
-pub fn cpu(name: &str) -> Result<InOrder, MachineError> {
-    let wanted = name.to_ascii_lowercase();
-    for text in BUILT_IN {
-        let core = InOrder::parse("a built-in CPU", text)?;
-        if core.name == wanted || core.aliases.contains(&wanted) {
-            return Ok(core);
-        }
-    }
-    Err(MachineError::UnknownCpu(name.to_owned()))
 }

@@ -19,7 +19,6 @@ mod retire;
 use serde::{Deserialize, Serialize};
 
 use super::hierarchy::{Caches, Dram, Prefetch, Tlbs};
-use crate::x86::inorder::Translator;
 use check::{Bounds, Checked, Wrong};
 
 pub use execute::{Execute, MIN_BANK_BYTES};
@@ -101,9 +100,6 @@ impl Core {
         }
         if let Some(core) = &self.in_order {
             core.check()?;
-            if !core.scheduled {
-                Translator::new(core)?;
-            }
         }
         self.prefetch.check()
     }

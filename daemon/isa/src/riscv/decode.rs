@@ -109,11 +109,17 @@ const fn bits(word: u32, high: u32, low: u32) -> u32 {
 /// in `word` is ignored. `None` when it is none of RV32IMC.
 #[must_use]
 pub fn decode(word: u32) -> Option<Inst> {
-    if word & 3 == 3 {
-        decode_word(word)
-    } else {
-        let inst = decode_word(compressed::expand(word as u16)?)?;
-        Some(Inst { len: 2, ..inst })
+    let inst = decode_word(self::word(word)?)?;
+    let len = if word & 3 == 3 { 4 } else { 2 };
+    Some(Inst { len, ..inst })
+}
+
+/// The 32-bit form of an instruction; `None` when it has 16 bits and is none of RV32C.
+#[must_use]
+pub fn word(word: u32) -> Option<u32> {
+    match word & 3 {
+        3 => Some(word),
+        _ => compressed::expand(word as u16),
     }
 }
 

@@ -60,6 +60,7 @@ impl InputArgs {
             Arch::X86_64 => Machine::X86_64,
             Arch::AArch64 => Machine::AArch64,
             Arch::RiscV64 => Machine::RiscV64,
+            Arch::RiscV32 => Machine::RiscV32,
             other => bail!("blocks of {other} code are not read here"),
         };
         let mut options = mcad_assemble::Options {

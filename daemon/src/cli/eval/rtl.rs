@@ -4,24 +4,28 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use mcad_core::pipeline::inorder::slots::Cause;
-use mcad_isa::machine::inorder;
+use mcad_proto::event::Arch;
 
-use crate::cli::input;
+use crate::cli::{input, model};
 use crate::eval::rtl::{self, Comparison};
 
 /// Prints `file,instructions,measured,predicted` to stdout (cycles from the first to the last
 /// retirement), and how single instructions agree to stderr.
 pub(super) fn run(cpu: &str, files: &[PathBuf]) -> anyhow::Result<ExitCode> {
-    let core = inorder::cpu(cpu)?;
+    let model = model::model(cpu)?;
+    let core = match &model.core.in_order {
+        Some(core) if model.arch() == Arch::RiscV32 => core,
+        _ => bail!("{cpu}: not an in-order core of RV32IMC, which these files are of; eh1 is one"),
+    };
     let mut out = csv::Writer::from_writer(BufWriter::new(io::stdout().lock()));
     let mut err = BufWriter::new(io::stderr().lock());
     out.write_record(["file", "instructions", "measured", "predicted"])?;
     let mut all = Agreement::default();
     for file in files {
         let name = file.display().to_string();
-        let comparison = rtl::compare(&core, &name, input::open(file)?)?;
+        let comparison = rtl::compare(core, &name, input::open(file)?)?;
         let (measured, predicted) = comparison.cycles();
         let instructions = comparison.instructions.len();
         out.serialize((&name, instructions, measured, predicted))?;

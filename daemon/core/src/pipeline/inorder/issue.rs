@@ -360,8 +360,12 @@ impl Issue {
             self.not_before = cycle + rules.after;
             self.not_before_cause = Cause::Serialization;
         }
-        if executed.cycles > 0 {
-            retired = cycle + u64::from(executed.cycles);
+        let cycles = match executed.cycles {
+            0 => u64::from(instr.cycles),
+            known => u64::from(known),
+        };
+        if cycles > 0 {
+            retired = cycle + cycles;
             self.not_before = retired.saturating_add_signed(self.division_after);
             self.not_before_cause = Cause::Division;
         }
@@ -372,7 +376,7 @@ impl Issue {
             retired,
             late,
             cause: wait.cause,
-            done: if executed.cycles > 0 { retired } else { done },
+            done: if cycles > 0 { retired } else { done },
             port,
         }
     }

@@ -3,7 +3,7 @@
 //! Source: `exu_div_ctl.sv` of VeeR EH1: one bit of the quotient a cycle; bits that must be zero
 //! are skipped eight at a time; operands of four bits come from a table.
 
-use mcad_isa::machine::inorder::Divider;
+use crate::machine::inorder::Divider;
 
 /// Operands of a division, as they are in the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! RISC-V instructions as an in-order core sees them.
 
-use mcad_isa::machine::inorder::{InOrder, USES, Use};
-use mcad_isa::riscv::{Inst, Op};
+use crate::inorder::{Code, Control, Source, Static, Target};
+use crate::machine::inorder::{Divider, InOrder, USES, Use};
 
-use super::code::{Code, Control, Source, Static, Target};
+use super::divider::typical;
+use super::{Inst, Op};
 
 /// The link register: `jalr` to it from nowhere else is a return.
 const RA: u8 = 1;
@@ -41,6 +42,7 @@ enum Kind {
 pub struct Riscv {
     classes: [(u8, [u8; USES]); CLASSES.len()],
     distance_bits: u32,
+    divider: Option<Divider>,
 }
 
 impl Riscv {
@@ -52,13 +54,14 @@ impl Riscv {
         let mut classes = [(0, [0; USES]); CLASSES.len()];
         for (class, name) in classes.iter_mut().zip(CLASSES) {
             let place = core.classes.iter().position(|c| c.name == name);
-            let place = place.ok_or_else(|| format!("the model has no class \"{name}\""))?;
+            let place = place.ok_or_else(|| format!("there is no class \"{name}\""))?;
             let latency = core.classes.get(place).and_then(|c| c.latency);
             *class = (place as u8, latency.map_or([0; USES], |l| l.by_use()));
         }
         Ok(Self {
             classes,
             distance_bits: core.branch.distance_bits,
+            divider: core.divider.clone(),
         })
     }
 
@@ -104,7 +107,13 @@ impl Riscv {
             latency,
         };
         let targets = if inst.rd == 0 { &[][..] } else { &[target] };
-        code.push(Static::new(class, inst.len, control), &sources, targets);
+        let cycles = match (inst.op, &self.divider) {
+            (Op::Divide { remainder, .. }, Some(divider)) => typical(divider, remainder),
+            _ => 0,
+        };
+        let mut instr = Static::new(class, inst.len, control);
+        instr.cycles = cycles.min(u32::from(u16::MAX)) as u16;
+        code.push(instr, &sources, targets);
     }
 
     fn control(&self, inst: &Inst) -> Control {

@@ -1,0 +1,164 @@
+//! Programs of RV32IMC, which stand on no library, on the core that executes nothing else: from capture
+//! to report, replay, views, comparison and the mechanistic model.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests fail tests.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mcad_tests::{mcad, mcad_run, report};
+
+const SOURCE: &str = r#"
+static int list[1000];
+__attribute__((noinline)) int work(const int *of, int count) {
+    int sum = 0;
+    __asm__ volatile ("");
+    for (int i = 0; i < count; i++) sum = (sum ^ of[i]) * 7 + i;
+    return sum;
+}
+static int call(int number, int a, const void *b, int c) {
+    register int a7 __asm__("a7") = number, a0 __asm__("a0") = a;
+    register const void *a1 __asm__("a1") = b;
+    register int a2 __asm__("a2") = c;
+    __asm__ volatile ("ecall" : "+r"(a0) : "r"(a1), "r"(a2), "r"(a7) : "memory");
+    return a0;
+}
+void _start(void) {
+    char text[12];
+    unsigned sum = 0;
+    int n = 11;
+    for (int i = 0; i < 1000; i++) list[i] = i * 7919;
+    for (int i = 0; i < 50; i++) sum += work(list, 1000);
+    text[n] = '\n';
+    do text[--n] = '0' + sum % 10; while (sum /= 10);
+    call(64, 1, text + n, 12 - n);
+    call(93, 7, 0, 0);
+}"#;
+
+/// A program by Debian's compiler for 64 bits, which makes code for 32 as well.
+fn compiled(directory: &Path, optimisation: &str) -> PathBuf {
+    let source = directory.join("work.c");
+    std::fs::write(&source, SOURCE).unwrap();
+    let program = directory.join(format!("work{optimisation}"));
+    let compiler = "riscv64-linux-gnu-gcc";
+    let status = Command::new(compiler)
+        .args([
+            "-march=rv32imc",
+            "-mabi=ilp32",
+            "-nostdlib",
+            "-static",
+            "-g",
+        ])
+        .args([optimisation, "-fno-pic", "-no-pie", "-o"])
+        .args([&program, &source])
+        .status()
+        .unwrap_or_else(|e| panic!("{compiler}: {e} (`cargo xtask setup --tests` installs it)"));
+    assert!(status.success());
+    program
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_program_is_followed_on_eh1() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let program = compiled(directory.path(), "-O2");
+    let (live, trace, page) = (at("live.json"), at("trace.mcad"), at("page.html"));
+    // Without --cpu: there is one that executes it.
+    let run = mcad_run(["-q", "--region", "work", "--json", text(&live)])
+        .args(["--record", text(&trace), "--html", text(&page)])
+        .args(["--", text(&program)])
+        .run()
+        .expect(7);
+    let plain = Command::new("qemu-riscv32").arg(&program).output();
+    let plain = plain.unwrap_or_else(|e| panic!("qemu-riscv32: {e} (apt-get install qemu-user)"));
+    assert_eq!(run.stdout, plain.stdout);
+    let found = report::read(&live);
+    assert_eq!(found.program.arch, "riscv32");
+    let cpu = &found.cpus[0];
+    assert_eq!(cpu.cpu, "eh1");
+    assert_eq!(cpu.unknown_instructions.count, 0);
+    assert_eq!(cpu.unknown_instructions.approximated, 0);
+    let region = &cpu.regions[0];
+    assert_eq!((region.name.as_str(), region.count), ("work", 50));
+    // Nine instructions an element, of which two always wait for the one before.
+    assert!((4_500..6_500).contains(&region.median), "{}", region.median);
+    // Its front end and its predictor are those of the RTL: the loop's last turns are mispredicted.
+    let slots = &cpu.topdown;
+    assert!(slots.bad_speculation > 0 && slots.frontend > 0);
+
+    let again = at("again.json");
+    mcad(["replay", "-q", "--region", "work", "--json", text(&again)])
+        .args([text(&trace)])
+        .run()
+        .expect(0);
+    assert_eq!(report::stable(&live), report::stable(&again));
+    let refused = mcad(["replay", "-q", "--cpu", "rocket", text(&trace)]).run();
+    assert_ne!(refused.code(), 0);
+    assert!(
+        refused.stderr.contains("riscv32 code"),
+        "{}",
+        refused.stderr
+    );
+
+    let chrome = mcad(["view", text(&trace), "--format", "chrome"]).run();
+    assert!(chrome.expect(0).text().contains("lw a"));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("VeeR EH1"));
+
+    let slow = at("slow.json");
+    let program = compiled(directory.path(), "-O0");
+    mcad_run(["-q", "--json", text(&slow), "--", text(&program)])
+        .run()
+        .expect(7);
+    let changed = mcad(["diff", text(&slow), text(&live)]).run().expect(0);
+    assert!(changed.text().contains("work"));
+}
+
+#[test]
+fn the_mechanistic_model_has_eh1() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let program = compiled(directory.path(), "-O2");
+    let (live, trace, profile) = (at("live.json"), at("trace.mcad"), at("work.profile"));
+    mcad_run(["-q", "--json", text(&live), "--record", text(&trace)])
+        .args(["--", text(&program)])
+        .run()
+        .expect(7);
+    mcad(["model", "profile", text(&trace), "-o", text(&profile)])
+        .run()
+        .expect(0);
+    let predicted = mcad(["model", "predict", "--json", "--cpu", "eh1"])
+        .args([text(&profile)])
+        .run()
+        .expect(0);
+    let predicted: serde_json::Value = serde_json::from_str(&predicted.text()).unwrap();
+    let stepped = report::read(&live).cpus[0].cycles as f64;
+    let ratio = predicted["cycles"].as_f64().unwrap() / stepped;
+    assert!((0.8..1.2).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn blocks_come_as_text_and_as_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("chain.s");
+    // A chain of two products, three cycles each.
+    std::fs::write(&file, "mul a0, a0, a1\nmul a0, a0, a1\n").unwrap();
+    let cycles = |arguments: &[&str]| {
+        let run = mcad(["block", "--json"]).args(arguments).run().expect(0);
+        let report: serde_json::Value = serde_json::from_str(&run.text()).unwrap();
+        let block = &report["blocks"][0]["cpus"][0];
+        assert_eq!(block["cpu"], "eh1", "{report}");
+        block["cycles"].as_f64().unwrap()
+    };
+    let of_text = cycles(&["--arch", "riscv32", text(&file)]);
+    assert!((of_text - 6.0).abs() < 0.01, "{of_text}");
+    let of_bytes = cycles(&["--cpu", "eh1", "--hex", "3305b5023305b502"]);
+    assert!((of_bytes - 6.0).abs() < 0.01, "{of_bytes}");
+    // fadd.s: no part of RV32IMC.
+    let float = mcad(["block", "--cpu", "eh1", "--hex", "53751500"]).run();
+    assert_ne!(float.code(), 0);
+}
