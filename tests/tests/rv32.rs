@@ -131,7 +131,7 @@ fn the_mechanistic_model_has_eh1() {
     mcad(["model", "profile", text(&trace), "-o", text(&profile)])
         .run()
         .expect(0);
-    let predicted = mcad(["model", "predict", "--json", "--cpu", "eh1"])
+    let predicted = mcad(["model", "predict", "--json", "-", "--cpu", "eh1"])
         .args([text(&profile)])
         .run()
         .expect(0);
@@ -148,7 +148,10 @@ fn blocks_come_as_text_and_as_bytes() {
     // A chain of two products, three cycles each.
     std::fs::write(&file, "mul a0, a0, a1\nmul a0, a0, a1\n").unwrap();
     let cycles = |arguments: &[&str]| {
-        let run = mcad(["block", "--json"]).args(arguments).run().expect(0);
+        let run = mcad(["block", "--json", "-"])
+            .args(arguments)
+            .run()
+            .expect(0);
         let report: serde_json::Value = serde_json::from_str(&run.text()).unwrap();
         let block = &report["blocks"][0]["cpus"][0];
         assert_eq!(block["cpu"], "eh1", "{report}");
