@@ -39,6 +39,7 @@ use below::Why;
 use counts::{Counts, Misses, MissesByInstruction};
 use pages::Touch;
 use prefetch::Wanted;
+use prefetch::region::Region;
 use prefetch::stream::Stream;
 use prefetch::stride::Stride;
 use queues::{Bandwidth, Buffers};
@@ -81,6 +82,9 @@ pub struct Memory {
     next_line: bool,
     adjacent: bool,
     stride: Option<Stride>,
+    region: Option<Region>,
+    /// Cycles until what it wants is asked for.
+    region_delay: u64,
     l1_stream: Option<Stream>,
     stream: Option<Stream>,
     /// What was found so far.
@@ -138,6 +142,8 @@ impl Memory {
             next_line: core.prefetch.next_line,
             adjacent: core.prefetch.adjacent_line,
             stride: core.prefetch.stride.as_ref().map(Stride::new),
+            region: core.prefetch.region.as_ref().map(Region::new),
+            region_delay: core.prefetch.region.map_or(0, |p| p.delay),
             l1_stream: core.prefetch.l1_stream.as_ref().map(Stream::new),
             stream: core.prefetch.stream.as_ref().map(Stream::new),
             counts: Counts::default(),
@@ -364,7 +370,7 @@ impl Memory {
                 }
                 if seen.is_prefetched() {
                     self.counts.useful_prefetches += 1;
-                    self.first_use(line, at);
+                    self.first_use(r.pc, line, at);
                 }
             }
             None if self.perfect_l1d => {}
@@ -398,12 +404,12 @@ impl Memory {
             l3: u64::from(found.level >= Level::Dram),
             walks: 0,
         });
-        self.first_use(line, at);
+        self.first_use(r.pc, line, at);
     }
 
     /// A line that was not in the first level, or that a prefetcher brought there, is used for the
     /// first time: that is what the prefetchers look at.
-    fn first_use(&mut self, line: u64, at: u64) {
+    fn first_use(&mut self, pc: u64, line: u64, at: u64) {
         if self.next_line {
             let wanted = Wanted {
                 first: line + 1,
@@ -415,6 +421,16 @@ impl Memory {
         if let Some(stream) = &mut self.l1_stream {
             let wanted = stream.access(line);
             self.prefetch_l1(wanted, at);
+        }
+        if let Some(region) = &mut self.region {
+            for first in region.access(pc, line).lines() {
+                let wanted = Wanted {
+                    first,
+                    step: 1,
+                    count: 1,
+                };
+                self.prefetch_l1(wanted, at + self.region_delay);
+            }
         }
     }
 

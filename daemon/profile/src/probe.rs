@@ -18,6 +18,7 @@ mod locked;
 pub mod native;
 mod parallel;
 pub mod program;
+mod regions;
 mod renaming;
 mod repeated;
 mod streams;
@@ -109,6 +110,7 @@ pub fn probes() -> Vec<Probe> {
         chase::PROBES,
         parallel::PROBES,
         streams::PROBES,
+        regions::PROBES,
         forwarding::PROBES,
         aliasing::PROBES,
         renaming::PROBES,

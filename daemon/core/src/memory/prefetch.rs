@@ -2,6 +2,7 @@
 //! Whether a line is already there, may be asked for (its page must be known) and finds a buffer
 //! is decided by who asks them.
 
+pub mod region;
 pub mod stream;
 pub mod stride;
 

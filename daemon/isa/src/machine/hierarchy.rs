@@ -206,6 +206,24 @@ pub struct StreamPrefetch {
     pub crosses_pages: bool,
 }
 
+/// Lines around the first one of a region, told by the load that begins it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegionPrefetch {
+    /// Places for what loads are followed by.
+    pub loads: u32,
+    /// Regions that are watched at once.
+    pub watched: u32,
+    /// Lines below the first one that are learnt.
+    pub below: u32,
+    /// Lines above it.
+    pub above: u32,
+    /// An access no more lines away from a region's first one begins none.
+    pub near: u32,
+    /// Cycles from the access until its lines are asked for.
+    pub delay: u64,
+}
+
 /// Prefetchers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -217,6 +235,9 @@ pub struct Prefetch {
     /// Into the first level.
     #[serde(default)]
     pub stride: Option<StridePrefetch>,
+    /// Into the first level, of loads that miss it.
+    #[serde(default)]
+    pub region: Option<RegionPrefetch>,
     /// Into the first level, of lines that miss it.
     #[serde(default)]
     pub l1_stream: Option<StreamPrefetch>,
@@ -340,6 +361,13 @@ impl Prefetch {
             within("prefetch.stride.entries", s.entries, 1, 4096)?;
             within("prefetch.stride.most_bytes", s.most_bytes, 1, 4096)?;
             within("prefetch.stride.ahead", s.ahead, 1, 64)?;
+        }
+        if let Some(r) = &self.region {
+            within("prefetch.region.loads", r.loads, 1, 1 << 16)?;
+            within("prefetch.region.watched", r.watched, 1, 256)?;
+            within("prefetch.region.below", r.below, 0, 15)?;
+            within("prefetch.region.above", r.above, 0, 16)?;
+            within("prefetch.region.near", r.near, r.below.max(r.above), 64)?;
         }
         for (name, stream) in [
             ("prefetch.l1_stream", &self.l1_stream),
