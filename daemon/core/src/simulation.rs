@@ -511,10 +511,19 @@ impl Simulation {
             );
             self.stats.lost_reasons.push(lost(records, &reason));
         }
-        let cores = match std::mem::take(&mut self.run.cores) {
-            Cores::Here(cores) => cores.into_iter().map(|core| (core, None)).collect(),
-            Cores::Workers(workers) => workers.finish(),
+        let (names, cores) = match std::mem::take(&mut self.run.cores) {
+            Cores::Here(cores) => {
+                let names = build::names(&self, symbols);
+                (names, cores.into_iter().map(|core| (core, None)).collect())
+            }
+            Cores::Workers(mut workers) => {
+                // They are still at work.
+                workers.hand_on();
+                let names = build::names(&self, symbols);
+                build::read_lines(&self, symbols);
+                (names, workers.finish())
+            }
         };
-        build::report(self, &cores, symbols)
+        build::report(self, &cores, &names, symbols)
     }
 }

@@ -32,7 +32,7 @@ const BOUNDS: usize = 16;
 /// Forms without figures that a report lists.
 const FORMS: usize = 50;
 
-struct Named {
+pub(super) struct Named {
     function: String,
     module: String,
     symbol: String,
@@ -40,9 +40,25 @@ struct Named {
 }
 
 /// Names of all executed blocks.
-type Names = BTreeMap<BlockId, Named>;
+pub(super) type Names = BTreeMap<BlockId, Named>;
 
-fn names(s: &Simulation, symbols: &dyn Symbolizer) -> Names {
+/// Has lines looked up where most instructions were executed: most of the blocks whose lines will be
+/// asked for are among these, so that files are read while others still simulate.
+pub(super) fn read_lines(s: &Simulation, symbols: &dyn Symbolizer) {
+    let mut busiest: Vec<_> = s
+        .dictionary
+        .iter()
+        .map(|(id, block)| (executed(s, id).instructions, id, block))
+        .filter(|(instructions, ..)| *instructions > 0)
+        .collect();
+    busiest.sort_by_key(|(instructions, id, _)| (std::cmp::Reverse(*instructions), *id));
+    for (_, id, block) in busiest.into_iter().take(BLOCKS) {
+        symbols.line(id, block.address);
+    }
+}
+
+/// Names of all executed blocks, which do not depend on what was simulated.
+pub(super) fn names(s: &Simulation, symbols: &dyn Symbolizer) -> Names {
     s.dictionary
         .iter()
         .filter(|(id, _)| executed(s, *id).times > 0)
@@ -82,9 +98,9 @@ fn executed(s: &Simulation, id: BlockId) -> Executed {
 pub fn report(
     mut s: Simulation,
     cores: &[(Core, Option<IntervalReport>)],
+    names: &Names,
     symbols: &dyn Symbolizer,
 ) -> Report {
-    let names = names(&s, symbols);
     s.stats.distinct_blocks = s.dictionary.defined() as u64;
     let mut cpus = Vec::new();
     for (n, model) in s.options.cpus.iter().enumerate() {
@@ -93,11 +109,11 @@ pub fn report(
                 AnalysisKind::Pipeline => match cores.get(n) {
                     Some((core, intervals)) => CpuReport {
                         intervals: *intervals,
-                        ..pipeline_report(&s, core, &names, symbols)
+                        ..pipeline_report(&s, core, names, symbols)
                     },
                     None => continue,
                 },
-                AnalysisKind::Block => block_report(&s, model, &names, symbols),
+                AnalysisKind::Block => block_report(&s, model, names, symbols),
             });
         }
     }

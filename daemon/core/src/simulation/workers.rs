@@ -34,6 +34,9 @@ use crate::pipeline::functional::Warm;
 
 /// Orders that may wait for a worker that executes everything.
 const QUEUE: usize = 8;
+/// The same where there are several, which wait for the slowest of them when that many wait there:
+/// models are slow at different times.
+const SHARED_QUEUE: usize = 32;
 /// Orders that may wait for a worker of intervals: about one interval, so that the next one can be
 /// handed out while it executes.
 const INTERVAL_QUEUE: usize = 32;
@@ -262,6 +265,7 @@ impl Workers {
         let cut = parallel.intervals.is_some();
         let (lanes, queue) = match parallel.intervals {
             Some(_) => (parallel.jobs / models.len().max(1), INTERVAL_QUEUE),
+            None if models.len() > 1 => (1, SHARED_QUEUE),
             None => (1, QUEUE),
         };
         let front = |(number, model): (usize, &Arc<CpuModel>)| match cut || parallel.ahead {
@@ -428,7 +432,7 @@ impl Workers {
     }
 
     /// Hands on what threads have that are not cut.
-    fn hand_on(&mut self) {
+    pub(super) fn hand_on(&mut self) {
         if self.chunk.is_empty() {
             return;
         }
