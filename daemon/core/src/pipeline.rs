@@ -44,7 +44,7 @@ use inorder::stream::Stream;
 use inst::Inst;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::MAX_PORTS;
-use mcad_isa::program::{Instr, Program};
+use mcad_isa::program::Program;
 use mcad_proto::word::Kernel;
 use mcad_report::TopDown;
 use observer::Observer;
@@ -237,21 +237,11 @@ impl<O: Observer> Pipeline<O> {
         self.run_when_full(program);
     }
 
-    /// Takes an instruction of code that goes straight on and is executed only once; `instr` is
-    /// its static instruction.
+    /// Takes instructions of code that goes straight on and is executed only once; how they lie in the
+    /// predecoder's blocks they say.
     #[inline]
-    pub fn push_straight(
-        &mut self,
-        program: &Program,
-        instr: &Instr,
-        inst: Inst,
-        accesses: &[Access],
-    ) {
-        if self.in_order.is_some() {
-            self.push(program, inst, accesses);
-            return;
-        }
-        self.front.queue.push_straight(instr, inst, accesses);
+    pub fn push_straight(&mut self, program: &Program, insts: &[Inst], accesses: &[Access]) {
+        self.front.queue.push_straight(insts, accesses);
         self.run_when_full(program);
     }
 

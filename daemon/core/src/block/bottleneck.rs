@@ -120,7 +120,8 @@ fn predecoder(block: &Block, mode: Mode, delivery: Delivery) -> Limit {
             let mut inst = Inst::new(n as u32, address);
             inst.taken = looped && n as u64 + 1 == count;
             address += u64::from(instr.len);
-            queue.push_straight(instr, inst, &[]);
+            let inst = inst.laid_out(instr, p.predecode_block_bytes);
+            queue.push_straight(&[inst], &[]);
         }
     }
     let mut predecoder = Predecoder::default();

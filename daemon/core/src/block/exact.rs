@@ -119,6 +119,8 @@ pub struct Exact {
     signatures: Vec<u64>,
     signature: Fingerprint,
     loaded: Option<Value>,
+    /// The same, some iterations ahead, where these were asked about: they do not depend on when.
+    ahead: Option<Box<Self>>,
     /// The stores that the loads of the current instruction take from, the youngest of each.
     found: Vec<Option<Stored>>,
     inputs: Vec<Value>,
@@ -160,6 +162,7 @@ impl Exact {
         self.signatures.clear();
         self.signature = Fingerprint::default();
         self.loaded = None;
+        self.ahead = None;
         if init == Init::Stack {
             for reg in [RegId::RSP, RegId::RBP] {
                 let fresh = self.symbols.fresh();
@@ -251,7 +254,7 @@ impl Exact {
 
     /// Whether iterations `from` to `to` access memory as those `period` before them do.
     #[must_use]
-    pub fn repeats(&self, block: &Block, from: u32, period: u32, to: u32) -> bool {
+    pub fn repeats(&mut self, block: &Block, from: u32, period: u32, to: u32) -> bool {
         let (from, period, to) = (from as usize, period as usize, to as usize);
         let alike = |signatures: &[u64], n: usize| {
             let before = n.checked_sub(period);
@@ -270,20 +273,30 @@ impl Exact {
             // The last one goes on unchanged, and a whole period is like it.
             return true;
         }
-        let mut ahead = self.clone();
-        let mut scratch = Vec::new();
-        for n in seen..to {
-            for (n, d) in block.described.iter().enumerate() {
-                scratch.clear();
-                let mut inst = Inst::new(n as u32, 0);
-                ahead.step(n, d, &mut inst, &mut scratch);
+        let known = self.ahead.take();
+        let known = known.filter(|ahead| ahead.signatures.len() >= seen);
+        let mut ahead = known.unwrap_or_else(|| Box::new(self.clone()));
+        let like = (seen.max(from)..to).all(|n| {
+            ahead.go_on_to(block, n + 1);
+            alike(&ahead.signatures, n)
+        });
+        self.ahead = Some(ahead);
+        like
+    }
+
+    /// Executes the block until so many iterations are done.
+    fn go_on_to(&mut self, block: &Block, rounds: usize) {
+        let mut accesses = Vec::new();
+        while self.signatures.len() < rounds {
+            // One that is steady is like the last one.
+            let same = self.is_steady();
+            let instructions = block.described.iter().enumerate();
+            for (n, d) in instructions.filter(|_| !same) {
+                accesses.clear();
+                self.step(n, d, &mut Inst::new(n as u32, 0), &mut accesses);
             }
-            ahead.end_round();
-            if n >= from && !alike(&ahead.signatures, n) {
-                return false;
-            }
+            self.end_round();
         }
-        true
     }
 
     /// Adds accesses to the iteration's signature, and finds out which stores its loads take from.
@@ -541,6 +554,7 @@ impl Default for Exact {
             signatures: Vec::new(),
             signature: Fingerprint::default(),
             loaded: None,
+            ahead: None,
             found: Vec::new(),
             inputs: Vec::new(),
         }

@@ -8,7 +8,7 @@ use super::{Block, Mode};
 use crate::pipeline::Pipeline;
 use crate::pipeline::access::{Access, Span};
 use crate::pipeline::frontend::plan::{Plan, Run};
-use crate::pipeline::inst::Inst;
+use crate::pipeline::inst::{Inst, Layout};
 use crate::pipeline::observer::Observer;
 
 /// Iterations at least, and cycles at least: uiCA's defaults.
@@ -25,8 +25,10 @@ pub(super) enum Memory<'a> {
 /// What feeding a block needs room for.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// The block's plan, where an iteration can be pushed in one piece.
+    /// The block's plan, where it is a loop and an iteration can be pushed in one piece.
     plan: Option<Plan>,
+    /// The last iteration's instructions, where it goes straight on through the decoders.
+    straight: Vec<Inst>,
     /// Accesses of the last iteration that was pushed so, or of an instruction.
     accesses: Vec<Access>,
     /// Whose they are.
@@ -82,9 +84,9 @@ impl Feeding {
         scratch.spans.clear();
         scratch.accesses.clear();
         scratch.plan = None;
-        // Only a loop's instructions are at the same addresses every time.
+        scratch.straight.clear();
         let core = &block.model.core;
-        if !self.looped || self.stream.is_some() || core.in_order.is_some() {
+        if self.stream.is_some() || core.in_order.is_some() {
             return;
         }
         let addresses: Vec<u64> = (block.program.instrs.iter())
@@ -94,13 +96,53 @@ impl Feeding {
                 Some(address)
             })
             .collect();
-        if u16::try_from(addresses.len()).is_ok() {
+        if u16::try_from(addresses.len()).is_err() {
+            return;
+        }
+        // Only a loop's instructions are at the same addresses every time.
+        if self.looped {
             let bytes = core.frontend.predecode_block_bytes;
             scratch.plan = Plan::new(&block.program, 0, &addresses, 0, bytes);
+        } else if !self.cached {
+            let insts = (0..).zip(addresses);
+            (scratch.straight).extend(insts.map(|(n, address)| Inst::new(n, address)));
         }
     }
 
-    /// Pushes one iteration by the block's plan, if there is one; whether there was.
+    /// Finds what an iteration accesses that is pushed in one piece.
+    fn access_all(
+        block: &Block,
+        round: u32,
+        memory: &mut Option<Memory<'_>>,
+        scratch: &mut Scratch,
+    ) {
+        // Else what was pushed last is pushed again.
+        let changes = match memory {
+            Some(Memory::Values(exact)) => !exact.is_steady() || round == 0,
+            Some(Memory::Expressions(..)) => true,
+            None => false,
+        };
+        let Some(memory) = memory.as_mut().filter(|_| changes) else {
+            return;
+        };
+        scratch.spans.clear();
+        scratch.accesses.clear();
+        for n in 0..block.program.instrs.len() {
+            let (own, loads, stores) = memory.step(block, n, &mut scratch.one);
+            if loads | stores != 0 {
+                scratch.spans.push(Span {
+                    index: n as u16,
+                    start: scratch.accesses.len() as u32,
+                    loads,
+                    stores,
+                    bytes: 0,
+                });
+                scratch.accesses.extend_from_slice(own);
+            }
+        }
+    }
+
+    /// Pushes one iteration in one piece, where that can be; whether it could.
     fn push_all<O: Observer>(
         pipeline: &mut Pipeline<O>,
         block: &Block,
@@ -108,39 +150,37 @@ impl Feeding {
         memory: &mut Option<Memory<'_>>,
         scratch: &mut Scratch,
     ) -> bool {
-        let Some(plan) = &mut scratch.plan else {
+        if let Some(plan) = &mut scratch.plan {
+            plan.tag_all(round);
+        } else if scratch.straight.is_empty() {
             return false;
-        };
-        // Else what was pushed last is pushed again.
-        let changes = match memory {
-            Some(Memory::Values(exact)) => !exact.is_steady() || round == 0,
-            Some(Memory::Expressions(..)) => true,
-            None => false,
-        };
-        if let Some(memory) = memory.as_mut().filter(|_| changes) {
-            scratch.spans.clear();
-            scratch.accesses.clear();
-            for n in 0..block.program.instrs.len() {
-                let (own, loads, stores) = memory.step(block, n, &mut scratch.one);
-                if loads | stores != 0 {
-                    scratch.spans.push(Span {
-                        index: n as u16,
-                        start: scratch.accesses.len() as u32,
-                        loads,
-                        stores,
-                        bytes: 0,
-                    });
-                    scratch.accesses.extend_from_slice(own);
+        }
+        Self::access_all(block, round, memory, scratch);
+        if let Some(plan) = &scratch.plan {
+            let run = Run {
+                plan,
+                spans: &scratch.spans,
+                accesses: &scratch.accesses,
+            };
+            pipeline.push_run(&block.program, run);
+            return true;
+        }
+        let insts = &mut scratch.straight;
+        if round == 0 {
+            for span in &scratch.spans {
+                if let Some(inst) = insts.get_mut(usize::from(span.index)) {
+                    (inst.loads, inst.stores) = (span.loads, span.stores);
                 }
             }
         }
-        plan.tag_all(round);
-        let run = Run {
-            plan,
-            spans: &scratch.spans,
-            accesses: &scratch.accesses,
-        };
-        pipeline.push_run(&block.program, run);
+        let moved = if round == 0 { 0 } else { block.length };
+        let predecoded = block.model.core.frontend.predecode_block_bytes;
+        for (inst, instr) in insts.iter_mut().zip(&block.program.instrs) {
+            inst.tag = round;
+            inst.address += moved;
+            inst.layout = Layout::new(instr, inst.address, predecoded);
+        }
+        pipeline.push_straight(&block.program, insts, &scratch.accesses);
         true
     }
 
@@ -194,10 +234,8 @@ impl Feeding {
             if self.stream.is_some() {
                 let end = end && n + 1 == program.instrs.len();
                 pipeline.push_stream(program, inst, accesses, end);
-            } else if self.looped || self.cached {
-                pipeline.push(program, inst, accesses);
             } else {
-                pipeline.push_straight(program, instr, inst, accesses);
+                pipeline.push(program, inst, accesses);
             }
         }
     }

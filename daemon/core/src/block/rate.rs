@@ -22,20 +22,25 @@ pub(super) fn steady(cycles: impl ExactSizeIterator<Item = u64> + Clone) -> Opti
     }
     let n = count as f64;
     let origin = cycles.clone().next()?;
-    let points = cycles.enumerate().map(|(x, cycle)| {
-        let x = x as f64 - (n - 1.0) / 2.0;
-        (x, cycle.saturating_sub(origin) as f64)
+    // Twice the distance of each from the middle one, and its cycle.
+    let middle = count as i64 - 1;
+    let points = (cycles.enumerate())
+        .map(|(x, cycle)| (2 * x as i64 - middle, cycle.saturating_sub(origin) as i64));
+    // These sums are of whole numbers; that of the squares is known.
+    let (sum, products) = (points.clone()).fold((0i64, 0i64), |(sum, products), (x, y)| {
+        (sum + y, products.wrapping_add(x.wrapping_mul(y)))
     });
-    let mean = points.clone().map(|(_, y)| y).sum::<f64>() / n;
-    let (mut products, mut squares) = (0.0, 0.0);
-    for (x, y) in points.clone() {
-        products += x * y;
-        squares += x * x;
+    let squares = n * (n * n - 1.0) / 12.0;
+    let (mean, slope) = (sum as f64 / n, products as f64 / 2.0 / squares);
+    let mut furthest = 0.0;
+    for (x, y) in points {
+        let distance = (y as f64 - mean - slope * (x as f64 / 2.0)).abs();
+        furthest = if distance > furthest {
+            distance
+        } else {
+            furthest
+        };
     }
-    let slope = products / squares;
-    let furthest = points
-        .map(|(x, y)| (y - mean - slope * x).abs())
-        .fold(0.0, f64::max);
     let error = (furthest / n).min(MAX_ERROR * slope);
     Some(simplest(slope - error, slope + error, MAX_TERMS))
 }

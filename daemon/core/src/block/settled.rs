@@ -106,11 +106,16 @@ fn piles_up(rounds: &[Round]) -> bool {
 
 /// The shortest period, of at most `longest` iterations, with which all of `rounds` retire.
 pub(super) fn period(rounds: &[Round], longest: usize) -> Option<usize> {
-    let step = |n: usize| {
-        let (before, here) = (rounds.get(n.checked_sub(1)?)?, rounds.get(n)?);
-        Some((here.last - before.last, here.slot))
+    let alike = |(later, earlier): (&[Round], &[Round])| match (later, earlier) {
+        ([a, b], [c, d]) => b.last - a.last == d.last - c.last && b.slot == d.slot,
+        _ => false,
     };
-    (1..=longest).find(|p| (p + 1..rounds.len()).rev().all(|n| step(n) == step(n - p)))
+    (1..=longest).find(|p| {
+        let later = rounds.get(*p..).unwrap_or_default();
+        let earlier = rounds.get(..later.len()).unwrap_or_default();
+        let steps = later.windows(2).rev().zip(earlier.windows(2).rev());
+        steps.into_iter().all(alike)
+    })
 }
 
 #[cfg(test)]

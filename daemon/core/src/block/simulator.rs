@@ -146,7 +146,7 @@ impl Simulator {
     }
 
     /// Whether loads will meet the same stores in all iterations that a recurrence fills in.
-    fn repeats(&self, block: &Block, accesses: Option<&Accesses>, r: Recurrence) -> bool {
+    fn repeats(&mut self, block: &Block, accesses: Option<&Accesses>, r: Recurrence) -> bool {
         let to = self.pipeline.observer.rounds_needed(r);
         let Some(accesses) = accesses else {
             return self.exact.repeats(block, r.round, r.period, to);

@@ -3,11 +3,11 @@
 
 use super::super::loop_stream::Step;
 use super::super::plan::Run;
-use super::super::uop_cache::pack::{Line, Open};
+use super::super::uop_cache::pack::{Entry, Line, Open};
 use super::FetchQueue;
 use crate::pipeline::access::Access;
 use crate::pipeline::inst::{Inst, Source};
-use mcad_isa::program::{Instr, Program};
+use mcad_isa::program::Program;
 
 impl FetchQueue {
     /// Static instructions from number `first` on are about to be appended to the open group.
@@ -218,15 +218,12 @@ impl FetchQueue {
         }
     }
 
-    /// Takes an instruction of code that goes straight on and is executed only once, so that it
-    /// comes from the decoders; `instr` is its static instruction.
+    /// Takes instructions of code that goes straight on and is executed only once, so that they come
+    /// from the decoders; how they lie in the predecoder's blocks they say.
     #[inline]
-    pub fn push_straight(&mut self, instr: &Instr, inst: Inst, accesses: &[Access]) {
-        let inst = inst.laid_out(instr, self.p.predecode_block_bytes);
-        self.insts.push(inst);
-        if !accesses.is_empty() {
-            self.accesses.append(accesses);
-        }
+    pub fn push_straight(&mut self, insts: &[Inst], accesses: &[Access]) {
+        self.insts.append(insts);
+        self.accesses.append(accesses);
         self.open = self.insts.end();
     }
 
@@ -252,6 +249,7 @@ impl FetchQueue {
     /// releases it.
     fn close_group(&mut self, program: &Program, end: u64) {
         let span = (self.open, end);
+        let address = self.insts.get(self.open).map_or(0, |first| first.address);
         let (pieces, line) = (&self.pieces, self.line);
         let group = (self.groups).group(program, &self.p, &self.insts, span, pieces, line);
         let Some(group) = group else {
@@ -261,12 +259,14 @@ impl FetchQueue {
         let shift = self.p.uop_cache_block_bytes.trailing_zeros();
         // With the erratum's rule, one half that cannot be cached takes the other with it.
         let group_cacheable = group.cacheable || !self.p.uop_cache_both_halves;
+        let moved = group.moved_to(address);
         let mut at = self.open;
         for (part, entries, lines) in group.parts() {
             let to = at + part.instructions;
             let may_hit = self.route == Source::UopCache || self.after_branch;
             let cacheable = part.packed.cacheable && group_cacheable;
-            let hit = cacheable && (self.cache).access(part.address >> shift, part.packed.lines);
+            let block = part.address.wrapping_add(moved) >> shift;
+            let hit = cacheable && (self.cache).access(block, part.packed.lines);
             self.route = if may_hit && hit {
                 Source::UopCache
             } else {
@@ -281,7 +281,15 @@ impl FetchQueue {
                 }
                 let line = |line: &Line| Line { from: at, ..*line };
                 self.lines.extend(lines.iter().map(line));
-                self.entries.append(entries);
+                if moved == 0 {
+                    self.entries.append(entries);
+                } else {
+                    let entry = |entry: &Entry| Entry {
+                        address: entry.address.wrapping_add(moved),
+                        ..*entry
+                    };
+                    self.entries.extend(entries.iter().map(entry));
+                }
             }
             at = to;
         }

@@ -3,9 +3,10 @@
 //! A group is what is fetched at once: consecutive instructions in one 64-byte line, up to a taken
 //! branch. The same ones come again and again, so into which blocks of code a group falls and how
 //! these lie in the cache's lines is kept until another group takes its place. It is used only for
-//! exactly the same instructions at the same address, left the same way: nothing else has a part in
-//! it. There is room for few groups, as a block has, until more have come than that.
+//! exactly the same instructions at the same place of a line, left the same way: nothing else has a
+//! part in it. There is room for few groups, as a block has, until more have come than that.
 
+use super::super::fetch::LINE_SHIFT;
 use super::pack::{Entry, Line, Open, Packed, lines_of, pack};
 use crate::lists::part;
 use crate::pipeline::fold::Folding;
@@ -24,6 +25,12 @@ const PIECES: usize = 6;
 
 /// Knuth, "The Art of Computer Programming", volume 3, section 6.4: 2^64 over the golden ratio.
 const HASH: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What of an address a group depends on, since it lies in one line.
+#[inline]
+fn in_line(address: u64) -> u64 {
+    address & ((1 << LINE_SHIFT) - 1)
+}
 
 /// Which instructions a group has: pieces of the program, each of consecutive static instructions.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,7 +82,7 @@ impl Pieces {
     /// What its place depends on.
     #[inline]
     fn hash(&self, address: u64, taken: bool, open: Open) -> u64 {
-        let mut hash = (address << 1 | u64::from(taken)) ^ open.key().wrapping_mul(HASH);
+        let mut hash = (in_line(address) << 1 | u64::from(taken)) ^ open.key().wrapping_mul(HASH);
         for piece in self.told() {
             hash = (hash ^ piece).wrapping_mul(HASH);
         }
@@ -122,6 +129,12 @@ pub struct Group {
 }
 
 impl Group {
+    /// What is added to addresses of one that begins at `address`.
+    #[inline]
+    pub fn moved_to(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.address)
+    }
+
     /// Its parts, each with its entries and lines, numbered from its first instruction.
     #[inline]
     pub fn parts(&self) -> impl Iterator<Item = (&Part, &[Entry], &[Line])> {
@@ -218,7 +231,8 @@ impl Groups {
     }
 
     /// The group of the instructions from number `from` to before `to`, which `pieces` tell; `open` is
-    /// what the line before has room for.
+    /// what the line before has room for. Its addresses may be those of another line
+    /// ([`Group::moved_to`]).
     #[inline]
     pub fn group(
         &mut self,
@@ -234,7 +248,7 @@ impl Groups {
         let place = pieces.hash(address, taken, open) as usize & self.kept.len().wrapping_sub(1);
         let group = self.kept.get_mut(place)?;
         let same = group.program == self.program
-            && group.address == address
+            && in_line(group.address) == in_line(address)
             && group.taken == taken
             && group.before == open
             && group.pieces.same(pieces);
