@@ -17,8 +17,10 @@ mod rate;
 pub mod rounds;
 mod settled;
 mod simulator;
+mod steps;
 mod trace;
 mod values;
+mod written;
 
 use std::sync::Arc;
 

@@ -13,16 +13,16 @@ use rustc_hash::FxHashMap;
 
 use super::Block;
 use super::alias::Init;
-use super::live::Live;
+use super::steps::{Place, Step, Steps};
 use super::values::{Reader, Symbols, Value, result_of, zero_extend};
+use super::written::{Stored, Written};
+use crate::lists::part;
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::inst::Inst;
 use crate::pipeline::state::Fingerprint;
 use mcad_isa::machine::params::Core;
 use mcad_isa::regs::RegId;
-use mcad_isa::x86::build::Described;
-use mcad_isa::x86::effect::{Effect, Source};
-use mcad_isa::x86::operands::MemoryRef;
+use mcad_isa::x86::effect::Source;
 
 /// What BHive's profiler puts into every register and every eight bytes of memory (Chen et al.,
 /// IISWC 2019).
@@ -37,70 +37,25 @@ const REGION: u64 = 1 << 44;
 /// Stores whose lines are compared with a new store's.
 const NEIGHBOURS: usize = 8;
 
-/// Bytes in memory that one store wrote.
-#[derive(Clone, Copy)]
-struct Stored {
-    address: u64,
-    size: u16,
-    value: Value,
-    number: u64,
-}
-
-/// What one instruction of the block has to do with addresses.
-#[derive(Clone)]
-struct Step {
-    /// Its first access among those of an iteration.
-    first: usize,
-    loads: u8,
-    stores: u8,
-    /// What it adds to the stack pointer.
-    moved: i64,
-    /// Something that it writes matters for addresses.
-    executed: bool,
-    /// What it computes and what it stores, where that can be followed.
-    effect: Option<Effect>,
-    stored: Option<Source>,
-}
-
-impl Step {
-    /// Whether it accesses memory, or changes what is known of registers.
-    fn matters(&self) -> bool {
-        self.loads | self.stores != 0 || self.executed || self.moved != 0
-    }
-}
-
-impl Stored {
-    fn overlaps(&self, access: &Access) -> bool {
-        let bytes = access.bytes();
-        self.address < bytes.end && bytes.start < self.address.wrapping_add(u64::from(self.size))
-    }
-
-    fn contains(&self, access: &Access) -> bool {
-        let bytes = access.bytes();
-        self.address <= bytes.start && bytes.end <= self.address.wrapping_add(u64::from(self.size))
-    }
-}
-
-/// The groups of four bytes that an access touches.
-fn granules(access: &Access) -> std::ops::RangeInclusive<u64> {
-    let bytes = access.bytes();
-    let last = bytes.end.wrapping_sub(1);
-    (bytes.start >> 2)..=(last >> 2).max(bytes.start >> 2)
+/// The region that an access went to last, and what it depends on.
+#[derive(Clone, Copy, Default)]
+struct Region {
+    key: (u32, u32, u8),
+    base: u64,
 }
 
 /// Values of registers and memory.
 #[derive(Clone)]
 pub struct Exact {
     init: Init,
-    steps: Vec<Step>,
-    live: Live,
+    steps: Steps,
     values: [Option<Value>; RegId::COUNT],
     symbols: Symbols,
     /// Regions by the symbols of base and index, and the scale.
     regions: FxHashMap<(u32, u32, u8), u64>,
-    /// Last store to each four bytes.
-    memory: FxHashMap<u64, Stored>,
-    stores: u64,
+    /// Of each access of an iteration, the last one.
+    known_regions: Vec<Region>,
+    memory: Written,
     /// Lines of the last stores, in a ring.
     lines: [Line; NEIGHBOURS],
     /// Stores that have been there.
@@ -148,12 +103,12 @@ impl Exact {
         let execute = &block.model.core.execute;
         self.places = execute.loads_per_bank > 0 || execute.store_buffer > 0;
         self.shared_lines = execute.paired_stores || execute.store_buffer > 0;
-        self.plan(block);
+        self.steps.take(block);
         self.values = [None; RegId::COUNT];
         self.symbols.clear();
         self.regions.clear();
+        self.known_regions.clear();
         self.memory.clear();
-        self.stores = 0;
         self.lines = [Line::default(); NEIGHBOURS];
         self.stored = 0;
         self.changed = false;
@@ -171,47 +126,28 @@ impl Exact {
         }
     }
 
-    fn plan(&mut self, block: &Block) {
-        self.live = Live::of(block);
-        self.steps.clear();
-        let mut first = 0;
-        for (d, decoded) in block.described.iter().zip(&block.decoded) {
-            let count = |accesses: usize| accesses.min(255) as u8;
-            let loads = count(d.operands.in_mems.len());
-            let stores = count(d.operands.out_mems.len());
-            self.steps.push(Step {
-                first,
-                loads,
-                stores,
-                moved: decoded.stack_step(),
-                executed: self.live.needs(d),
-                effect: decoded.effect(),
-                stored: decoded.stored(),
-            });
-            first += usize::from(loads) + usize::from(stores);
-        }
-    }
-
     /// Executes instruction `n` of the block: adds its accesses, loads first.
-    pub fn step(&mut self, n: usize, d: &Described, inst: &mut Inst, out: &mut Vec<Access>) {
+    pub fn step(&mut self, n: usize, inst: &mut Inst, out: &mut Vec<Access>) {
         let Some(step) = self.steps.get(n).filter(|step| step.matters()) else {
             return;
         };
         inst.loads = step.loads;
         inst.stores = step.stores;
-        if let Some((same, _, _)) = self.steady(n) {
-            out.extend_from_slice(same);
+        if self.is_steady() {
+            out.extend_from_slice(part(&self.round, step.accesses.clone()));
             return;
         }
         // Values change, what instructions do with them does not.
         let steps = std::mem::take(&mut self.steps);
         if let Some(step) = steps.get(n) {
             let first = out.len();
-            self.accesses(d, step, out);
+            for (at, place) in step.accesses.clone().zip(steps.places(step)) {
+                out.push(self.access(at, place));
+            }
             let accesses = out.get(first..).unwrap_or(&[]);
-            self.sign(inst, accesses);
-            self.execute(n as u32, d, step, accesses);
-            self.round.truncate(step.first);
+            self.sign(step, accesses);
+            self.execute(n as u32, &steps, step, accesses);
+            self.round.truncate(step.accesses.start);
             self.round.extend_from_slice(accesses);
         }
         self.steps = steps;
@@ -222,19 +158,6 @@ impl Exact {
     #[must_use]
     pub fn is_steady(&self) -> bool {
         self.unchanged >= STEADY
-    }
-
-    /// What instruction `n` accesses in every iteration from now on, when that is settled, with
-    /// the numbers of its loads and stores.
-    #[inline]
-    pub fn steady(&self, n: usize) -> Option<(&[Access], u8, u8)> {
-        if !self.is_steady() {
-            return None;
-        }
-        let step = self.steps.get(n)?;
-        let count = usize::from(step.loads) + usize::from(step.stores);
-        let accesses = self.round.get(step.first..step.first + count)?;
-        Some((accesses, step.loads, step.stores))
     }
 
     /// Ends an iteration.
@@ -254,7 +177,7 @@ impl Exact {
 
     /// Whether iterations `from` to `to` access memory as those `period` before them do.
     #[must_use]
-    pub fn repeats(&mut self, block: &Block, from: u32, period: u32, to: u32) -> bool {
+    pub fn repeats(&mut self, from: u32, period: u32, to: u32) -> bool {
         let (from, period, to) = (from as usize, period as usize, to as usize);
         let alike = |signatures: &[u64], n: usize| {
             let before = n.checked_sub(period);
@@ -277,7 +200,7 @@ impl Exact {
         let known = known.filter(|ahead| ahead.signatures.len() >= seen);
         let mut ahead = known.unwrap_or_else(|| Box::new(self.clone()));
         let like = (seen.max(from)..to).all(|n| {
-            ahead.go_on_to(block, n + 1);
+            ahead.go_on_to(n + 1);
             alike(&ahead.signatures, n)
         });
         self.ahead = Some(ahead);
@@ -285,42 +208,39 @@ impl Exact {
     }
 
     /// Executes the block until so many iterations are done.
-    fn go_on_to(&mut self, block: &Block, rounds: usize) {
+    fn go_on_to(&mut self, rounds: usize) {
         let mut accesses = Vec::new();
         while self.signatures.len() < rounds {
             // One that is steady is like the last one.
-            let same = self.is_steady();
-            let instructions = block.described.iter().enumerate();
-            for (n, d) in instructions.filter(|_| !same) {
+            let changing = if self.is_steady() {
+                0
+            } else {
+                self.steps.len()
+            };
+            for n in 0..changing {
                 accesses.clear();
-                self.step(n, d, &mut Inst::new(n as u32, 0), &mut accesses);
+                self.step(n, &mut Inst::default(), &mut accesses);
             }
             self.end_round();
         }
     }
 
     /// Adds accesses to the iteration's signature, and finds out which stores its loads take from.
-    fn sign(&mut self, inst: &Inst, accesses: &[Access]) {
+    fn sign(&mut self, step: &Step, accesses: &[Access]) {
         self.found.clear();
         for (n, access) in accesses.iter().enumerate() {
             if self.places {
                 self.signature.add(u64::from(access.in_line()));
             }
-            if n < usize::from(inst.loads) {
+            if n < usize::from(step.loads) {
                 let mut found = None;
-                for granule in granules(access) {
-                    let distance = match self.memory.get(&granule) {
-                        Some(stored) if stored.overlaps(access) => {
-                            found = Some(*stored);
-                            let same = stored.address == access.bytes().start;
-                            let distance = self.stores - stored.number;
-                            distance << 2
-                                | u64::from(same) << 1
-                                | u64::from(stored.contains(access))
-                        }
-                        _ => u64::MAX,
-                    };
-                    self.signature.add(distance);
+                for stored in self.memory.under(access) {
+                    self.signature.add(stored.map_or(u64::MAX, |stored| {
+                        found = Some(*stored);
+                        let same = stored.address == access.bytes().start;
+                        let distance = self.memory.count() - stored.number;
+                        distance << 2 | u64::from(same) << 1 | u64::from(stored.contains(access))
+                    }));
                 }
                 self.found.push(found);
             } else if self.shared_lines {
@@ -358,7 +278,9 @@ impl Exact {
         }
     }
 
-    fn access(&mut self, memory: &MemoryRef, stack: i64) -> Access {
+    /// Where access `at` of an iteration goes.
+    fn access(&mut self, at: usize, place: &Place) -> Access {
+        let memory = &place.memory;
         let zero = Value::number(0);
         let base = memory.base.map_or(zero, |r| self.value(r));
         let index = memory.index.map_or(zero, |r| self.value(r));
@@ -367,36 +289,30 @@ impl Exact {
             .offset
             .wrapping_add(index.offset.wrapping_mul(scale))
             .wrapping_add(memory.displacement)
-            .wrapping_add(stack);
+            .wrapping_add(place.below);
         let scale = if index.symbol == 0 { 1 } else { memory.scale };
         let key = (base.symbol, index.symbol, scale);
-        let next = self.regions.len() as u64 + 1;
-        let region = match key {
-            (0, 0, _) => 0,
-            _ => *self.regions.entry(key).or_insert(next),
+        let region = match self.known_regions.get(at) {
+            Some(known) if known.key == key => known.base,
+            _ => self.region(at, key),
         };
         let address = (region.wrapping_mul(REGION)).wrapping_add(offset as u64);
         let size = memory.size.max(1);
         Access::known(address, size)
     }
 
-    /// Adds the instruction's accesses, loads first.
-    fn accesses(&mut self, d: &Described, step: &Step, out: &mut Vec<Access>) {
-        let loads = d.operands.in_mems.iter().take(usize::from(step.loads));
-        for memory in loads.filter_map(|v| d.memory(v)) {
-            let access = self.access(&memory, 0);
-            out.push(access);
+    /// The region of a sum of symbols, to which access `at` of an iteration goes.
+    fn region(&mut self, at: usize, key: (u32, u32, u8)) -> u64 {
+        let next = self.regions.len() as u64 + 1;
+        let base = match key {
+            (0, 0, _) => 0,
+            _ => *self.regions.entry(key).or_insert(next),
+        };
+        if self.known_regions.len() <= at {
+            self.known_regions.resize(at + 1, Region::default());
         }
-        // What push and call store lies below the stack pointer.
-        let pushed = step.moved.min(0);
-        let stores = d.operands.out_mems.iter().take(usize::from(step.stores));
-        for memory in stores.filter_map(|v| d.memory(v)) {
-            let implicit = memory.base == Some(RegId::RSP)
-                && memory.index.is_none()
-                && memory.displacement == 0;
-            let access = self.access(&memory, if implicit { pushed } else { 0 });
-            out.push(access);
-        }
+        self.known_regions[at] = Region { key, base };
+        base
     }
 
     /// What a load loads that takes from store `found`.
@@ -418,24 +334,12 @@ impl Exact {
     }
 
     fn store(&mut self, access: &Access, value: Value) {
-        self.stores += 1;
-        for granule in granules(access) {
-            let stored = Stored {
-                address: access.bytes().start,
-                size: access.size,
-                value,
-                number: self.stores,
-            };
-            let old = self.memory.insert(granule, stored);
-            self.changed |= old.is_none_or(|o| {
-                o.address != stored.address || o.size != stored.size || o.value != value
-            });
-        }
+        self.changed |= self.memory.store(access, value);
     }
 
     /// Executes instruction number `n` on the values; `accesses` are its own.
-    fn execute(&mut self, n: u32, d: &Described, step: &Step, accesses: &[Access]) {
-        if d.fused_previous {
+    fn execute(&mut self, n: u32, steps: &Steps, step: &Step, accesses: &[Access]) {
+        if step.fused {
             return;
         }
         let (loads, stores) = accesses.split_at(accesses.len().min(usize::from(step.loads)));
@@ -444,7 +348,7 @@ impl Exact {
             for store in stores {
                 self.store(store, Value::number(0));
             }
-            self.move_stack(d, step);
+            self.move_stack(step);
             return;
         }
         self.loaded = match loads {
@@ -456,11 +360,9 @@ impl Exact {
         let followed = effect.and_then(|effect| result_of(effect, self));
         self.inputs.clear();
         let mut inputs = std::mem::take(&mut self.inputs);
-        for value in d.operands.in_regs.iter().chain(&d.operands.in_flags) {
-            if let Some(id) = value.id {
-                let value = self.value(id);
-                inputs.push(value);
-            }
+        for id in steps.inputs(step) {
+            let value = self.value(*id);
+            inputs.push(value);
         }
         for (n, load) in loads.iter().enumerate() {
             let found = self.found.get(n).copied().flatten();
@@ -487,16 +389,9 @@ impl Exact {
             };
             self.store(store, value);
         }
-        for (place, value) in d
-            .operands
-            .out_regs
-            .iter()
-            .chain(&d.operands.out_flags)
-            .enumerate()
-        {
-            let Some(id) = value.id else { continue };
+        for (place, id) in steps.outputs(step).iter().copied().enumerate() {
             let is_target = place == 0 && target == Some(id);
-            if self.live.register(id) {
+            if steps.live.register(id) {
                 let result = match followed {
                     Some(value) if is_target => value,
                     _ => self.symbols.result(n, output, &inputs),
@@ -506,12 +401,12 @@ impl Exact {
             output = output.saturating_add(1).min(254);
         }
         self.inputs = inputs;
-        self.move_stack(d, step);
+        self.move_stack(step);
     }
 
     /// What an instruction does to the stack pointer without naming it.
-    fn move_stack(&mut self, d: &Described, step: &Step) {
-        if step.moved != 0 && !d.operands.out_regs.iter().any(|v| v.id == Some(RegId::RSP)) {
+    fn move_stack(&mut self, step: &Step) {
+        if step.moves_stack {
             let mut rsp = self.value(RegId::RSP);
             rsp.offset = rsp.offset.wrapping_add(step.moved);
             self.set(RegId::RSP, rsp);
@@ -537,13 +432,12 @@ impl Default for Exact {
     fn default() -> Self {
         Self {
             init: Init::Distinct,
-            steps: Vec::new(),
-            live: Live::default(),
+            steps: Steps::default(),
             values: [None; RegId::COUNT],
             symbols: Symbols::default(),
             regions: FxHashMap::default(),
-            memory: FxHashMap::default(),
-            stores: 0,
+            known_regions: Vec::new(),
+            memory: Written::default(),
             lines: [Line::default(); NEIGHBOURS],
             stored: 0,
             places: false,

@@ -33,7 +33,6 @@ pub(super) struct Scratch {
     accesses: Vec<Access>,
     /// Whose they are.
     spans: Vec<Span>,
-    one: Vec<Access>,
 }
 
 /// How a block is fed to a pipeline.
@@ -128,16 +127,16 @@ impl Feeding {
         scratch.spans.clear();
         scratch.accesses.clear();
         for n in 0..block.program.instrs.len() {
-            let (own, loads, stores) = memory.step(block, n, &mut scratch.one);
+            let start = scratch.accesses.len() as u32;
+            let (loads, stores) = memory.step(n, &mut scratch.accesses);
             if loads | stores != 0 {
                 scratch.spans.push(Span {
                     index: n as u16,
-                    start: scratch.accesses.len() as u32,
+                    start,
                     loads,
                     stores,
                     bytes: 0,
                 });
-                scratch.accesses.extend_from_slice(own);
             }
         }
     }
@@ -194,7 +193,7 @@ impl Feeding {
         scratch: &mut Scratch,
     ) {
         if !Self::push_all(pipeline, block, round, &mut memory, scratch) {
-            self.push_each(pipeline, block, round, &mut memory, &mut scratch.one);
+            self.push_each(pipeline, block, round, &mut memory, &mut scratch.accesses);
         }
         if let Some(Memory::Values(exact)) = memory {
             exact.end_round();
@@ -218,11 +217,11 @@ impl Feeding {
             } else {
                 block.length * u64::from(round)
             };
-        accesses.clear();
         for (n, instr) in program.instrs.iter().enumerate() {
-            let (accesses, loads, stores) = match memory {
-                Some(memory) => memory.step(block, n, accesses),
-                None => (&[][..], 0, 0),
+            accesses.clear();
+            let (loads, stores) = match memory {
+                Some(memory) => memory.step(n, accesses),
+                None => (0, 0),
             };
             let inst = Inst {
                 tag: round,
@@ -242,27 +241,14 @@ impl Feeding {
 }
 
 impl Memory<'_> {
-    /// What instruction `n` of the block accesses, and how many loads and stores these are.
+    /// Adds what instruction `n` of the block accesses; how many loads and stores these are.
     #[inline]
-    fn step<'a>(
-        &'a mut self,
-        block: &Block,
-        n: usize,
-        scratch: &'a mut Vec<Access>,
-    ) -> (&'a [Access], u8, u8) {
-        scratch.clear();
+    fn step(&mut self, n: usize, accesses: &mut Vec<Access>) -> (u8, u8) {
         let mut inst = Inst::default();
         match self {
-            Self::Expressions(accesses, aliases) => aliases.step(accesses, n, &mut inst, scratch),
-            Self::Values(exact) => {
-                if exact.is_steady() {
-                    return exact.steady(n).unwrap_or_default();
-                }
-                if let Some(d) = block.described.get(n) {
-                    exact.step(n, d, &mut inst, scratch);
-                }
-            }
+            Self::Expressions(of, aliases) => aliases.step(of, n, &mut inst, accesses),
+            Self::Values(exact) => exact.step(n, &mut inst, accesses),
         }
-        (scratch, inst.loads, inst.stores)
+        (inst.loads, inst.stores)
     }
 }

@@ -149,7 +149,7 @@ impl Simulator {
     fn repeats(&mut self, block: &Block, accesses: Option<&Accesses>, r: Recurrence) -> bool {
         let to = self.pipeline.observer.rounds_needed(r);
         let Some(accesses) = accesses else {
-            return self.exact.repeats(block, r.round, r.period, to);
+            return self.exact.repeats(r.round, r.period, to);
         };
         // Iterations that can be in flight together.
         let rounds = self.reorder_buffer / block.fused_uops().max(1) + 2;
