@@ -44,11 +44,19 @@ struct Region {
     base: u64,
 }
 
+/// The accesses of a repeated block, iteration by iteration.
+#[derive(Default)]
+pub struct Exact {
+    steps: Steps,
+    now: Now,
+    /// Some iterations later, where these were asked about: they do not depend on when.
+    ahead: Option<Box<Now>>,
+}
+
 /// Values of registers and memory.
 #[derive(Clone)]
-pub struct Exact {
+struct Now {
     init: Init,
-    steps: Steps,
     values: [Option<Value>; RegId::COUNT],
     symbols: Symbols,
     /// Regions by the symbols of base and index, and the scale.
@@ -74,8 +82,6 @@ pub struct Exact {
     signatures: Vec<u64>,
     signature: Fingerprint,
     loaded: Option<Value>,
-    /// The same, some iterations ahead, where these were asked about: they do not depend on when.
-    ahead: Option<Box<Self>>,
     /// The stores that the loads of the current instruction take from, the youngest of each.
     found: Vec<Option<Stored>>,
     inputs: Vec<Value>,
@@ -99,11 +105,71 @@ impl Exact {
 
     /// Starts again with another block.
     pub fn begin(&mut self, init: Init, block: &Block) {
+        self.steps.take(block);
+        self.now.begin(init, block);
+        self.ahead = None;
+    }
+
+    /// Executes instruction `n` of the block: adds its accesses, loads first.
+    pub fn step(&mut self, n: usize, inst: &mut Inst, out: &mut Vec<Access>) {
+        if let Some(step) = self.steps.get(n).filter(|step| step.matters()) {
+            inst.loads = step.loads;
+            inst.stores = step.stores;
+            self.now.step(&self.steps, n, step, out);
+        }
+    }
+
+    /// Whether every iteration from now on accesses what the last one did.
+    #[inline]
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        self.now.is_steady()
+    }
+
+    /// Ends an iteration.
+    pub fn end_round(&mut self) {
+        self.now.end_round();
+    }
+
+    /// Whether iterations `from` to `to` access memory as those `period` before them do.
+    #[must_use]
+    pub fn repeats(&mut self, from: u32, period: u32, to: u32) -> bool {
+        let (from, period, to) = (from as usize, period as usize, to as usize);
+        let alike = |signatures: &[u64], n: usize| {
+            let before = n.checked_sub(period);
+            before.is_some_and(|b| signatures.get(b) == signatures.get(n))
+        };
+        let signatures = &self.now.signatures;
+        let seen = signatures.len();
+        if !(from..to.min(seen)).all(|n| alike(signatures, n)) {
+            return false;
+        }
+        let recent = seen.checked_sub(period).filter(|start| *start >= from);
+        let recent = recent.and_then(|start| signatures.get(start..));
+        if let Some([first, others @ ..]) = recent
+            && self.is_steady()
+            && others.iter().all(|signature| signature == first)
+        {
+            // The last one goes on unchanged, and a whole period is like it.
+            return true;
+        }
+        let known = self.ahead.take();
+        let known = known.filter(|ahead| ahead.signatures.len() >= seen);
+        let ahead = known.unwrap_or_else(|| Box::new(self.now.clone()));
+        let ahead = self.ahead.insert(ahead);
+        (seen.max(from)..to).all(|n| {
+            ahead.go_on_to(&self.steps, n + 1);
+            alike(&ahead.signatures, n)
+        })
+    }
+}
+
+impl Now {
+    fn begin(&mut self, init: Init, block: &Block) {
         self.init = init;
         let execute = &block.model.core.execute;
         self.places = execute.loads_per_bank > 0 || execute.store_buffer > 0;
         self.shared_lines = execute.paired_stores || execute.store_buffer > 0;
-        self.steps.take(block);
         self.values = [None; RegId::COUNT];
         self.symbols.clear();
         self.regions.clear();
@@ -117,7 +183,6 @@ impl Exact {
         self.signatures.clear();
         self.signature = Fingerprint::default();
         self.loaded = None;
-        self.ahead = None;
         if init == Init::Stack {
             for reg in [RegId::RSP, RegId::RBP] {
                 let fresh = self.symbols.fresh();
@@ -126,42 +191,30 @@ impl Exact {
         }
     }
 
-    /// Executes instruction `n` of the block: adds its accesses, loads first.
-    pub fn step(&mut self, n: usize, inst: &mut Inst, out: &mut Vec<Access>) {
-        let Some(step) = self.steps.get(n).filter(|step| step.matters()) else {
-            return;
-        };
-        inst.loads = step.loads;
-        inst.stores = step.stores;
+    #[inline]
+    fn is_steady(&self) -> bool {
+        self.unchanged >= STEADY
+    }
+
+    /// Executes instruction number `n`, which matters: adds its accesses.
+    fn step(&mut self, steps: &Steps, n: usize, step: &Step, out: &mut Vec<Access>) {
         if self.is_steady() {
             out.extend_from_slice(part(&self.round, step.accesses.clone()));
             return;
         }
         // Values change, what instructions do with them does not.
-        let steps = std::mem::take(&mut self.steps);
-        if let Some(step) = steps.get(n) {
-            let first = out.len();
-            for (at, place) in step.accesses.clone().zip(steps.places(step)) {
-                out.push(self.access(at, place));
-            }
-            let accesses = out.get(first..).unwrap_or(&[]);
-            self.sign(step, accesses);
-            self.execute(n as u32, &steps, step, accesses);
-            self.round.truncate(step.accesses.start);
-            self.round.extend_from_slice(accesses);
+        let first = out.len();
+        for (at, place) in step.accesses.clone().zip(steps.places(step)) {
+            out.push(self.access(at, place));
         }
-        self.steps = steps;
+        let accesses = out.get(first..).unwrap_or(&[]);
+        self.sign(step, accesses);
+        self.execute(n as u32, steps, step, accesses);
+        self.round.truncate(step.accesses.start);
+        self.round.extend_from_slice(accesses);
     }
 
-    /// Whether every iteration from now on accesses what the last one did.
-    #[inline]
-    #[must_use]
-    pub fn is_steady(&self) -> bool {
-        self.unchanged >= STEADY
-    }
-
-    /// Ends an iteration.
-    pub fn end_round(&mut self) {
+    fn end_round(&mut self) {
         if self.unchanged < STEADY {
             if std::mem::take(&mut self.changed) {
                 self.unchanged = 0;
@@ -175,51 +228,17 @@ impl Exact {
         }
     }
 
-    /// Whether iterations `from` to `to` access memory as those `period` before them do.
-    #[must_use]
-    pub fn repeats(&mut self, from: u32, period: u32, to: u32) -> bool {
-        let (from, period, to) = (from as usize, period as usize, to as usize);
-        let alike = |signatures: &[u64], n: usize| {
-            let before = n.checked_sub(period);
-            before.is_some_and(|b| signatures.get(b) == signatures.get(n))
-        };
-        let seen = self.signatures.len();
-        if !(from..to.min(seen)).all(|n| alike(&self.signatures, n)) {
-            return false;
-        }
-        let recent = seen.checked_sub(period).filter(|start| *start >= from);
-        let recent = recent.and_then(|start| self.signatures.get(start..));
-        if let Some([first, others @ ..]) = recent
-            && self.unchanged >= STEADY
-            && others.iter().all(|signature| signature == first)
-        {
-            // The last one goes on unchanged, and a whole period is like it.
-            return true;
-        }
-        let known = self.ahead.take();
-        let known = known.filter(|ahead| ahead.signatures.len() >= seen);
-        let mut ahead = known.unwrap_or_else(|| Box::new(self.clone()));
-        let like = (seen.max(from)..to).all(|n| {
-            ahead.go_on_to(n + 1);
-            alike(&ahead.signatures, n)
-        });
-        self.ahead = Some(ahead);
-        like
-    }
-
     /// Executes the block until so many iterations are done.
-    fn go_on_to(&mut self, rounds: usize) {
+    fn go_on_to(&mut self, steps: &Steps, rounds: usize) {
         let mut accesses = Vec::new();
         while self.signatures.len() < rounds {
             // One that is steady is like the last one.
-            let changing = if self.is_steady() {
-                0
-            } else {
-                self.steps.len()
-            };
+            let changing = if self.is_steady() { 0 } else { steps.len() };
             for n in 0..changing {
                 accesses.clear();
-                self.step(n, &mut Inst::default(), &mut accesses);
+                if let Some(step) = steps.get(n).filter(|step| step.matters()) {
+                    self.step(steps, n, step, &mut accesses);
+                }
             }
             self.end_round();
         }
@@ -245,12 +264,11 @@ impl Exact {
                 self.found.push(found);
             } else if self.shared_lines {
                 let line = access.line();
-                // The youngest first.
-                let (newer, older) = self.lines.split_at(self.stored % NEIGHBOURS);
-                let lines = newer.iter().rev().chain(older.iter().rev());
-                let shared = lines.map(|l| l.same(line));
-                self.signature
-                    .add(shared.fold(0, |a, b| a << 1 | u64::from(b)));
+                let lines = self.lines.iter().enumerate();
+                let shared = lines.fold(0u8, |all, (n, l)| all | u8::from(l.same(line)) << n);
+                // The youngest on top.
+                let oldest = (self.stored % NEIGHBOURS) as u32;
+                self.signature.add(u64::from(shared.rotate_right(oldest)));
                 self.lines[self.stored % NEIGHBOURS] = line;
                 self.stored = self.stored.wrapping_add(1);
             }
@@ -428,11 +446,10 @@ impl Exact {
     }
 }
 
-impl Default for Exact {
+impl Default for Now {
     fn default() -> Self {
         Self {
             init: Init::Distinct,
-            steps: Steps::default(),
             values: [None; RegId::COUNT],
             symbols: Symbols::default(),
             regions: FxHashMap::default(),
@@ -448,14 +465,13 @@ impl Default for Exact {
             signatures: Vec::new(),
             signature: Fingerprint::default(),
             loaded: None,
-            ahead: None,
             found: Vec::new(),
             inputs: Vec::new(),
         }
     }
 }
 
-impl Reader for Exact {
+impl Reader for Now {
     fn register(&mut self, id: RegId) -> Value {
         self.value(id)
     }

@@ -57,7 +57,7 @@ impl Layout {
     pub fn new(instr: &Instr, address: u64, block: u32) -> Self {
         let offset = address as u32 & (block - 1);
         let crosses = offset + u32::from(instr.len) > block;
-        let in_next = crosses && offset + u32::from(instr.nominal_opcode) >= block;
+        let in_next = crosses & (offset + u32::from(instr.nominal_opcode) >= block);
         Self(
             (u8::from(crosses) * Self::CROSSES)
                 | (u8::from(in_next) * Self::OPCODE_IN_NEXT)

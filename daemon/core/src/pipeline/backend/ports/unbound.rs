@@ -58,10 +58,21 @@ impl Ports {
         let ready = ready.max(first);
         let end = self.cycle + HORIZON;
         if woken < ready && !strict {
-            let (at, free) = self.free_of(ports, woken.max(first));
+            let woken = woken.max(first);
+            let (at, port) = match self.lowest_free(ports, woken) {
+                Some(port) => (woken, u32::from(port)),
+                None => {
+                    let (at, free) = self.free_of(ports, woken);
+                    (at, free.trailing_zeros())
+                }
+            };
             if at < ready.min(end) {
-                self.take(at, free.trailing_zeros());
+                self.take(at, port);
             }
+        }
+        if let Some(port) = self.lowest_free(ports, ready).filter(|_| ready < end) {
+            self.book(port, ready);
+            return (port, ready);
         }
         let (mut at, mut free) = self.free_of(ports, ready);
         if at > ready && !strict {
@@ -86,6 +97,14 @@ impl Ports {
     fn take(&mut self, at: u64, port: u32) {
         let busy = &mut self.busy[(at & MASK) as usize / 64];
         busy[port as usize & PORT_MASK] |= 1 << (at & 63);
+    }
+
+    /// The lowest of `ports` that is free in a cycle of the calendar.
+    #[inline(always)]
+    fn lowest_free(&self, ports: u32, at: u64) -> Option<u8> {
+        let busy = &self.busy[(at & MASK) as usize / 64];
+        let is_free = |port: &u8| busy[usize::from(*port) & PORT_MASK] >> (at & 63) & 1 == 0;
+        PortSet(ports).iter().find(is_free)
     }
 
     /// The first cycle at or after `at` in which some of `ports` are free, and which; the end of the

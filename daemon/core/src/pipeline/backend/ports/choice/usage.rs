@@ -194,7 +194,8 @@ impl<const N: usize> Keys<N> {
     #[inline(always)]
     pub fn close_to(&self, least: Key, more: u16) -> u8 {
         let end = (least.0 & !RANK).saturating_add((more << RANK_BITS) as i16);
-        let each = (self.0.iter()).map(|keys| keys.map(|key| i16::from(key < end)));
+        let closer = |key, end| if key < end { 1 } else { 0 };
+        let each = (self.0.iter()).map(|keys| both(*keys, [end; LANES], closer));
         let counts = each.reduce(|a, b| both(a, b, i16::wrapping_add));
         all(counts.unwrap_or_default(), i16::wrapping_add).0 as u8
     }
