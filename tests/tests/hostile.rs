@@ -14,8 +14,8 @@ use mcad_proto::trace::TraceWriter;
 use mcad_proto::wire::{BatchBuilder, FrameReader, Hello, Message, Role, encode};
 use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
 use mcad_tests::daemon::Daemon;
-use mcad_tests::run::Run;
-use mcad_tests::{mcad, mcad_run};
+use mcad_tests::run::{Run, eventually};
+use mcad_tests::{inputs, mcad, mcad_run};
 
 /// Sends a greeting with these options and gives what the daemon says to it.
 fn greet(daemon: &Daemon, options: Vec<(String, String)>) -> (UnixStream, String) {
@@ -422,4 +422,48 @@ fn files_made_to_be_large_are_read_in_bounded_memory() {
         .says("longer");
     let endless = mcad(["block", "--hex", "90", "--cpu", "/dev/zero.toml"]).run();
     endless.expect(2).says("cannot read");
+}
+
+/// A guest has the rings mapped, and finds them in `/proc`: it can write into them, and that is all.
+#[test]
+fn a_guest_cannot_shrink_the_ring_nor_send_signals_by_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = inputs::compile(directory.path(), "ring", include_str!("../programs/ring.c"));
+    let program = program.to_str().unwrap();
+    // A shorter file would end mcad-run by SIGBUS.
+    let run = mcad_run(["--", program, "shrink"]).run().expect(7);
+    assert!(run.text().ends_with(" tried, 0 done\n"), "{}", run.text());
+    assert!(!run.text().starts_with("0 tried"), "nothing was attacked");
+    assert!(run.stderr.contains("exited 7"), "{}", run.stderr);
+
+    // Somebody else's process, named in the ring as the traced one.
+    let mut other = std::process::Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .unwrap();
+    let said = directory.path().join("said");
+    let script = format!(
+        "exec '{program}' forge {} > '{}'",
+        other.id(),
+        said.display()
+    );
+    let running = mcad_run(["-q", "--", "sh", "-c", &script]).start();
+    let text = || std::fs::read_to_string(&said).unwrap_or_default();
+    eventually("the attack", || text().ends_with("done\n"));
+    assert!(
+        !text().starts_with("0 tried") && !text().contains(" 0 done"),
+        "{}",
+        text()
+    );
+    let emulators = running.children();
+    running.signal(libc::SIGTERM);
+    assert_ne!(running.wait().code(), 0);
+    let alive = |pid: &i32| Path::new(&format!("/proc/{pid}/cwd")).read_link().is_ok();
+    eventually("the program's end", || !emulators.iter().any(alive));
+    assert!(
+        other.try_wait().unwrap().is_none(),
+        "another process was ended"
+    );
+    other.kill().unwrap();
+    other.wait().unwrap();
 }
