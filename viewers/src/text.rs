@@ -8,7 +8,7 @@
 mod branches;
 pub(crate) mod hot;
 pub(crate) mod measured;
-mod memory;
+pub(crate) mod memory;
 pub(crate) mod processes;
 mod slots;
 pub(crate) mod verdict;

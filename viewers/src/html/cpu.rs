@@ -27,7 +27,8 @@ pub(super) fn cards(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             out,
             "<a class=\"card\" href=\"#cpu{number}\"><span class=\"cpu\">{} <small>{}</small></span>\
              <span class=\"big\">{}<small>cycles</small></span>\
-             <span class=\"pair\"><b>{:.2}</b> instructions per cycle, <b>{}</b> µops</span>",
+             <span class=\"pair\"><b>{:.2}</b> instructions per cycle</span>\
+             <span class=\"pair\"><b>{}</b> µops</span>",
             esc(&cpu.cpu),
             esc(&cpu.analysis),
             grouped(cpu.cycles),
@@ -39,7 +40,7 @@ pub(super) fn cards(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             writeln!(
                 out,
                 "<span class=\"pair\">bound by <b>{}</b></span>",
-                esc(&bound)
+                esc(&bound).replace(' ', "&nbsp;")
             )?;
         }
         slots::bar(&slots::of_program(&cpu.topdown), "bar", out)?;
@@ -173,7 +174,7 @@ fn functions(number: usize, cpu: &CpuReport, out: &mut dyn Write) -> io::Result<
     let mut table = Table::begin(out, "", &heads)?;
     for f in cpu.functions.iter().take(FUNCTIONS) {
         table.text(&f.name);
-        table.text(&f.module);
+        table.html("module", &esc(&f.module));
         table.share(f.cycles, cpu.cycles, hottest.cycles);
         table.count(f.cycles);
         table.count(f.instructions);

@@ -7,6 +7,7 @@ use mcad_report::{CpuReport, Report};
 
 use super::table::{Table, figure, left_out, name};
 use crate::escape::html as esc;
+use crate::layout::tells;
 
 /// Rows of the table.
 const LINES: usize = 300;
@@ -47,6 +48,12 @@ pub(super) fn section(
     let Some(hottest) = cpu.lines.first() else {
         return Ok(());
     };
+    // The rest would be rows of 0.0 %.
+    let telling = cpu.lines.iter().take(LINES);
+    let shown = telling.take_while(|x| tells(x.cycles, cpu.cycles)).count();
+    if shown == 0 {
+        return Ok(());
+    }
     let sources = Sources::of(report);
     writeln!(out, "<h3 id=\"cpu{number}-lines\">Source lines</h3>")?;
     let heads = [
@@ -57,7 +64,7 @@ pub(super) fn section(
         figure("cycles"),
     ];
     let mut table = Table::begin(out, "", &heads)?;
-    for line in cpu.lines.iter().take(LINES) {
+    for line in cpu.lines.iter().take(shown) {
         let place = &line.line;
         let cell = format!(
             "<span title=\"{}\">{}</span>",
@@ -72,6 +79,6 @@ pub(super) fn section(
         table.end_row()?;
     }
     table.end()?;
-    let hidden = cpu.lines.get(LINES..).unwrap_or(&[]);
+    let hidden = cpu.lines.get(shown..).unwrap_or(&[]);
     left_out("lines", hidden.iter().map(|x| x.cycles), cpu.cycles, out)
 }

@@ -10,6 +10,7 @@ use super::lines::{Sources, short};
 use super::table::{Head, Table, figure, name};
 use crate::escape::html as esc;
 use crate::gains;
+use crate::text::memory::shows;
 
 /// Rows of each table.
 const ROWS: usize = 100;
@@ -118,7 +119,11 @@ fn code_misses(
     sources: &Sources<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let rows = || all.iter().filter(|m| m.l1.max(m.walks) > 0).take(ROWS);
+    let rows = || {
+        all.iter()
+            .filter(|m| shows(m.l1.max(m.walks), cpu))
+            .take(ROWS)
+    };
     if rows().next().is_none() {
         return Ok(());
     }
@@ -149,7 +154,11 @@ fn code_branches(
     sources: &Sources<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let rows = || all.iter().filter(|b| b.wrong.max(b.decoded) > 0).take(ROWS);
+    let rows = || {
+        all.iter()
+            .filter(|b| shows(b.wrong.max(b.decoded), cpu))
+            .take(ROWS)
+    };
     if rows().next().is_none() {
         return Ok(());
     }

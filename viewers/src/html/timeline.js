@@ -103,7 +103,8 @@ for (const root of document.querySelectorAll(".timeline")) {
     const row = Math.max(inTheMiddle < 0 ? Math.floor(count / 2) : inTheMiddle, 0);
     view.x = narrow.matches ? 7 : 9;
     view.y = 16;
-    view.row = row - lines() / 3;
+    // Whole rows, and all of them from the first one on where that is little more than a screen.
+    view.row = count <= 1.5 * lines() ? 0 : Math.floor(row - lines() / 3);
     const top = rows[clamp(Math.floor(view.row), 0, count - 1)];
     view.cycle = top ? top.first - 2 : 0;
     settle();

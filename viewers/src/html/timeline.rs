@@ -215,6 +215,10 @@ impl Excerpt {
         for (number, ((glyph, meaning), cycles)) in
             (self.data.states.iter()).zip(self.states).enumerate()
         {
+            // What occurs nowhere needs no explanation.
+            if cycles == 0 {
+                continue;
+            }
             writeln!(
                 out,
                 "<li><i class=\"s{number}\">{}</i><span>{meaning}</span> <b>{}</b></li>",

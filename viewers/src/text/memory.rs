@@ -79,7 +79,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
 }
 
 /// Whether [`per_thousand`] says more than 0.00.
-pub(super) const fn shows(count: u64, cpu: &CpuReport) -> bool {
+pub(crate) const fn shows(count: u64, cpu: &CpuReport) -> bool {
     count.saturating_mul(200_000) >= cpu.instructions && count > 0
 }
 
