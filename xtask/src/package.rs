@@ -21,15 +21,24 @@ pub struct Args {
     bare: bool,
 }
 
-/// What must run in a bare system once the package is there.
+/// What must run in a bare system once the package is there. A minimal Debian leaves man pages and
+/// completions of packages in place, and has no reader of either.
 const TRIALS: &[&str] = &[
     "mcad --version",
     "mcad doctor",
     "mcad-run --cpu zen5 -- sh -c 'exit 3'; test $? = 3",
-    "mcad-run --cpu skl -- gzip -c /usr/bin/gzip > /dev/null",
+    "cp /usr/bin/gzip /tmp/FILE && mcad-run --cpu skl -- gzip -k /tmp/FILE && gzip -t /tmp/FILE.gz",
     "mcad block --cpu glc --hex 4801d8480fafc0",
     "test -s /usr/share/man/man1/mcad-run.1.gz",
-    "test -s /usr/share/bash-completion/completions/mcad",
+    "bash -c '. /usr/share/bash-completion/completions/mcad-run && complete -p mcad-run'",
+    "bash -c '. /usr/share/bash-completion/completions/mcad && complete -p mcad'",
+];
+
+/// And without the package, from the tarball unpacked anywhere, once QEMU is there.
+const TARBALL_TRIALS: &[&str] = &[
+    "apt-get remove --yes --quiet mcad && tar -C /opt -xzf /tmp/mcad.tar.gz",
+    "/opt/mcad-*/bin/mcad-run --cpu skl -- gzip -kf /tmp/FILE",
+    "/opt/mcad-*/bin/mcad block --cpu glc --hex 4801d8480fafc0",
 ];
 
 /// Builds, and makes both packages.
@@ -81,7 +90,7 @@ pub fn run(args: &Args) -> Result<()> {
     fs::remove_dir_all(&tree).context("cannot clear away what the tarball was made of")?;
     eprintln!("made {}\n     {}", package.display(), tarball.display());
     match args.bare {
-        true => in_bare_system(&package, &out.join("bare")),
+        true => in_bare_system(&package, &tarball, &out.join("bare")),
         false => Ok(()),
     }
 }
@@ -172,7 +181,7 @@ fn newest_glibc(symbols: &str) -> Option<(u32, u32)> {
 }
 
 /// Installs the package where nothing else is, and runs what must run.
-fn in_bare_system(package: &Path, at: &Path) -> Result<()> {
+fn in_bare_system(package: &Path, tarball: &Path, at: &Path) -> Result<()> {
     if !exists("debootstrap") {
         bail!("debootstrap is missing: apt-get install debootstrap");
     }
@@ -183,13 +192,14 @@ fn in_bare_system(package: &Path, at: &Path) -> Result<()> {
             .arg(at),
     )?;
     execute_aside(as_root("cp")?.arg(package).arg(at.join("tmp/mcad.deb")))?;
+    execute_aside(as_root("cp")?.arg(tarball).arg(at.join("tmp/mcad.tar.gz")))?;
     execute_aside(
         as_root("cp")?
             .arg("/etc/resolv.conf")
             .arg(at.join("etc/resolv.conf")),
     )?;
     let install = "apt-get install --yes --quiet --no-install-recommends /tmp/mcad.deb";
-    for line in [install].iter().chain(TRIALS) {
+    for line in [install].iter().chain(TRIALS).chain(TARBALL_TRIALS) {
         eprintln!("in {}:", at.display());
         let mut inside = as_root("unshare")?;
         inside
