@@ -288,3 +288,94 @@ fn intervals_know_what_page_faults_took_before_they_begin() {
         assert!(error.abs() < 1e-2, "{}: {error}", info.name);
     }
 }
+
+/// Blocks whose ends go anywhere, one that may be left early, and a repeated string.
+const ANYWHERE: Blocks = &[
+    // mov rax,[rsi]; add rax,rbx; jne over the next
+    (0x3000, 3, &[0x48, 0x8b, 0x06, 0x48, 0x01, 0xd8, 0x75, 0x09]),
+    // xor ecx,ecx; mov [rdi],rcx; mov rdx,[rdi]; nop
+    (
+        0x3008,
+        4,
+        &[0x31, 0xc9, 0x48, 0x89, 0x0f, 0x48, 0x8b, 0x17, 0x90],
+    ),
+    // rep movsb; call to 0x3020
+    (0x3011, 2, &[0xf3, 0xa4, 0xe8, 0x08, 0x00, 0x00, 0x00]),
+    // inc rax; ret
+    (0x3020, 2, &[0x48, 0xff, 0xc0, 0xc3]),
+    // jmp *rdx
+    (0x3030, 1, &[0xff, 0xe2]),
+    // add rax,rax; jmp back to 0x3000
+    (0x3040, 2, &[0x48, 0x01, 0xc0, 0xeb, 0xbb]),
+];
+
+/// More threads than a core keeps awake, in turns and in pieces that chance says; some end, and others
+/// begin under their numbers. Half of the blocks are defined on the way.
+fn run_anywhere(mut simulation: Simulation, seed: u64) -> Report {
+    const THREADS: u32 = 24;
+    let mut random = fastrand::Rng::with_seed(seed);
+    simulation.event(&support::session(Arch::X86_64)).unwrap();
+    let mut defined = 0;
+    for turn in 0..400 {
+        let wanted = ANYWHERE.len().min(3 + turn / 40);
+        while defined < wanted {
+            let (address, instructions, bytes) = ANYWHERE[defined];
+            let id = BlockId(u32::try_from(defined).unwrap());
+            let block = BlockDef {
+                id,
+                address: GuestAddr(address),
+                instructions,
+                bytes,
+            };
+            simulation.event(&Event::Block(block)).unwrap();
+            defined += 1;
+        }
+        let stream = StreamId(random.u32(0..THREADS));
+        let mut words = Vec::new();
+        for _ in 0..random.usize(1..300) {
+            let block = random.usize(0..defined);
+            words.push(block_word(BlockId(u32::try_from(block).unwrap())));
+            let mut access = |index, store| {
+                words.push(access_word(Access {
+                    index,
+                    store,
+                    size: 8,
+                    address: GuestAddr(0x10_0000 + u64::from(random.u16(..)) * 8),
+                }));
+            };
+            match block {
+                0 => access(0, false),
+                // Without the load it was left before.
+                1 => access(1, true),
+                2 => [false, true]
+                    .map(|store| access(0, store))
+                    .into_iter()
+                    .collect(),
+                _ => {}
+            }
+        }
+        let words = &words;
+        simulation.event(&Event::Records { stream, words }).unwrap();
+        if random.u32(0..20) == 0 {
+            simulation.event(&Event::StreamEnd(stream)).unwrap();
+        }
+    }
+    simulation.event(&Event::End(EndReason::Exited(0))).unwrap();
+    simulation.finish(&NoSymbols)
+}
+
+#[test]
+fn branches_told_from_ahead_are_those_that_a_core_predicts() {
+    for seed in 0..3 {
+        for cpu in ["skl", "glc", "zen5", "ivb"] {
+            let own = run_anywhere(Simulation::new(options(&[cpu])), seed);
+            let told = Parallel {
+                ahead: true,
+                ..Parallel::default()
+            };
+            let told = run_anywhere(parallel(&[cpu], told), seed);
+            assert!(own.cpus[0].branches.is_some() && own.trace.partial_blocks > 100);
+            assert_eq!(own, told, "{cpu}, {seed}");
+        }
+    }
+}

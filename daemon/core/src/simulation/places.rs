@@ -21,8 +21,8 @@ pub(super) struct Place {
     pub(super) len: u32,
     /// Fused µops of one execution of the whole block.
     pub(super) fused: u32,
-    /// For executions of the whole block.
-    pub(super) plan: Option<Plan>,
+    /// For executions of the whole block; those who simulate a model together have one.
+    pub(super) plan: Option<Arc<Plan>>,
     /// Instructions without figures of their own: place in the block, and in
     /// [`super::core::Core::unlisted`].
     pub(super) unlisted: Vec<(usize, usize)>,
@@ -142,7 +142,7 @@ impl Places {
             first,
             len: decoded.len() as u32,
             fused: added.iter().map(|i| u32::from(i.fused)).sum(),
-            plan,
+            plan: plan.map(Arc::new),
             unlisted: Vec::new(),
             vector: vector::used(decoded),
         };

@@ -1,12 +1,14 @@
 //! What the machine's cores are worth: several models in one pass, and intervals of one.
 //!
 //! These are wall-clock times, the least of several runs, so they mean something on an otherwise
-//! idle machine only. Errors of intervals are against the uncut simulation of the same trace.
+//! idle machine only. Errors of intervals are against the uncut simulation of the same trace. Beside
+//! them stands what the machine can do at most: replays that know nothing of each other, side by
+//! side. `cargo bench -p mcad-core --bench cores` says which threads take what.
 
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use super::program::{number, read};
 use super::{Figure, Limit};
@@ -43,6 +45,28 @@ pub fn measure(built: &Path, work: &Path, cpu: &str, trace: &Path) -> Result<Vec
         }
         Ok((seconds, peak, number(&read(&json)?, "/cpus/0/cycles")?))
     };
+    // As many replays side by side, to the processor time of one alone.
+    let mut bound: f64 = 0.0;
+    for _ in 0..RUNS {
+        let one = || {
+            let mut replay = command(built.join("mcad"));
+            replay.args(["replay", "-q", "--cpu", cpu, "--json", "/dev/null"]);
+            replay.arg(trace);
+            replay
+        };
+        let alone = measured(&mut one())?.seconds;
+        let started = Instant::now();
+        let running = (0..cores).map(|_| one().spawn());
+        let running = running.collect::<Result<Vec<_>, _>>()?;
+        for mut replay in running {
+            ensure!(
+                replay.wait()?.success(),
+                "a replay of {} failed",
+                trace.display()
+            );
+        }
+        bound = bound.max(cores as f64 * alone / started.elapsed().as_secs_f64());
+    }
     let mut slowest: f64 = 0.0;
     let mut together = Vec::new();
     for model in models {
@@ -55,6 +79,12 @@ pub fn measure(built: &Path, work: &Path, cpu: &str, trace: &Path) -> Result<Vec
     let one = replay(&["--cpu", cpu, "--jobs", "1"])?;
     let many = replay(&["--cpu", cpu, "--jobs", &jobs])?;
     Ok(vec![
+        Figure::new(
+            format!("{cores} replays side by side to one"),
+            bound,
+            "times the work",
+            Limit::None,
+        ),
         Figure::new(
             format!("{cores} models in one pass to the slowest alone"),
             all.0 / slowest,

@@ -35,8 +35,12 @@ const REGULAR_SPEED: f64 = 40.0;
 const WORK: [&str; 2] = ["skl", "glc"];
 const MOST_WORK: f64 = 650.0;
 
-/// The function in which all of a model's simulation happens.
-const SIMULATION: &str = "mcad_core::simulation::core::Core<*>::execute";
+/// The functions in which all of a model's simulation happens: of its threads, and ahead of them of
+/// their branches.
+const SIMULATION: [&str; 2] = [
+    "mcad_core::simulation::core::Core<*>::execute",
+    "mcad_core::pipeline::frontend::predict::foretell::Foreteller::pass",
+];
 
 /// Measures the programs that are installed.
 pub fn measure(built: &Path, work: &Path) -> Result<Vec<Figure>> {
@@ -85,7 +89,7 @@ pub fn counted(built: &Path, work: &Path, cpu: &str, trace: &Path) -> Result<f64
     execute(
         command("valgrind")
             .args(["--tool=callgrind", "--quiet"])
-            .arg(format!("--toggle-collect={SIMULATION}"))
+            .args(SIMULATION.map(|function| format!("--toggle-collect={function}")))
             .arg(format!("--callgrind-out-file={}", out.display()))
             .arg(built.join("mcad"))
             .args(["replay", "-q", "--cpu", cpu, "--json"])
@@ -100,7 +104,7 @@ pub fn counted(built: &Path, work: &Path, cpu: &str, trace: &Path) -> Result<f64
         .and_then(|total| total.trim().parse().ok())
         .with_context(|| format!("{} has no totals", out.display()))?;
     if total == 0.0 {
-        bail!("callgrind did not come by {SIMULATION}: is it there under another name?");
+        bail!("callgrind did not come by {SIMULATION:?}: are they there under other names?");
     }
     Ok(total / number(&read(&json)?, "/trace/instructions")?)
 }
