@@ -9,7 +9,8 @@
 //! for too long: now and then it goes on at the row that it is furthest behind with.
 //!
 //! Misses and mispredictions befall each row as often as they befell its instructions, spread evenly
-//! over the walk from a place that is different for each row.
+//! over the walk from a place that is different for each row. A load's miss is felt as far behind it
+//! as its value was read ([`uses`]).
 
 use rustc_hash::FxHashMap;
 
@@ -18,6 +19,7 @@ use crate::kind::{KINDS, Kind};
 use crate::machine::Machine;
 use crate::rows::{MAX_DISTANCE, Row, Rows};
 use crate::stack::Stack;
+use crate::uses::{self, CLASSES};
 
 /// Steps of a walk.
 const STEPS: usize = 60_000;
@@ -26,6 +28,12 @@ const STEPS: usize = 60_000;
 /// count, since their producers are not there.
 const STRETCH: usize = 256;
 const UNCOUNTED: usize = 2 * MAX_DISTANCE;
+
+/// The golden ratio, whose multiples are spread evenly.
+const GOLDEN: f64 = 0.618_033_988_749_895;
+
+/// Steps for which misses are remembered; a power of two above all distances.
+const FAR: usize = 256;
 
 /// Steps whose issue cycles are remembered; a power of two above [`MAX_DISTANCE`].
 const RING: usize = 16;
@@ -47,7 +55,7 @@ struct Step {
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
     steps: Vec<Step>,
-    /// By row: its executions, and what befell them.
+    /// By row: the executions that the walk stands for, and what befell all of them.
     events: Vec<(f64, Counted)>,
     instructions: f64,
 }
@@ -64,12 +72,15 @@ struct Befalls {
     fetch_of_memory: f64,
     mispredicted: f64,
     taken: f64,
+    /// By class of distance: which part of misses is felt there or before, and where this one is.
+    felt: [f64; CLASSES],
+    used: f64,
 }
 
 impl Befalls {
     /// Begins somewhere, by the row's number: a multiple of the golden ratio.
-    fn new(costly: Costly, row: usize) -> Self {
-        let place = |n: usize| ((row * 6 + n) as f64 * 0.618_033_988_749_895).fract();
+    fn new(costly: Costly, felt: [f64; CLASSES], row: usize) -> Self {
+        let place = |n: usize| ((row * 7 + n) as f64 * GOLDEN).fract();
         Self {
             costly,
             data: place(0),
@@ -78,7 +89,16 @@ impl Befalls {
             fetch_of_memory: place(3),
             mispredicted: place(4),
             taken: place(5),
+            felt,
+            used: place(6),
         }
+    }
+
+    /// How far behind a load that has missed its value is read.
+    fn first_use(&mut self) -> Option<usize> {
+        self.used = (self.used + GOLDEN).fract();
+        let class = self.felt.iter().position(|&part| self.used < part);
+        uses::middle(class.unwrap_or(CLASSES - 1))
     }
 
     /// What befalls the next execution.
@@ -210,12 +230,44 @@ impl Chain {
                 .and_then(Place::leave)
                 .unwrap_or(0);
         }
-        let executions = rows.rows.iter().map(|r| r.1 as f64);
+        let mut walked = vec![0u32; rows.rows.len()];
+        for step in &steps {
+            if let Some(walked) = walked.get_mut(step.row as usize) {
+                *walked += 1;
+            }
+        }
+        let scale = total / steps.len().max(1) as f64;
+        let executions = walked.iter().map(|&times| f64::from(times) * scale);
         Self {
             steps,
             events: executions.zip(rows.events.iter().copied()).collect(),
             instructions: rows.total() as f64,
         }
+    }
+
+    /// What befalls each row on one machine. Rows that the walk does not come by are cold code, which
+    /// misses most: theirs befalls the others, in the same proportions.
+    fn befalls(&self, costs: &Costs) -> Vec<Option<Befalls>> {
+        let costly: Vec<Costly> = (self.events.iter())
+            .map(|(_, counted)| costs.events(counted))
+            .collect();
+        let (mut all, mut walked) = (Costly::default(), Costly::default());
+        for ((executions, _), costly) in self.events.iter().zip(&costly) {
+            all.add(costly);
+            if *executions > 0.0 {
+                walked.add(costly);
+            }
+        }
+        let more = all.over(&walked);
+        let rows = self.events.iter().zip(costly).enumerate();
+        rows.map(|(row, ((executions, counted), costly))| {
+            if *executions <= 0.0 || costly.is_none() {
+                return None;
+            }
+            let costly = costly.times(&more).per(*executions);
+            Some(Befalls::new(costly, costs.felt(counted), row))
+        })
+        .collect()
     }
 
     /// Cycles of the program on a machine.
@@ -225,23 +277,19 @@ impl Chain {
         let units = Kind::ALL.map(|kind| machine.units(kind));
         let latencies = machine.latencies();
         let costs = Costs::new(machine);
-        let mut befalls: Vec<Option<Befalls>> = (self.events.iter().enumerate())
-            .map(|(row, (executions, counted))| {
-                let costly = costs.events(counted).per(*executions);
-                (!costly.is_none()).then(|| Befalls::new(costly, row))
-            })
-            .collect();
+        let mut befalls = self.befalls(&costs);
         let mut free = [[0u64; 8]; KINDS];
-        let mut issued = [Producer::default(); RING];
+        let mut issued = [0u64; RING];
         let mut lost = Lost {
             width,
             ..Lost::default()
         };
+        let mut felt = [0u64; FAR];
         let mut gap = None;
         for (n, step) in self.steps.iter().enumerate() {
             let own = units[step.own as usize];
-            let befalls = befalls.get_mut(step.row as usize).and_then(Option::as_mut);
-            let cost = befalls.map_or_else(Cost::default, |b| b.next(&costs));
+            let mut befalls = befalls.get_mut(step.row as usize).and_then(Option::as_mut);
+            let cost = (befalls.as_mut()).map_or_else(Cost::default, |b| b.next(&costs));
             lost.counted = step.counted;
             if lost.taken >= width {
                 lost.until(lost.cycle + 1, Part::Group);
@@ -260,21 +308,15 @@ impl Chain {
             if let Some(copy) = &copy {
                 lost.until(**copy, Part::Unit(step.own));
             }
-            for missed in [false, true] {
-                for (producer, distance) in step.producers {
-                    let distance = usize::from(distance);
-                    if distance > 0 && n >= distance {
-                        let latency = latencies[producer as usize][step.own as usize];
-                        let producer_at = issued[(n - distance) % RING];
-                        let late = if missed { producer_at.missed } else { 0 };
-                        let part = match missed {
-                            true => Part::DataCache,
-                            false => Part::Dependence(producer),
-                        };
-                        lost.until(producer_at.issued + u64::from(latency) + late, part);
-                    }
+            for (producer, distance) in step.producers {
+                let distance = usize::from(distance);
+                if distance > 0 && n >= distance {
+                    let latency = latencies[producer as usize][step.own as usize];
+                    let part = Part::Dependence(producer);
+                    lost.until(issued[(n - distance) % RING] + u64::from(latency), part);
                 }
             }
+            lost.until(std::mem::take(&mut felt[n % FAR]), Part::DataCache);
             if own.write_back > 0 {
                 let written = lost.written.saturating_sub(u64::from(own.write_back));
                 lost.until(written, Part::WriteBack);
@@ -286,10 +328,14 @@ impl Chain {
             }
             lost.taken += 1;
             lost.begun = lost.cycle;
-            issued[n % RING] = Producer {
-                issued: lost.cycle,
-                missed: u64::from(cost.load),
-            };
+            issued[n % RING] = lost.cycle;
+            if cost.load > 0
+                && let Some(distance) = befalls.and_then(|b| b.first_use())
+            {
+                let due = lost.cycle + u64::from(own.latency) + u64::from(cost.load);
+                let at = &mut felt[(n + distance) % FAR];
+                *at = due.max(*at);
+            }
             gap = cost.behind.map(|cycles| {
                 let part = match cost.mispredicted {
                     true => Part::Misprediction,
@@ -302,14 +348,6 @@ impl Chain {
         let scale = self.instructions / counted as f64 / width as f64;
         lost.stack(self.instructions / width as f64, scale)
     }
-}
-
-/// A step that others may wait for.
-#[derive(Clone, Copy, Debug, Default)]
-struct Producer {
-    issued: u64,
-    /// Cycles that a miss takes beyond its kind's latency.
-    missed: u64,
 }
 
 /// What slots are lost for.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::distance::{Counts, Misses};
 use crate::machine::Machine;
 use crate::predictors::FALLIBLE;
+use crate::uses::{self, CLASSES, Uses};
 
 /// Events of an instruction of a piece of code, over all its executions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,8 @@ pub struct Site {
     pub data: Counts<u64>,
     /// Fetches of its line that missed, likewise.
     pub fetch: Counts<u64>,
+    /// Its loads that missed somewhere, by group and by how far behind their value was read first.
+    pub uses: Uses<u64>,
     /// How often it jumped.
     pub taken: u64,
     /// How often each predictor was wrong about it.
@@ -173,6 +176,24 @@ impl Costs {
         }
     }
 
+    /// By class of distance: which part of the misses that cost something is felt there or before.
+    #[must_use]
+    pub fn felt(&self, counted: &Counted) -> [f64; CLASSES] {
+        let smallest = self.l1d.map_or(0, |n| n as Misses + 1);
+        let groups = counted.uses.get(uses::group(smallest)..).unwrap_or(&[]);
+        let of = |class: usize| groups.iter().filter_map(move |g| g.get(class)).sum::<f64>();
+        let all: f64 = (0..CLASSES).map(of).sum();
+        let mut felt = [1.0; CLASSES];
+        let mut sum = 0.0;
+        for (class, felt) in felt.iter_mut().enumerate() {
+            sum += of(class);
+            if all > 0.0 {
+                *felt = sum / all;
+            }
+        }
+        felt
+    }
+
     /// Cycles of misses that the second level serves, and of those that memory does.
     #[must_use]
     pub fn latencies(&self) -> (u32, u32) {
@@ -191,6 +212,7 @@ impl Costs {
 pub struct Counted {
     data: Counts<f64>,
     fetch: Counts<f64>,
+    uses: Uses<f64>,
     taken: f64,
     wrong: [f64; FALLIBLE],
     taken_rightly: [f64; FALLIBLE],
@@ -206,6 +228,9 @@ impl Counted {
         };
         add(&mut self.data, &site.data);
         add(&mut self.fetch, &site.fetch);
+        for (to, from) in self.uses.iter_mut().zip(&site.uses) {
+            add(to, from);
+        }
         add(&mut self.wrong, &site.wrong);
         add(&mut self.taken_rightly, &site.taken_rightly);
         self.taken += site.taken as f64 * share;
@@ -236,17 +261,38 @@ impl Costly {
         *self == Self::default()
     }
 
+    /// Each count by its counterpart.
+    fn each(&self, other: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
+        Self {
+            data_second: of(self.data_second, other.data_second),
+            data_memory: of(self.data_memory, other.data_memory),
+            fetch_second: of(self.fetch_second, other.fetch_second),
+            fetch_memory: of(self.fetch_memory, other.fetch_memory),
+            mispredicted: of(self.mispredicted, other.mispredicted),
+            taken: of(self.taken, other.taken),
+        }
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &Self) {
+        *self = self.each(other, |a, b| a + b);
+    }
+
+    /// How many times as many as others there are; as many where there are no others.
+    #[must_use]
+    pub fn over(&self, other: &Self) -> Self {
+        self.each(other, |a, b| if b > 0.0 { a / b } else { 1.0 })
+    }
+
+    /// So many times as many.
+    #[must_use]
+    pub fn times(&self, factors: &Self) -> Self {
+        self.each(factors, |a, b| a * b)
+    }
+
     /// For each of so many executions.
     #[must_use]
-    pub fn per(self, executions: f64) -> Self {
-        let per = |n: f64| n / executions.max(1.0);
-        Self {
-            data_second: per(self.data_second),
-            data_memory: per(self.data_memory),
-            fetch_second: per(self.fetch_second),
-            fetch_memory: per(self.fetch_memory),
-            mispredicted: per(self.mispredicted),
-            taken: per(self.taken),
-        }
+    pub fn per(&self, executions: f64) -> Self {
+        self.each(self, |n, _| n / executions.max(1.0))
     }
 }

@@ -10,7 +10,7 @@
 //! * [`paths`]: each path stepped once through the stepwise core.
 //!
 //! What misses in caches and predictors is counted for all of their sizes at once ([`distance`],
-//! [`predictors`]) and costs what [`events`] says.
+//! [`predictors`]) and costs what [`events`] says; [`uses`] says how far behind a load its value is read.
 //!
 //! [`machine`] is a point of the design space ([`space`]; [`built_in`] measures the points that the
 //! CPUs' own models are), [`kind`] what instructions are told apart by, and [`stack`] where the
@@ -29,5 +29,6 @@ pub mod rows;
 pub mod space;
 pub mod stack;
 pub mod step;
+pub mod uses;
 
 pub use mcad_isa::kind;

@@ -15,10 +15,11 @@ use std::io::{Read, Write};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::distance::{Distances, LINE};
+use crate::distance::{Distances, LINE, Misses};
 use crate::events::{Event, Site};
 use crate::kind::Kind;
 use crate::predictors::{Ending, Predictors};
+use crate::uses::{self, Touched, Unread};
 
 /// Instructions before a block that a path holds at least, unless it has [`MAX_BLOCKS`].
 pub const CONTEXT: usize = 24;
@@ -30,7 +31,7 @@ pub const MAX_BLOCKS: usize = 8;
 const MAGIC: &[u8; 8] = b"mcadprof";
 
 /// The format's version.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Largest size of a profile, uncompressed.
 const MAX_BYTES: u64 = 1 << 30;
@@ -197,6 +198,7 @@ struct Followed {
     lines: Vec<(u64, u32)>,
     ending: Option<Ending>,
     len: u32,
+    touched: Touched,
     executions: u64,
     /// By instruction: its site, or [`NONE`].
     sites: Box<[u32]>,
@@ -237,6 +239,7 @@ pub struct Collector {
     path: Option<u32>,
     instructions: u64,
     sites: Vec<Site>,
+    unread: Unread,
     data: Distances,
     code: Distances,
     predictors: Predictors,
@@ -248,6 +251,15 @@ const MOST_SKIPPED: usize = 1 << 16;
 
 /// No block.
 const NONE: u32 = u32::MAX;
+
+/// Counts how far behind a load its value was read.
+fn count_use(sites: &mut [Site], (site, misses): (u32, Misses), class: usize) {
+    let uses = sites.get_mut(site as usize).map(|site| &mut site.uses);
+    let uses = uses.and_then(|uses| uses.get_mut(uses::group(misses)));
+    if let Some(count) = uses.and_then(|uses| uses.get_mut(class)) {
+        *count += 1;
+    }
+}
 
 impl Collector {
     /// A collector that keeps the order of execution, too.
@@ -270,6 +282,7 @@ impl Collector {
     ) -> u32 {
         let number = self.number((id, first, end), make);
         self.branch_to(number);
+        self.read(number);
         let len = |number: u32| {
             let piece = self.followed.get(number as usize);
             piece.map_or(0, |f| f.len as usize)
@@ -374,6 +387,7 @@ impl Collector {
             lines,
             ending: piece.ending,
             len: piece.insts.len() as u32,
+            touched: Touched::by(&piece.insts),
             executions: 0,
             sites: vec![NONE; piece.insts.len()].into(),
         });
@@ -446,6 +460,31 @@ impl Collector {
         }
     }
 
+    /// A piece is about to be executed, which may read what loads before it had missed.
+    #[inline]
+    fn read(&mut self, number: u32) {
+        let piece = self.followed.get(number as usize);
+        let (Some(piece), Some(code)) = (piece, self.blocks.get(number as usize)) else {
+            return;
+        };
+        let sites = &mut self.sites;
+        let settled = |load: (u32, Misses), class: usize| count_use(sites, load, class);
+        (self.unread).execute(code, &piece.touched, self.instructions, settled);
+    }
+
+    /// A load of the piece executed last has missed.
+    fn missed(&mut self, load: (u32, Misses), instruction: u32) {
+        let block = self.recent.last().map(|&block| block as usize);
+        let Some(code) = block.and_then(|block| self.blocks.get(block)) else {
+            return;
+        };
+        let position = self.instructions - code.len() as u64;
+        let known = (self.unread).load(load, code, instruction as usize, position);
+        if let Some(class) = known {
+            count_use(&mut self.sites, load, class);
+        }
+    }
+
     /// Books an event of the piece executed last.
     fn befall(&mut self, mut event: Event) {
         let Some(&block) = self.recent.last() else {
@@ -463,8 +502,12 @@ impl Collector {
                 ..Site::default()
             });
         }
-        if let Some(site) = self.sites.get_mut(*site as usize) {
+        let site = *site;
+        if let Some(site) = self.sites.get_mut(site as usize) {
             site.book(&event);
+        }
+        if event.data > 0 {
+            self.missed((site, event.data), event.instruction);
         }
         if let Some(order) = &mut self.order {
             event.execution = order.pieces.len().saturating_sub(1) as u32;
@@ -476,6 +519,7 @@ impl Collector {
     pub fn switch(&mut self) {
         self.recent.clear();
         self.recent_instructions = 0;
+        self.unread.clear();
         self.path = None;
     }
 

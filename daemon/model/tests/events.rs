@@ -225,3 +225,50 @@ fn what_fits_costs_nothing() {
     let stack = Chain::new(&rows).predict(&cached);
     assert!(stack.misprediction + stack.data_cache < 1000.0);
 }
+
+/// A loop that loads the next line and reads the value `behind` instructions later, beside a value that has
+/// just been made.
+fn loop_with_late_use(iterations: u32, behind: usize) -> (Profile, Order) {
+    let mut insts = vec![inst(Kind::Load, &[1], &[2])];
+    insts.extend((1..behind).map(|n| inst(Kind::Alu, &[10 + n as u8], &[])));
+    let just_made = 9 + behind as u8;
+    insts.push(inst(Kind::Alu, &[3], &[just_made, 1]));
+    let mut collector = Collector::with_order();
+    let len = insts.len() as u32;
+    for n in 0..iterations {
+        collector.execute(0, 0, len, || insts.clone());
+        collector.access(0, 0x10_0000 + u64::from(n) * LINE, 8, true);
+    }
+    collector.finish_with_order("loop".into())
+}
+
+/// Nothing waits for a miss until its value is read, however far behind that is and whatever else is read
+/// there: rows see eight instructions and the closest producer.
+#[test]
+fn a_miss_is_felt_where_its_value_is_read() {
+    let iterations = 2000;
+    for behind in [2, 5, 8, 12, 24, 48, 90] {
+        let (profile, order) = loop_with_late_use(iterations, behind);
+        let machine = Machine {
+            width: 1,
+            l1d_kib: Some(4),
+            memory_latency: 150,
+            ..Machine::default()
+        };
+        let exact = stepwise(&machine, &profile, &order) / f64::from(iterations);
+        // The load, its latency and the miss; what reads the value issues then.
+        let each = f64::from(u32::from(machine.load.latency) + 150 + 1);
+        assert!((exact - each).abs() < 1.0, "{behind}: {exact}");
+        let chain = Chain::new(&Rows::of(&profile));
+        let by_chain = chain.predict(&machine).total() / f64::from(iterations);
+        // Distances are kept in classes, whose middle stands for them.
+        assert!(
+            (by_chain / exact - 1.0).abs() < 0.05,
+            "{behind}: {by_chain}"
+        );
+        let of_misses = chain.predict(&machine).data_cache / f64::from(iterations);
+        assert!(of_misses < 152.0, "{behind}: {of_misses}");
+        let hidden = 150.0 - of_misses;
+        assert!((hidden - behind as f64).abs() < 10.0, "{behind}: {hidden}");
+    }
+}
