@@ -12,10 +12,11 @@ use crate::pipeline::access::{Access, Span};
 use crate::pipeline::frontend::predict::Steer;
 use crate::pipeline::frontend::predict::stream::Steers;
 
-/// Executions in a chunk at most: some 40 000 instructions, and less than a mebibyte.
+/// Executions in a chunk at most: some 40 000 instructions, and about a mebibyte.
 const EXECUTIONS: usize = 1 << 13;
-/// Accesses in a chunk, after which it is full.
-const ACCESSES: usize = 1 << 15;
+/// Accesses in a chunk, after which it is full: those of the last execution seldom make its lists
+/// larger than a power of two.
+const ACCESSES: usize = (1 << 14) - 256;
 
 /// An execution; its spans, accesses, reaches and what its system call did begin where those of the
 /// one before end.
