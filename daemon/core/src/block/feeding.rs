@@ -5,6 +5,7 @@ use super::alias::{Accesses, Aliases};
 use super::exact::Exact;
 use super::rounds::Rounds;
 use super::{Block, Mode};
+use crate::lists::part;
 use crate::pipeline::Pipeline;
 use crate::pipeline::access::{Access, Span};
 use crate::pipeline::frontend::plan::{Plan, Run};
@@ -29,6 +30,8 @@ pub(super) struct Scratch {
     plan: Option<Plan>,
     /// The last iteration's instructions, where it goes straight on through the decoders.
     straight: Vec<Inst>,
+    /// How these lie in the predecoder's blocks, in each iteration until they lie as at first.
+    layouts: Vec<Layout>,
     /// Accesses of the last iteration that was pushed so, or of an instruction.
     accesses: Vec<Access>,
     /// Whose they are.
@@ -84,6 +87,7 @@ impl Feeding {
         scratch.accesses.clear();
         scratch.plan = None;
         scratch.straight.clear();
+        scratch.layouts.clear();
         let core = &block.model.core;
         if self.stream.is_some() || core.in_order.is_some() {
             return;
@@ -174,10 +178,21 @@ impl Feeding {
         }
         let moved = if round == 0 { 0 } else { block.length };
         let predecoded = block.model.core.frontend.predecode_block_bytes;
-        for (inst, instr) in insts.iter_mut().zip(&block.program.instrs) {
+        // After so many iterations they lie as at first.
+        let bits = predecoded.trailing_zeros();
+        let alike = 1 << (bits - block.length.trailing_zeros().min(bits));
+        let first = (round % alike) as usize * insts.len();
+        if round < alike {
+            let places = insts.iter().zip(&block.program.instrs);
+            let layouts =
+                places.map(|(inst, instr)| Layout::new(instr, inst.address + moved, predecoded));
+            scratch.layouts.extend(layouts);
+        }
+        let layouts = part(&scratch.layouts, first..first + insts.len());
+        for (inst, layout) in insts.iter_mut().zip(layouts) {
             inst.tag = round;
             inst.address += moved;
-            inst.layout = Layout::new(instr, inst.address, predecoded);
+            inst.layout = *layout;
         }
         pipeline.push_straight(&block.program, insts, &scratch.accesses);
         true

@@ -134,6 +134,17 @@ impl<T: Copy + Default> Window<T> {
 
     /// Entries by number, as two pieces: all of `from..to` must be there.
     #[inline]
+    #[must_use]
+    pub fn pieces(&self, from: u64, to: u64) -> [&[T]; 2] {
+        debug_assert!(self.head <= from && from <= to && to <= self.end);
+        let (first, count) = (self.place(from), (to - from) as usize);
+        let (start, rest) = self.slots.split_at(first);
+        let older = count.min(rest.len());
+        [part(rest, 0..older), part(start, 0..count - older)]
+    }
+
+    /// The same, to change them.
+    #[inline]
     pub fn pieces_mut(&mut self, from: u64, to: u64) -> [&mut [T]; 2] {
         debug_assert!(self.head <= from && from <= to && to <= self.end);
         let (first, count) = (self.place(from), (to - from) as usize);

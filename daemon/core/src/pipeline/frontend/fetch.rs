@@ -227,6 +227,19 @@ impl FetchQueue {
         self.insts.get_mut(number)
     }
 
+    /// Instructions by number, as two pieces: all of `from..to` must be there.
+    #[inline]
+    #[must_use]
+    pub fn pieces(&self, from: u64, to: u64) -> [&[Inst]; 2] {
+        self.insts.pieces(from, to)
+    }
+
+    /// The same, to change them.
+    #[inline]
+    pub fn pieces_mut(&mut self, from: u64, to: u64) -> [&mut [Inst]; 2] {
+        self.insts.pieces_mut(from, to)
+    }
+
     /// The next instruction to be delivered.
     #[inline]
     #[must_use]

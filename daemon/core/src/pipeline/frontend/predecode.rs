@@ -57,10 +57,8 @@ impl Predecoder {
                 return;
             }
             if self.stalled == 0 {
-                for number in self.queued..self.ready {
-                    if let Some(inst) = queue.get_mut(number) {
-                        inst.predecoded = clock;
-                    }
+                for piece in queue.pieces_mut(self.queued, self.ready) {
+                    piece.iter_mut().for_each(|inst| inst.predecoded = clock);
                 }
                 self.queued = self.ready;
             }
@@ -92,8 +90,13 @@ impl Predecoder {
         let end = self
             .block_end
             .min(self.queued + u64::from(p.predecode_width));
-        while self.ready < end && queue.get(self.ready).is_some_and(|i| !i.layout.crosses()) {
-            self.ready += 1;
+        'whole: for piece in queue.pieces(self.ready, end.max(self.ready)) {
+            for inst in piece {
+                if inst.layout.crosses() {
+                    break 'whole;
+                }
+                self.ready += 1;
+            }
         }
         if self.block_end - self.ready == 1
             && let Some(last) = queue.get(self.ready)
@@ -112,16 +115,20 @@ impl Predecoder {
         let shift = p.predecode_block_bytes.trailing_zeros();
         let mut window = None;
         let mut prefixes = 0;
-        while self.block_end < queue.fetchable()
-            && let Some(inst) = queue.get(self.block_end)
-            && inst.source == Source::Decoders
-            && *window.get_or_insert(inst.address >> shift) == inst.address >> shift
-        {
-            self.block_end += 1;
-            prefixes += u32::from(inst.layout.lcp());
-            if inst.taken {
-                self.empty_block = inst.layout.crosses();
-                break;
+        let end = queue.fetchable().max(self.block_end);
+        'block: for piece in queue.pieces(self.block_end, end) {
+            for inst in piece {
+                if inst.source != Source::Decoders
+                    || *window.get_or_insert(inst.address >> shift) != inst.address >> shift
+                {
+                    break 'block;
+                }
+                self.block_end += 1;
+                prefixes += u32::from(inst.layout.lcp());
+                if inst.taken {
+                    self.empty_block = inst.layout.crosses();
+                    break 'block;
+                }
             }
         }
         window.is_some().then_some(prefixes)
