@@ -387,6 +387,38 @@ fn the_page_of_a_block_has_a_graph_and_a_timeline_of_each_cpu() {
     check_quiet(&mut page, &file);
 }
 
+/// What bounds it is seen without scrolling, with what it would gain.
+#[test]
+fn the_page_says_first_what_bounds_a_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = include_str!("../programs/bounds.c");
+    let program = inputs::compile(directory.path(), "bounds", source);
+    assert!(program.ends_with("bounds"));
+    let file = directory.path().join("page.html");
+    mcad_run([
+        "-q", "--cpu", "glc", "--ideal", "l1d", "--ideal", "branches", "--html",
+    ])
+    .args([
+        file.as_path(),
+        Path::new("--"),
+        Path::new("./bounds"),
+        Path::new("chase"),
+    ])
+    .within(directory.path())
+    .run()
+    .expect(0);
+    let mut browser = Browser::start().unwrap();
+    let mut page = browser.open(&file, WIDE).unwrap();
+    let seen = "(() => { const b = document.querySelector('.card').innerText; return [b, \
+                document.querySelector('#gains').getBoundingClientRect().bottom]; })()";
+    let seen = page.evaluate(seen).unwrap();
+    let card = seen[0].as_str().unwrap().replace('\u{a0}', " ");
+    assert!(card.contains("bound by memory"), "{card}");
+    assert!(seen[1].as_f64().unwrap() < f64::from(WIDE.height), "{seen}");
+    picture(&mut page, "bounds.png");
+    check_quiet(&mut page, &file);
+}
+
 /// Source as macros and generators write it, in lines of hundreds of characters.
 #[test]
 fn a_long_source_line_pushes_no_column_out() {

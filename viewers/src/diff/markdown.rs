@@ -113,7 +113,7 @@ fn functions(cpu: &CpuDiff, out: &mut dyn Write) -> io::Result<()> {
     )?;
     let total = cpu.cycles.delta;
     let changes = || cpu.functions.iter().map(|f| f.cycles.delta);
-    let rows = listed(changes(), total).min(ROWS);
+    let rows = listed(changes(), total).clamp(1, ROWS);
     for f in cpu.functions.iter().take(rows) {
         writeln!(
             out,

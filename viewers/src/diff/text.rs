@@ -252,7 +252,7 @@ fn functions(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()>
     ]);
     let total = cpu.cycles.delta;
     let changes = || cpu.functions.iter().map(|f| f.cycles.delta);
-    let rows = listed(changes(), total).min(ROWS);
+    let rows = listed(changes(), total).clamp(1, ROWS);
     for f in cpu.functions.iter().take(rows) {
         table.row(vec![
             signed(f.cycles.delta),
@@ -266,7 +266,7 @@ fn functions(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()>
     let rest = cpu.functions.get(rows..).unwrap_or(&[]);
     if !rest.is_empty() {
         let sum = changes().skip(rows).sum();
-        let name = format!("{} more functions (--json lists all)", rest.len());
+        let name = format!("{} more functions (--json FILE lists all)", rest.len());
         table.row(sum_row(sum, total, name));
     }
     if cpu.unattributed.changed() {
@@ -277,11 +277,11 @@ fn functions(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()>
     table.write(style, out)
 }
 
-/// How many changes, the largest first, are more than 0.0 % of the total one; at least one.
+/// How many changes, the largest first, are more than 0.0 % of the total one.
 pub(super) fn listed(changes: impl Iterator<Item = i128>, total: i128) -> usize {
     let least = total.unsigned_abs().div_ceil(2000);
     let tells = |change: &i128| change.unsigned_abs() >= least;
-    changes.take_while(tells).count().max(1)
+    changes.take_while(tells).count()
 }
 
 fn sum_row(sum: i128, total: i128, name: String) -> Vec<String> {
@@ -290,7 +290,9 @@ fn sum_row(sum: i128, total: i128, name: String) -> Vec<String> {
 }
 
 fn lines(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    if cpu.lines.is_empty() {
+    let changes = cpu.lines.iter().map(|line| line.cycles.delta);
+    let rows = listed(changes, cpu.cycles.delta).min(ROWS);
+    if rows == 0 {
         return Ok(());
     }
     let title = "  Source lines by change of cycles";
@@ -302,8 +304,6 @@ fn lines(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
         ("line", Align::Left),
         ("function", Align::Left),
     ]);
-    let changes = cpu.lines.iter().map(|line| line.cycles.delta);
-    let rows = listed(changes, cpu.cycles.delta).min(ROWS);
     for line in cpu.lines.iter().take(rows) {
         table.row(vec![
             signed(line.cycles.delta),
