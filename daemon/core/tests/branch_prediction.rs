@@ -25,6 +25,7 @@ fn parameters() -> Branch {
             base_entries: 8192,
             tables: 15,
             table_entries: 2048,
+            ways: 1,
             tag_bits: 12,
             shortest_history: 1,
             longest_history: 194,
@@ -120,10 +121,8 @@ fn a_branch_is_predicted_from_another_as_far_back_as_history_goes_and_no_farther
     }
 }
 
-/// Share of wrong predictions of a CPU where a loop's branch goes `period` random ways again and again.
-fn wrong_of_recurring(cpu: &str, period: u64) -> f64 {
-    let model = mcad_isa::machine::cpu(cpu).expect("it is built in");
-    let branch = model.core.branch.as_ref().expect("it predicts branches");
+/// Share of wrong predictions where a loop's branch goes `period` random ways again and again.
+fn wrong_of_recurring(branch: &Branch, period: u64) -> f64 {
     let mut predictor = Predictor::new(branch);
     let (rounds, mut wrong) = (16, 0);
     for round in 0..rounds {
@@ -149,14 +148,39 @@ fn wrong_of_recurring(cpu: &str, period: u64) -> f64 {
 #[test]
 fn as_many_branches_that_recur_are_foreseen_as_on_the_cpu() {
     for (cpu, seen, not_seen) in [("glc", 5_000, 20_000), ("zen5", 16_000, 120_000)] {
-        let (near, far) = (
-            wrong_of_recurring(cpu, seen),
-            wrong_of_recurring(cpu, not_seen),
-        );
+        let model = mcad_isa::machine::cpu(cpu).expect("it is built in");
+        let branch = model.core.branch.as_ref().expect("it predicts branches");
+        let near = wrong_of_recurring(branch, seen);
+        let far = wrong_of_recurring(branch, not_seen);
         println!("{cpu}: {near} wrong of {seen}, {far} of {not_seen}");
         assert!(near < 0.04, "{cpu}: {near} wrong of {seen}");
         assert!(far > 0.15, "{cpu}: {far} wrong of {not_seen}");
     }
+}
+
+/// Of 400 histories a table of 512 entries has room for all where each may take any of 16 places, and
+/// not where each has one: e^(-400/512) of the places stay empty, so about 130 find theirs taken.
+#[test]
+fn histories_that_meet_in_a_set_share_its_ways() {
+    let of = |ways| {
+        let mut p = parameters();
+        p.direction = Direction {
+            tables: 1,
+            table_entries: 512,
+            ways,
+            shortest_history: 40,
+            longest_history: 40,
+            loops: 0,
+            corrector_entries: 0,
+            ..p.direction
+        };
+        wrong_of_recurring(&p, 400)
+    };
+    let (one, four, sixteen) = (of(1), of(4), of(16));
+    println!("{one} {four} {sixteen}");
+    assert!(one > 0.1, "{one}");
+    assert!(four < 0.5 * one, "{four}, {one} in one way");
+    assert!(sixteen < 0.3 * one, "{sixteen}, {one} in one way");
 }
 
 #[test]

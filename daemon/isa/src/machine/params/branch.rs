@@ -76,6 +76,9 @@ pub struct Direction {
     pub tables: u32,
     /// Entries of each.
     pub table_entries: u32,
+    /// Entries of a set, among which a branch may take any.
+    #[serde(default = "one")]
+    pub ways: u32,
     /// Bits of their tags, at most 12.
     pub tag_bits: u32,
     /// History of the first tagged table, in taken branches.
@@ -173,6 +176,7 @@ impl Branch {
                 1,
                 MAX_HISTORY,
             ),
+            ("direction.ways", d.ways, 1, 16),
             ("direction.loops", d.loops, 0, 4096),
             (
                 "direction.corrector_entries",
@@ -213,6 +217,7 @@ impl Branch {
         let mut powers = vec![
             ("direction.base_entries", d.base_entries, 16),
             ("direction.table_entries", d.table_entries, 16),
+            ("direction.ways", d.ways, 1),
             ("indirect.base_entries", i.base_entries, 16),
             ("indirect.table_entries", i.table_entries, 16),
         ];

@@ -99,13 +99,29 @@ struct Found {
     guess: bool,
 }
 
+/// Binary logarithm of the entries among which a branch may take any.
+#[derive(Clone, Copy, Debug)]
+struct Ways(u32);
+
+impl Ways {
+    /// From the place of a set's first entry to that of the one with a tag.
+    #[inline(always)]
+    fn find(self, entries: &[u16], set: u32, tag: u16) -> Option<u32> {
+        let ways = entries.get(set as usize..)?;
+        let has = |entry: &u16| entry >> TAG_SHIFT == tag;
+        let way = ways.iter().take(1 << self.0).position(has)?;
+        Some(set + way as u32)
+    }
+}
+
 /// The predictor.
 #[derive(Clone)]
 pub struct Tage {
     tables: usize,
     log: u32,
-    /// From a hash to a place in a table.
+    /// From a hash to a set of a table, and from that to the place of its first way.
     shift: u32,
+    ways: Ways,
     tag_mask: u16,
     base: Box<[u8]>,
     entries: Box<[u16]>,
@@ -127,7 +143,8 @@ impl Tage {
         Self {
             tables,
             log: p.table_entries.trailing_zeros(),
-            shift: 64 - p.table_entries.trailing_zeros(),
+            shift: 64 - (p.table_entries / p.ways.max(1)).trailing_zeros(),
+            ways: Ways(p.ways.max(1).trailing_zeros()),
             tag_mask: (1u16 << p.tag_bits) - 1,
             base: vec![base::UNSEEN; p.base_entries as usize].into(),
             entries: vec![TAKEN; tables << p.table_entries.trailing_zeros()].into(),
@@ -197,15 +214,16 @@ impl Tage {
         f.hit = 0;
         f.other = 0;
         let (tables, log, shift) = (self.tables.min(TABLES), self.log, self.shift);
+        let ways = self.ways;
         let (entries, tag_mask) = (&*self.entries, self.tag_mask);
         for n in (0..tables).rev() {
             let x = mix(history.hash(n) ^ key);
-            let place = (n << log) as u32 + (x >> shift) as u32;
+            let set = (n << log) as u32 + ((x >> shift) << ways.0) as u32;
             let tag = (x >> TAG_BITS_AT) as u16 & tag_mask;
-            f.places[n] = place;
+            let place = ways.find(entries, set, tag);
+            f.places[n] = place.unwrap_or(set);
             f.tags[n] = tag;
-            let entry = entries.get(place as usize).copied().unwrap_or(0);
-            if entry >> TAG_SHIFT == tag {
+            if place.is_some() {
                 if f.hit > 0 {
                     f.other = n + 1;
                     break;
@@ -342,6 +360,32 @@ impl Tage {
         }
     }
 
+    /// Makes the place in a table where the branch was not found that of the way with least to lose: of
+    /// no use, and the least sure; any of several.
+    #[inline]
+    fn choose_way(&mut self, table: usize) {
+        let Ways(log) = self.ways;
+        if log == 0 {
+            return;
+        }
+        let ways = 1 << log;
+        let first = self.chance();
+        let Some(place) = self.found.places.get_mut(table) else {
+            return;
+        };
+        let set = *place & !(ways - 1);
+        let loss = |place: &u32| {
+            let entry = self.entries.get(*place as usize).copied().unwrap_or(0);
+            let counter = entry & COUNTER;
+            (
+                entry & USEFUL,
+                counter.abs_diff(TAKEN).min(counter.abs_diff(TAKEN - 1)),
+            )
+        };
+        let places = (0..ways).map(|way| set + (first + way) % ways);
+        *place = places.min_by_key(loss).unwrap_or(set);
+    }
+
     /// Gives the branch an entry or two with longer history.
     fn allocate(&mut self, taken: bool) {
         let chance = self.chance();
@@ -351,6 +395,7 @@ impl Tage {
         let mut table = self.found.hit + skip;
         while table < self.tables && left > 0 {
             let tag = self.found.tags.get(table).copied().unwrap_or(0);
+            self.choose_way(table);
             let Some(entry) = self.entry_mut(table) else {
                 break;
             };
