@@ -186,7 +186,7 @@ impl Memory {
             return false;
         }
         if !write {
-            self.train_stride(pc, address, at);
+            self.train_stride(pc, address, at, false);
         }
         true
     }
@@ -204,15 +204,16 @@ impl Memory {
     pub fn load_beyond(&mut self, r: Request) -> Answer {
         let r = self.request(r);
         let answer = self.lines(&r, false);
-        self.train_stride(r.pc, r.address, r.at);
+        let missed = answer.from != Level::L1;
+        self.train_stride(r.pc, r.address, r.at, missed);
         answer
     }
 
     /// The prefetcher of the first level sees a load.
     #[inline(always)]
-    fn train_stride(&mut self, pc: u64, address: u64, at: u64) {
+    fn train_stride(&mut self, pc: u64, address: u64, at: u64, missed: bool) {
         if let Some(stride) = &mut self.stride {
-            let wanted = stride.access(pc, address);
+            let wanted = stride.access(pc, address, missed);
             if wanted.count > 0 {
                 self.prefetch_l1(wanted, at);
             }

@@ -213,6 +213,7 @@ fn a_stride_is_prefetched_from_its_third_load_on() {
         entries: 64,
         most_bytes: 2048,
         ahead: 2,
+        misses_only: false,
     });
     let mut memory = memory(&core);
     spread(&mut memory, 0);

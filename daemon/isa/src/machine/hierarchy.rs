@@ -189,6 +189,10 @@ pub struct StridePrefetch {
     pub most_bytes: u32,
     /// Strides ahead of the load.
     pub ahead: u32,
+    /// Only a load that misses the first level is taken to be watched, in place of the one whose use is
+    /// longest ago; otherwise each load is, in a place that its address says.
+    #[serde(default)]
+    pub misses_only: bool,
 }
 
 /// Streams told by the lines of a page that are asked for.

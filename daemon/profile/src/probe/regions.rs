@@ -53,6 +53,28 @@ pub(super) const PROBES: &[Probe] = &[
         unit: UNIT,
         points: by_steps,
     },
+    Probe {
+        name: "strides",
+        what: "lists in turn through 8 MiB, each by a load of its own that goes on by 296 bytes",
+        axis: Axis {
+            name: "loads",
+            unit: "",
+            logarithmic: true,
+        },
+        unit: UNIT,
+        points: by_strides,
+    },
+    Probe {
+        name: "stride-beside",
+        what: "a list through 8 MiB whose load goes on by 296 bytes, with so many beside it that hit",
+        axis: Axis {
+            name: "other loads",
+            unit: "",
+            logarithmic: false,
+        },
+        unit: UNIT,
+        points: by_others,
+    },
 ];
 
 /// Bytes from one region to the next.
@@ -205,16 +227,85 @@ fn by_steps() -> Vec<Point> {
     jne 3b
 "
         );
-        let source = Source {
-            setup,
-            run: format!(
-                "    mov rax, [rdi]\n{}    mov [rdi], rax",
-                counted(LOADS, "    mov rax, [rax]")
-            ),
-            data: NODES + LIST as usize,
-            operations: LOADS as f64,
-        };
+        let source = listed(setup, "    mov rax, [rax]", LOADS, 1);
         Point::new(shortest as f64, source)
     };
     (1..=8).map(point).collect()
+}
+
+/// Bytes from a node to the next one of its list.
+const STRIDE: u64 = 296;
+
+/// A ring of `lists` lists in turn, one node of each after the other.
+fn lists(lists: u64) -> String {
+    let nodes = LIST / STRIDE / lists;
+    format!(
+        "    lea rsi, [rdi + {NODES}]
+    mov [rdi], rsi
+    mov r8, rsi
+    mov ecx, {nodes}
+3:  mov rbx, r8
+    mov edx, {others}
+    test edx, edx
+    jz 7f
+6:  lea rax, [rbx + {part}]
+    mov [rbx], rax
+    mov rbx, rax
+    dec edx
+    jnz 6b
+7:  add r8, {STRIDE}
+    mov [rbx], r8
+    dec ecx
+    jnz 3b
+    mov [rbx], rsi
+",
+        others = lists - 1,
+        part = nodes * STRIDE,
+    )
+}
+
+fn by_strides() -> Vec<Point> {
+    let point = |loads: u64| {
+        let mut body = String::new();
+        for n in 0..loads {
+            let chance = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            let _ = writeln!(body, "    mov rax, [rax]\n    .skip {}, 0x90", chance % 9);
+        }
+        listed(lists(loads), &body, LOADS / loads, loads)
+    };
+    let counts = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128];
+    let points = counts.into_iter();
+    points.map(|n| Point::new(n as f64, point(n))).collect()
+}
+
+fn by_others() -> Vec<Point> {
+    let point = |others: u64| {
+        let mut body = String::from("    mov rax, [rax]\n");
+        for n in 0..others {
+            let chance = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            let place = 8 + n % 16 * 8;
+            let _ = writeln!(
+                body,
+                "    mov ecx, [rdi + {place}]\n    .skip {}, 0x90",
+                chance % 5
+            );
+        }
+        listed(lists(1), &body, LOADS, 1)
+    };
+    let counts = [0, 8, 16, 32, 48, 64, 96, 128];
+    let points = counts.into_iter();
+    points.map(|n| Point::new(n as f64, point(n))).collect()
+}
+
+/// A walk that goes on where it was, of so many turns of so many loads.
+fn listed(setup: String, body: &str, turns: u64, loads: u64) -> Source {
+    Source {
+        setup,
+        run: format!(
+            "    mov rax, [rdi]\n{}    mov [rdi], rax",
+            counted(turns, body)
+        ),
+        data: NODES + LIST as usize + STRIDE as usize,
+        operations: (turns * loads) as f64,
+    }
 }
