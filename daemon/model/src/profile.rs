@@ -506,7 +506,7 @@ impl Collector {
         if let Some(site) = self.sites.get_mut(site as usize) {
             site.book(&event);
         }
-        if event.data > 0 {
+        if event.data >= uses::FOLLOWED {
             self.missed((site, event.data), event.instruction);
         }
         if let Some(order) = &mut self.order {

@@ -19,7 +19,11 @@ type Registers = [u64; 4];
 
 /// Groups of misses, by in how many sizes of caches they are misses: those of far jumps are used otherwise
 /// than those of a walk through memory.
-const GROUPS: [Misses; 6] = [2, 4, 5, 6, 8, Misses::MAX];
+const GROUPS: [Misses; 5] = [4, 5, 6, 8, Misses::MAX];
+
+/// Misses in fewer sizes than this, which are the most by far, are not followed: theirs are taken to be used
+/// as others at the same place.
+pub const FOLLOWED: Misses = 3;
 
 /// By group and class: how many.
 pub type Uses<N> = [[N; CLASSES]; GROUPS.len()];
@@ -210,7 +214,7 @@ mod tests {
         }
         assert_eq!(class(Some(193)), class(None));
         assert_eq!(middle(class(None)), None);
-        assert_eq!((group(1), group(3), group(14)), (0, 1, GROUPS.len() - 1));
+        assert_eq!((group(1), group(5), group(14)), (0, 1, GROUPS.len() - 1));
     }
 
     #[test]
