@@ -2,7 +2,6 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -112,13 +111,7 @@ impl AnalysisArgs {
     /// Threads for so many models.
     fn parallel(&self, models: usize) -> anyhow::Result<Option<Parallel>> {
         let Some(jobs) = self.jobs else {
-            let cores = thread::available_parallelism().map_or(1, usize::from);
-            // With cores to spare others read the stream and predict its branches for each model.
-            let ahead = cores > models;
-            return Ok((models > 1 || ahead).then(|| Parallel {
-                ahead,
-                ..Parallel::default()
-            }));
+            return Ok((models > 1).then(Parallel::default));
         };
         if self.warm_up >= self.interval {
             bail!(
