@@ -117,3 +117,82 @@ fn counter(block: &TranslatedBlock, id: BlockId) -> Option<(usize, u64)> {
     let other_way = block.target.is_some_and(|target| target != block.end);
     (conditional && other_way).then_some((id.0 as usize % BRANCHES, block.end.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use mcad_proto::event::Arch;
+    use mcad_proto::word::GuestAddr;
+
+    use super::*;
+    use crate::pipeline::access::Access;
+
+    /// A conditional jump over nothing.
+    fn block() -> TranslatedBlock {
+        TranslatedBlock {
+            arch: Arch::X86_64,
+            address: GuestAddr(0x1000),
+            end: GuestAddr(0x1002),
+            bytes: [0x75, 0xfe].into(),
+            offsets: [0, 2].into(),
+            ending: super::super::dictionary::Ending::Plain,
+            target: Some(GuestAddr(0x1000)),
+            falls_through: true,
+            leaves_anywhere: false,
+            starts_with_rep: false,
+            ends_with_rep: false,
+            accesses: [false].into(),
+        }
+    }
+
+    /// One instruction a turn: `addresses` are read in turns, and the jump is taken as `taken` says.
+    fn evidence(addresses: &[u64], taken: impl Fn(u64) -> bool) -> Evidence {
+        let mut evidence = Evidence::default();
+        let (here, there) = (
+            block(),
+            TranslatedBlock {
+                address: GuestAddr(0x1002),
+                target: None,
+                ..block()
+            },
+        );
+        for n in 0..10_000u64 {
+            let address = addresses[n as usize % addresses.len()];
+            let accesses = [Access::known(address, 8)];
+            let execution = |block, accesses| Execution {
+                block: BlockId(block),
+                first: 0,
+                end: 1,
+                spans: &[],
+                accesses,
+                in_order: true,
+                repeats: 0,
+                reaches: &[],
+                kernel: &[],
+            };
+            evidence.execute(StreamId(0), &here, &execution(0, &accesses));
+            if !taken(n) {
+                evidence.execute(StreamId(0), &there, &execution(1, &[]));
+            }
+        }
+        evidence
+    }
+
+    #[test]
+    fn what_hits_and_is_foreseen_speaks_against_nothing() {
+        // Two lines in places of their own, and a jump that is always taken.
+        let good = evidence(&[0x100, 0x140], |_| true);
+        assert_eq!((good.misses, good.wrong), (2, 1));
+        assert!(good.against(false, false).is_empty());
+        // Two lines in one place miss every time.
+        let bad = evidence(&[0x100, 0x100 + 64 * LINES as u64], |_| true);
+        assert_eq!(bad.misses, 10_000);
+        assert_eq!(bad.against(false, false).len(), 1);
+        // A model with caches says itself what misses.
+        assert!(bad.against(true, false).is_empty());
+        // A jump that goes each way in turn is foreseen half of the times at most.
+        let turns = evidence(&[0x100], |n| n % 2 == 0);
+        assert!(turns.wrong >= 5_000 - 1, "{}", turns.wrong);
+        assert_eq!(turns.against(true, false).len(), 1);
+        assert!(turns.against(true, true).is_empty());
+    }
+}
