@@ -39,7 +39,7 @@ const QUEUE: usize = 8;
 const SHARED_QUEUE: usize = 32;
 /// Orders that may wait for a worker of intervals: about one interval, so that the next one can be
 /// handed out while it executes.
-const INTERVAL_QUEUE: usize = 40;
+const INTERVAL_QUEUE: usize = 32;
 
 /// Called in each thread when it starts; what it gives is dropped when the thread ends.
 pub type OnThread = Arc<dyn Fn() -> Box<dyn Any> + Send + Sync>;
