@@ -162,6 +162,12 @@ impl Memory {
         for rate in [&mut self.l2_rate, &mut self.l3_rate, &mut self.dram_rate] {
             rate.fold(folding);
         }
+        if let Some(stride) = &mut self.stride {
+            stride.fold(folding);
+        }
+        if let Some(region) = &mut self.region {
+            region.fold(folding);
+        }
     }
 
     /// Exchanges the part that threads share with `other`.

@@ -15,6 +15,8 @@
 
 use mcad_isa::machine::hierarchy::RegionPrefetch;
 
+use crate::pipeline::fold::Folding;
+
 /// Most lines of a footprint.
 const LINES: usize = 32;
 /// Most that a line's count goes to.
@@ -73,6 +75,11 @@ impl Region {
             near: u64::from(p.near),
             count: 0,
         }
+    }
+
+    /// Shows its table.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.patterns, [0; LINES]);
     }
 
     /// The load at `load` misses the first level, or is the first to use what a prefetcher brought

@@ -10,6 +10,7 @@
 use mcad_isa::machine::hierarchy::StridePrefetch;
 
 use super::Wanted;
+use crate::pipeline::fold::Folding;
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -54,6 +55,11 @@ impl Stride {
             places: vec![0; if p.misses_only { PLACES } else { 0 }].into(),
             count: 0,
         }
+    }
+
+    /// Shows its large table.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.places, 0);
     }
 
     /// The place of a load, or where one that is not watched yet comes.

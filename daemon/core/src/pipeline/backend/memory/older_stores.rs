@@ -14,6 +14,8 @@ const ENTRIES: usize = 1 << 12;
 /// At least as many stores as can be in flight.
 const RECENT: usize = 1 << 10;
 
+const NO_SOURCE: u64 = u64::MAX;
+
 #[derive(Clone, Copy, Default, PartialEq)]
 struct OlderStore {
     /// Granule plus 1; 0 is empty.
@@ -22,8 +24,9 @@ struct OlderStore {
     end: u64,
     /// Cycle in which both address and data are there.
     ready: u64,
-    /// Cycle in which the register that holds the data is there, when loads can be renamed to it.
-    source: Option<u64>,
+    /// Cycle in which the register that holds the data is there, [`NO_SOURCE`] when loads cannot be
+    /// renamed to it. Thousands of threads have many of these, so it is one word.
+    source: u64,
     /// Number of the store.
     store: u64,
 }
@@ -126,7 +129,7 @@ impl OlderStores {
                     start,
                     end,
                     ready: address_ready.max(ready),
-                    source,
+                    source: source.unwrap_or(NO_SOURCE),
                     store: self.count,
                 };
             }
@@ -180,7 +183,8 @@ impl OlderStores {
                     from = entry.store;
                     Forward::From {
                         ready: entry.ready,
-                        source: entry.source.filter(|_| entry.start == start),
+                        source: Some(entry.source)
+                            .filter(|source| entry.start == start && *source != NO_SOURCE),
                         store: entry.store - self.forgotten,
                     }
                 }
