@@ -41,6 +41,17 @@ fn a64(cpu: &str, body: &[u32], loads: &[u16]) -> f64 {
     cycles(&run(Arch::AArch64, cpu, &code, loads))
 }
 
+/// A block of straight code that is executed again begins anew as behind a jump that was foreseen: EH1,
+/// which predicts its branches, takes four cycles and more to go elsewhere.
+#[test]
+fn straight_code_again_and_again_mispredicts_nothing() {
+    // addi x0, x0, 0
+    let report = run(Arch::RiscV32, "eh1", &[0x0000_0013; 6], &[]);
+    let topdown = &report.cpus[0].topdown;
+    assert_eq!(topdown.bad_speculation, 0, "{topdown:?}");
+    assert!(cycles(&report) < 5.0, "{}", cycles(&report));
+}
+
 #[test]
 fn chains_take_their_latencies() {
     // add x0, x0, #1; mul w0, w0, w0; ldr x0, [x0]

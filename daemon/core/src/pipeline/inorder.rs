@@ -168,12 +168,15 @@ impl<O: Observer> Core<O> {
             self.held = Some(Held { executed, placed });
             return;
         };
-        let control = code
-            .instrs
-            .get(held.executed.instr as usize)
-            .map(|i| i.control);
-        let unpredicted = control == Some(Control::Unpredicted);
-        let wrong = self.front.predictor.is_some() && held.placed.next != executed.address;
+        let before = code.instrs.get(held.executed.instr as usize);
+        let unpredicted = before.is_some_and(|i| i.control == Control::Unpredicted);
+        // A block of straight code that is executed again begins anew without a branch.
+        let no_branch = before.is_some_and(|i| {
+            let after = held.executed.address.wrapping_add(u64::from(i.len));
+            i.control == Control::None && held.placed.next == after
+        });
+        let predicts = self.front.predictor.is_some() && !no_branch;
+        let wrong = predicts && held.placed.next != executed.address;
         if unpredicted || wrong {
             let issued = self.issue_held(code, &held, None, true);
             let after = if issued.late {
