@@ -145,7 +145,6 @@ fn two_commands_are_compared_through_the_same_path_as_mcad_run() {
         "--cpu",
         "skl",
         "--json",
-        "-o",
         diff.to_str().unwrap(),
         "--",
     ])

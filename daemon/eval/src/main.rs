@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Parser;
 use mcad_daemon::cli::eval::SetArgs;
+use mcad_daemon::cli::json::JsonArgs;
 use mcad_daemon::cli::{input, output};
 
 use applications::Applications;
@@ -38,13 +39,13 @@ struct Args {
     /// Draw predicted over measured cycles
     #[arg(long, value_name = "FILE.svg")]
     heatmap: Option<PathBuf>,
-    /// Write JSON to stdout instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
+    let json = args.json.open(args.heatmap.as_deref())?;
     let set = args.set.gather()?;
     let applications = args.applications.as_deref().map(read_applications);
     let applications = applications.transpose()?;
@@ -58,15 +59,12 @@ fn main() -> anyhow::Result<()> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let evaluation = Evaluation::of(&set, topics, applications.as_ref());
-    let mut stdout = BufWriter::new(io::stdout().lock());
-    if args.json {
-        serde_json::to_writer_pretty(&mut stdout, &evaluation)
-            .context("cannot write the evaluation to stdout")?;
-        writeln!(stdout)?;
-    } else {
+    if !json.is_stdout() {
+        let mut stdout = BufWriter::new(io::stdout().lock());
         text::write(&evaluation, output::style_of(&io::stdout()), &mut stdout)?;
+        stdout.flush().context("cannot write to stdout")?;
     }
-    stdout.flush().context("cannot write to stdout")
+    json.write(&evaluation)
 }
 
 fn read_applications(path: &Path) -> anyhow::Result<Applications> {

@@ -11,7 +11,7 @@ use super::destination::{self, Destination};
 
 /// The option, as parsed.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(super) struct JsonArgs {
+pub struct JsonArgs {
     /// Write JSON to FILE, too; - is stdout, in place of the tables
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -22,7 +22,7 @@ impl JsonArgs {
     ///
     /// # Errors
     /// Names the place that cannot be written, or that is to take two outputs.
-    pub(super) fn open<'a>(
+    pub fn open<'a>(
         &'a self,
         others: impl IntoIterator<Item = &'a Path>,
     ) -> anyhow::Result<JsonOutput> {
@@ -34,16 +34,16 @@ impl JsonArgs {
 
 /// The place, opened; none if no JSON is asked for.
 #[derive(Debug)]
-pub(super) struct JsonOutput(Option<Destination>);
+pub struct JsonOutput(Option<Destination>);
 
 impl JsonOutput {
     /// Whether stdout is its own, so that no table may go there.
-    pub(super) fn is_stdout(&self) -> bool {
+    pub fn is_stdout(&self) -> bool {
         self.0.as_ref().is_some_and(Destination::is_stdout)
     }
 
     /// Whether any is asked for.
-    pub(super) const fn wanted(&self) -> bool {
+    pub const fn wanted(&self) -> bool {
         self.0.is_some()
     }
 
@@ -51,7 +51,7 @@ impl JsonOutput {
     ///
     /// # Errors
     /// When the place cannot be written.
-    pub(super) fn write(self, value: &impl Serialize) -> anyhow::Result<()> {
+    pub fn write(self, value: &impl Serialize) -> anyhow::Result<()> {
         self.write_with(|out| -> anyhow::Result<()> {
             serde_json::to_writer_pretty(&mut *out, value)?;
             Ok(writeln!(out)?)
@@ -62,7 +62,7 @@ impl JsonOutput {
     ///
     /// # Errors
     /// When the place cannot be written.
-    pub(super) fn write_with<E: Into<anyhow::Error>>(
+    pub fn write_with<E: Into<anyhow::Error>>(
         self,
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> anyhow::Result<()> {

@@ -15,7 +15,7 @@ pub mod eval;
 mod examples;
 pub mod exit;
 pub mod input;
-mod json;
+pub mod json;
 mod launch;
 mod man;
 mod measure;
