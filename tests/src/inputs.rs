@@ -71,6 +71,16 @@ pub fn compile(directory: &Path, name: &str, source: &str) -> PathBuf {
     program
 }
 
+/// Compiles a C program for another instruction set, by a cross compiler with these options.
+pub fn cross_compile(compiler: &str, options: &[&str], source: &Path, program: &Path) {
+    let built = Command::new(compiler)
+        .args(options)
+        .args([Path::new("-o"), program, source])
+        .status()
+        .unwrap_or_else(|e| panic!("{compiler}: {e} (`cargo xtask setup --tests` installs it)"));
+    assert!(built.success(), "{} does not build", source.display());
+}
+
 /// A command that works until `directory` has no file `go` any more, which this makes: it ends
 /// when the test removes the file, or the directory.
 #[must_use]

@@ -15,5 +15,5 @@ pub mod same;
 
 pub use inputs::tool;
 pub use programs::programs;
-pub use run::{Run, mcad, mcad_run};
+pub use run::{Run, arg, mcad, mcad_run};
 pub use same::same;

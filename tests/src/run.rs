@@ -263,3 +263,9 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         thread::sleep(Duration::from_millis(10));
     }
 }
+
+/// A path as an argument.
+#[must_use]
+pub fn arg(path: &Path) -> &str {
+    path.to_str().unwrap()
+}

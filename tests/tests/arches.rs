@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests fail tests.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use mcad_tests::{mcad, mcad_run, report};
+use mcad_tests::inputs::cross_compile;
+use mcad_tests::{arg, mcad, mcad_run, report};
 use tempfile::TempDir;
 
 /// Instruction set, its default model, and another one.
@@ -37,17 +38,13 @@ fn compiled(directory: &TempDir, arch: &str, optimisation: &str) -> PathBuf {
     std::fs::write(&source, SOURCE).unwrap();
     let program = directory.path().join(format!("work-{arch}{optimisation}"));
     let compiler = format!("{arch}-linux-gnu-gcc");
-    let status = Command::new(&compiler)
-        .args([optimisation, "-g", "-static", "-o"])
-        .args([&program, &source])
-        .status()
-        .unwrap_or_else(|e| panic!("{compiler}: {e} (`cargo xtask setup --tests` installs it)"));
-    assert!(status.success());
+    cross_compile(
+        &compiler,
+        &[optimisation, "-g", "-static"],
+        &source,
+        &program,
+    );
     program
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 #[test]
@@ -57,9 +54,9 @@ fn a_run_is_reported_replayed_and_drawn() {
     for (arch, usual, other) in ARCHES {
         let program = compiled(&directory, arch, "-O2");
         let (live, trace) = (at("live.json"), at("trace.mcad"));
-        let run = mcad_run(["-q", "--region", "work", "--json", text(&live)])
-            .args(["--record", text(&trace), "--html", text(&at("page.html"))])
-            .args(["--", text(&program)])
+        let run = mcad_run(["-q", "--region", "work", "--json", arg(&live)])
+            .args(["--record", arg(&trace), "--html", arg(&at("page.html"))])
+            .args(["--", arg(&program)])
             .run()
             .expect(7);
         let plain = Command::new(format!("qemu-{arch}")).arg(&program).output();
@@ -79,14 +76,14 @@ fn a_run_is_reported_replayed_and_drawn() {
         assert_eq!(hottest.name, "work", "{arch}");
 
         let again = at("again.json");
-        mcad(["replay", "-q", "--region", "work", "--json", text(&again)])
-            .args([text(&trace)])
+        mcad(["replay", "-q", "--region", "work", "--json", arg(&again)])
+            .args([arg(&trace)])
             .run()
             .expect(0);
         assert_eq!(report::stable(&live), report::stable(&again), "{arch}");
         let other_json = at("other.json");
-        mcad(["replay", "-q", "--cpu", other, "--json", text(&other_json)])
-            .args([text(&trace)])
+        mcad(["replay", "-q", "--cpu", other, "--json", arg(&other_json)])
+            .args([arg(&trace)])
             .run()
             .expect(0);
         let slower = &report::read(&other_json).cpus[0];
@@ -96,11 +93,11 @@ fn a_run_is_reported_replayed_and_drawn() {
         let chrome = at("chrome.json");
         mcad([
             "view",
-            text(&trace),
+            arg(&trace),
             "--format",
             "chrome",
             "-o",
-            text(&chrome),
+            arg(&chrome),
         ])
         .run()
         .expect(0);
@@ -110,7 +107,7 @@ fn a_run_is_reported_replayed_and_drawn() {
         let page = std::fs::read_to_string(at("page.html")).unwrap();
         assert!(page.len() > 100_000 && page.contains(usual), "{arch}");
 
-        let refused = mcad(["replay", "-q", "--cpu", "skl", text(&trace)]).run();
+        let refused = mcad(["replay", "-q", "--cpu", "skl", arg(&trace)]).run();
         assert_ne!(refused.code(), 0);
         assert!(refused.stderr.contains(&format!("{arch} code")), "{arch}");
     }
@@ -123,12 +120,12 @@ fn two_builds_are_compared() {
         let reports = ["-O0", "-O2"].map(|level| {
             let program = compiled(&directory, arch, level);
             let json = directory.path().join(format!("{arch}{level}.json"));
-            mcad_run(["-q", "--json", text(&json), "--", text(&program)])
+            mcad_run(["-q", "--json", arg(&json), "--", arg(&program)])
                 .run()
                 .expect(7);
             json
         });
-        let run = mcad(["diff", text(&reports[0]), text(&reports[1])]).run();
+        let run = mcad(["diff", arg(&reports[0]), arg(&reports[1])]).run();
         assert!(run.expect(0).text().contains("work"), "{arch}");
         let cycles = reports.map(|json| report::read(&json).cpus[0].cycles);
         assert!(cycles[1] < cycles[0], "{arch}: {cycles:?}");
@@ -142,18 +139,18 @@ fn the_mechanistic_model_takes_their_programs() {
     let (trace, profile, live) = (at("trace.mcad"), at("work.profile"), at("live.json"));
     for (arch, ..) in ARCHES {
         let program = compiled(&directory, arch, "-O2");
-        mcad_run(["-q", "--json", text(&live), "--record", text(&trace)])
-            .args(["--", text(&program)])
+        mcad_run(["-q", "--json", arg(&live), "--record", arg(&trace)])
+            .args(["--", arg(&program)])
             .run()
             .expect(7);
         let executed = report::read(&live).trace.instructions;
-        let said = mcad(["model", "profile", text(&trace), "-o", text(&profile)])
+        let said = mcad(["model", "profile", arg(&trace), "-o", arg(&profile)])
             .run()
             .expect(0);
         let begin = format!("{executed} instructions, ");
         assert!(said.stderr.starts_with(&begin), "{arch}: {}", said.stderr);
         // Its prediction is that of the core stepped through the same instructions.
-        let run = mcad(["eval", "--in-order", text(&trace)]).run().expect(0);
+        let run = mcad(["eval", "--in-order", arg(&trace)]).run().expect(0);
         let chain = run.stderr.lines().find(|line| line.starts_with("chain:"));
         let chain = chain.unwrap_or_else(|| panic!("{arch}: {}", run.stderr));
         let mean: f64 = chain.split_whitespace().nth(2).unwrap().parse().unwrap();
@@ -165,13 +162,13 @@ fn the_mechanistic_model_takes_their_programs() {
             "sifive-u74"
         };
         let json = at("stepped.json");
-        mcad(["replay", "-q", "--cpu", cpu, "--json", text(&json)])
-            .args([text(&trace)])
+        mcad(["replay", "-q", "--cpu", cpu, "--json", arg(&json)])
+            .args([arg(&trace)])
             .run()
             .expect(0);
         let stepped = report::read(&json).cpus[0].cycles as f64;
         let predicted = mcad(["model", "predict", "--json", "-", "--cpu", cpu])
-            .args([text(&profile)])
+            .args([arg(&profile)])
             .run()
             .expect(0);
         let predicted: serde_json::Value = serde_json::from_str(&predicted.text()).unwrap();

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mcad_tests::{mcad, mcad_run, report};
+use mcad_tests::inputs::cross_compile;
+use mcad_tests::{arg, mcad, mcad_run, report};
 
 const SOURCE: &str = r#"
 static int list[1000];
@@ -40,25 +41,17 @@ fn compiled(directory: &Path, optimisation: &str) -> PathBuf {
     let source = directory.join("work.c");
     std::fs::write(&source, SOURCE).unwrap();
     let program = directory.join(format!("work{optimisation}"));
-    let compiler = "riscv64-linux-gnu-gcc";
-    let status = Command::new(compiler)
-        .args([
-            "-march=rv32imc",
-            "-mabi=ilp32",
-            "-nostdlib",
-            "-static",
-            "-g",
-        ])
-        .args([optimisation, "-fno-pic", "-no-pie", "-o"])
-        .args([&program, &source])
-        .status()
-        .unwrap_or_else(|e| panic!("{compiler}: {e} (`cargo xtask setup --tests` installs it)"));
-    assert!(status.success());
+    let options = [
+        "-march=rv32imc",
+        "-mabi=ilp32",
+        "-nostdlib",
+        "-static",
+        "-g",
+    ];
+    let of_code = [optimisation, "-fno-pic", "-no-pie"];
+    let options = [&options[..], &of_code].concat();
+    cross_compile("riscv64-linux-gnu-gcc", &options, &source, &program);
     program
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
 }
 
 #[test]
@@ -68,9 +61,9 @@ fn a_program_is_followed_on_eh1() {
     let program = compiled(directory.path(), "-O2");
     let (live, trace, page) = (at("live.json"), at("trace.mcad"), at("page.html"));
     // Without --cpu: there is one that executes it.
-    let run = mcad_run(["-q", "--region", "work", "--json", text(&live)])
-        .args(["--record", text(&trace), "--html", text(&page)])
-        .args(["--", text(&program)])
+    let run = mcad_run(["-q", "--region", "work", "--json", arg(&live)])
+        .args(["--record", arg(&trace), "--html", arg(&page)])
+        .args(["--", arg(&program)])
         .run()
         .expect(7);
     let plain = Command::new("qemu-riscv32").arg(&program).output();
@@ -91,12 +84,12 @@ fn a_program_is_followed_on_eh1() {
     assert!(slots.bad_speculation > 0 && slots.frontend > 0);
 
     let again = at("again.json");
-    mcad(["replay", "-q", "--region", "work", "--json", text(&again)])
-        .args([text(&trace)])
+    mcad(["replay", "-q", "--region", "work", "--json", arg(&again)])
+        .args([arg(&trace)])
         .run()
         .expect(0);
     assert_eq!(report::stable(&live), report::stable(&again));
-    let refused = mcad(["replay", "-q", "--cpu", "rocket", text(&trace)]).run();
+    let refused = mcad(["replay", "-q", "--cpu", "rocket", arg(&trace)]).run();
     assert_ne!(refused.code(), 0);
     assert!(
         refused.stderr.contains("riscv32 code"),
@@ -104,17 +97,17 @@ fn a_program_is_followed_on_eh1() {
         refused.stderr
     );
 
-    let chrome = mcad(["view", text(&trace), "--format", "chrome"]).run();
+    let chrome = mcad(["view", arg(&trace), "--format", "chrome"]).run();
     assert!(chrome.expect(0).text().contains("lw a"));
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("VeeR EH1"));
 
     let slow = at("slow.json");
     let program = compiled(directory.path(), "-O0");
-    mcad_run(["-q", "--json", text(&slow), "--", text(&program)])
+    mcad_run(["-q", "--json", arg(&slow), "--", arg(&program)])
         .run()
         .expect(7);
-    let changed = mcad(["diff", text(&slow), text(&live)]).run().expect(0);
+    let changed = mcad(["diff", arg(&slow), arg(&live)]).run().expect(0);
     assert!(changed.text().contains("work"));
 }
 
@@ -124,15 +117,15 @@ fn the_mechanistic_model_has_eh1() {
     let at = |name: &str| directory.path().join(name);
     let program = compiled(directory.path(), "-O2");
     let (live, trace, profile) = (at("live.json"), at("trace.mcad"), at("work.profile"));
-    mcad_run(["-q", "--json", text(&live), "--record", text(&trace)])
-        .args(["--", text(&program)])
+    mcad_run(["-q", "--json", arg(&live), "--record", arg(&trace)])
+        .args(["--", arg(&program)])
         .run()
         .expect(7);
-    mcad(["model", "profile", text(&trace), "-o", text(&profile)])
+    mcad(["model", "profile", arg(&trace), "-o", arg(&profile)])
         .run()
         .expect(0);
     let predicted = mcad(["model", "predict", "--json", "-", "--cpu", "eh1"])
-        .args([text(&profile)])
+        .args([arg(&profile)])
         .run()
         .expect(0);
     let predicted: serde_json::Value = serde_json::from_str(&predicted.text()).unwrap();
@@ -157,7 +150,7 @@ fn blocks_come_as_text_and_as_bytes() {
         assert_eq!(block["cpu"], "eh1", "{report}");
         block["cycles"].as_f64().unwrap()
     };
-    let of_text = cycles(&["--arch", "riscv32", text(&file)]);
+    let of_text = cycles(&["--arch", "riscv32", arg(&file)]);
     assert!((of_text - 6.0).abs() < 0.01, "{of_text}");
     let of_bytes = cycles(&["--cpu", "eh1", "--hex", "3305b5023305b502"]);
     assert!((of_bytes - 6.0).abs() < 0.01, "{of_bytes}");

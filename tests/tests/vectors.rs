@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::panic)] // Helpers of tests fail tests.
 
 use std::path::Path;
-use std::process::Command;
 
-use mcad_tests::{mcad_run, report};
+use mcad_tests::inputs::cross_compile;
+use mcad_tests::{arg, mcad_run, report};
 
 /// Turns of the function's loop in each call.
 const TURNS: u64 = 1000;
@@ -19,24 +19,14 @@ fn one_function_costs_what_its_callers_type_makes_it() {
         directory.path().join("v.json"),
     );
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/vectors.c");
-    let compiler = "riscv64-linux-gnu-gcc";
-    let status = Command::new(compiler)
-        .args(["-O2", "-static", "-march=rv64gcv", "-mabi=lp64d", "-o"])
-        .args([&program, &source])
-        .status()
-        .unwrap_or_else(|e| panic!("{compiler}: {e} (`cargo xtask setup --tests` installs it)"));
-    assert!(status.success());
+    let options = ["-O2", "-static", "-march=rv64gcv", "-mabi=lp64d"];
+    cross_compile("riscv64-linux-gnu-gcc", &options, &source, &program);
     let groupings = [1, 2, 4, 8];
     let regions = groupings.map(|m| format!("run_m{m}"));
     mcad_run(["-q", "--cpu", "sifive-p670", "--cpu", "spacemit-x60"])
         .args(["--qemu-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0"])
         .args(regions.iter().flat_map(|name| ["--region", name]))
-        .args([
-            "--json",
-            json.to_str().unwrap(),
-            "--",
-            program.to_str().unwrap(),
-        ])
+        .args(["--json", arg(&json), "--", arg(&program)])
         .run()
         .expect(0);
     let found = report::read(&json);
