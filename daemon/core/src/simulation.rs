@@ -17,6 +17,7 @@ mod evidence;
 pub mod execution;
 mod files;
 mod fingerprint;
+mod follower;
 mod front;
 mod homes;
 mod hottest;

@@ -4,17 +4,14 @@
 //! those who execute them; it waits for nobody but the stream.
 
 use std::io;
-use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread::{Builder, JoinHandle};
 
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::branch::Branch;
 use mcad_proto::word::StreamId;
 
 use super::chunk::Chunk;
-use super::dictionary::Dictionary;
+use super::follower::{Follower, ToDo};
 use super::threads::{Folds, Threads};
 use super::workers::{Definition, OnThread};
 use crate::pipeline::fold::{Empty, Folded, Folding};
@@ -46,9 +43,7 @@ impl Drop for Promise {
 pub(super) struct Oracle {
     /// Number of its model.
     model: usize,
-    orders: SyncSender<Order>,
-    definitions: Sender<Arc<Definition>>,
-    thread: JoinHandle<()>,
+    thread: Follower<Order>,
 }
 
 impl Oracle {
@@ -65,49 +60,31 @@ impl Oracle {
         let Some(branch) = branch.filter(|_| model.core.in_order.is_none()) else {
             return Ok(None);
         };
-        let (orders, to_do) = sync_channel(QUEUE);
-        let (definitions, defined) = channel();
-        let on_thread = Arc::clone(on_thread);
-        let thread = Builder::new()
-            .name(format!("predict {}", model.name))
-            .spawn(move || {
-                let _held = on_thread();
-                work(&branch, &to_do, &defined);
-            })?;
+        let name = format!("predict {}", model.name);
+        let thread = Follower::start(name, QUEUE, on_thread, move |to_do| work(&branch, to_do))?;
         Ok(Some(Self {
             model: number,
-            orders,
-            definitions,
             thread,
         }))
     }
 
-    /// Waits while the queue is full. A thread that is gone has panicked, which
-    /// [`Oracle::finish`] passes on.
-    fn order(&self, order: Order) {
-        let _ = self.orders.send(order);
-    }
-
     pub(super) fn define(&self, definition: &Arc<Definition>) {
-        let _ = self.definitions.send(Arc::clone(definition));
+        self.thread.define(definition);
     }
 
     pub(super) fn execute(&self, chunk: &Arc<Chunk>) {
         let chunk = Arc::clone(chunk);
         let model = self.model;
-        self.order(Order::Execute(Promise { chunk, model }));
+        self.thread.order(Order::Execute(Promise { chunk, model }));
     }
 
     pub(super) fn end_thread(&self, stream: StreamId) {
-        self.order(Order::EndThread(stream));
+        self.thread.order(Order::EndThread(stream));
     }
 
     /// Waits until it has done everything.
     pub(super) fn finish(self) {
-        drop((self.orders, self.definitions));
-        if let Err(panic) = self.thread.join() {
-            resume_unwind(panic);
-        }
+        self.thread.finish();
     }
 }
 
@@ -123,12 +100,11 @@ impl Folds for Foreteller {
     }
 }
 
-fn work(p: &Branch, orders: &Receiver<Order>, defined: &Receiver<Arc<Definition>>) {
-    let mut dictionary = Dictionary::default();
+fn work(p: &Branch, mut to_do: ToDo<Order>) {
     let mut branches: Vec<Branches> = Vec::new();
     let mut threads = Threads::<Foreteller>::default();
     let mut steers: Vec<Steer> = Vec::new();
-    for order in orders {
+    while let Some(order) = to_do.next() {
         let promise = match order {
             Order::Execute(promise) => promise,
             Order::EndThread(stream) => {
@@ -137,16 +113,13 @@ fn work(p: &Branch, orders: &Receiver<Order>, defined: &Receiver<Arc<Definition>
             }
         };
         let chunk = &promise.chunk;
-        while dictionary.defined() < chunk.defined
-            && let Ok(definition) = defined.recv()
-        {
+        to_do.define_to(chunk.defined, |definition| {
             let place = definition.id.0 as usize;
             if branches.len() <= place {
                 branches.resize(place + 1, Branches::default());
             }
             branches[place] = Branches::new(&definition.decoded);
-            dictionary.insert(definition.id, Arc::clone(&definition.block));
-        }
+        });
         steers.clear();
         let mut ends = Vec::new();
         for (stream, executions) in chunk.threads() {
@@ -154,7 +127,7 @@ fn work(p: &Branch, orders: &Receiver<Order>, defined: &Receiver<Arc<Definition>
             for execution in executions {
                 let id = execution.block;
                 if let (Some(block), Some(branches)) =
-                    (dictionary.get(id), branches.get(id.0 as usize))
+                    (to_do.dictionary.get(id), branches.get(id.0 as usize))
                 {
                     let (first, end) = (execution.first, execution.end.min(block.len()));
                     let address = block.address_of(first);

@@ -8,11 +8,9 @@
 
 use std::any::Any;
 use std::io;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread::{Builder, JoinHandle};
+use std::sync::mpsc::Receiver;
 
 use mcad_isa::code::Code;
 use mcad_isa::machine::CpuModel;
@@ -24,8 +22,9 @@ use rustc_hash::FxHashMap;
 use super::calls::Calls;
 use super::chunk::{Chunk, Pool};
 use super::core::{Core, Part};
-use super::dictionary::{Dictionary, TranslatedBlock};
+use super::dictionary::TranslatedBlock;
 use super::execution::Execution;
+use super::follower::{Follower, ToDo};
 use super::front::Front;
 use super::homes::Change;
 use super::interval::{Cut, Intervals, Step};
@@ -80,13 +79,11 @@ enum Order {
 }
 
 struct Worker {
-    orders: SyncSender<Order>,
-    definitions: Sender<Arc<Definition>>,
+    thread: Follower<Order, Core>,
     /// Orders that it has not carried out.
     waiting: Arc<AtomicUsize>,
     /// Cycles so far.
     cycles: Arc<AtomicU64>,
-    thread: JoinHandle<Core>,
 }
 
 impl Worker {
@@ -94,45 +91,37 @@ impl Worker {
         model: &Arc<CpuModel>,
         queue: usize,
         task: Task,
-        on_thread: OnThread,
+        on_thread: &OnThread,
     ) -> io::Result<Self> {
-        let (orders, to_do) = sync_channel(queue);
-        let (definitions, defined) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let cycles = Arc::new(AtomicU64::new(0));
         let (done, so_far) = (Arc::clone(&waiting), Arc::clone(&cycles));
         let model = Arc::clone(model);
-        let thread = Builder::new()
-            .name(format!("core {}", model.name))
-            .spawn(move || {
-                let _held = on_thread();
-                let mut core = Core::new(model);
-                core.cut = task.cut;
-                core.is_told = task.told;
-                core.calls = (task.calls && !task.cut).then(Calls::default);
-                let hands = Hands {
-                    core,
-                    dictionary: Dictionary::default(),
-                    regions: Vec::new(),
-                    defined,
-                    task,
-                };
-                hands.work(&to_do, &done, &so_far)
-            })?;
+        let name = format!("core {}", model.name);
+        let thread = Follower::start(name, queue, on_thread, move |to_do| {
+            let mut core = Core::new(model);
+            core.cut = task.cut;
+            core.is_told = task.told;
+            core.calls = (task.calls && !task.cut).then(Calls::default);
+            let hands = Hands {
+                core,
+                regions: Vec::new(),
+                to_do,
+                task,
+            };
+            hands.work(&done, &so_far)
+        })?;
         Ok(Self {
-            orders,
-            definitions,
+            thread,
             waiting,
             cycles,
-            thread,
         })
     }
 
-    /// Waits while the queue is full. A worker that is gone has panicked, which
-    /// [`Workers::finish`] passes on.
+    /// Waits while the queue is full.
     fn order(&self, order: Order) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _ = self.orders.send(order);
+        self.thread.order(order);
     }
 }
 
@@ -154,15 +143,14 @@ struct Task {
 /// A worker's side.
 struct Hands {
     core: Core,
-    dictionary: Dictionary,
     regions: Vec<RegionDef>,
-    defined: Receiver<Arc<Definition>>,
+    to_do: ToDo<Order>,
     task: Task,
 }
 
 impl Hands {
-    fn work(mut self, orders: &Receiver<Order>, done: &AtomicUsize, cycles: &AtomicU64) -> Core {
-        for order in orders {
+    fn work(mut self, done: &AtomicUsize, cycles: &AtomicU64) -> Core {
+        while let Some(order) = self.to_do.next() {
             match order {
                 Order::Region(region) => self.regions.push(region),
                 Order::Change(change) => self.core.change(&change),
@@ -176,50 +164,45 @@ impl Hands {
                 Order::Begin(part) => self.core.begin(part),
                 Order::EndInterval(part) => self.core.end_interval(part),
                 Order::EndThread(part) => {
-                    self.core.end_thread(part, &self.regions, &self.dictionary);
+                    (self.core).end_thread(part, &self.regions, &self.to_do.dictionary);
                 }
             }
             cycles.store(self.core.cycles_so_far(), Ordering::Relaxed);
             done.fetch_sub(1, Ordering::Relaxed);
         }
         // The program of every core is to be the same.
-        while let Ok(definition) = self.defined.recv() {
-            self.define(&definition);
-        }
+        self.define_to(usize::MAX);
         self.core
     }
 
+    fn define_to(&mut self, count: usize) {
+        self.to_do.define_to(count, |definition| {
+            let shared = definition.made.get(self.task.model);
+            (self.core).define_shared(definition.id, &definition.decoded, shared);
+        });
+    }
+
     fn execute(&mut self, chunk: &Chunk, interval: u32) {
-        while self.dictionary.defined() < chunk.defined
-            && let Ok(definition) = self.defined.recv()
-        {
-            self.define(&definition);
-        }
+        self.define_to(chunk.defined);
+        let dictionary = &self.to_do.dictionary;
         for (n, (stream, executions)) in chunk.threads().enumerate() {
             let part = Part { stream, interval };
             if self.task.told {
                 self.core.tell(part, chunk.steers(self.task.model, n));
             }
             for execution in executions {
-                if let Some(block) = self.dictionary.get(execution.block) {
+                if let Some(block) = dictionary.get(execution.block) {
                     self.core.execute(
                         part,
                         block,
                         &execution,
                         self.task.memory,
                         &self.regions,
-                        &self.dictionary,
+                        dictionary,
                     );
                 }
             }
         }
-    }
-
-    fn define(&mut self, definition: &Definition) {
-        let shared = definition.made.get(self.task.model);
-        (self.core).define_shared(definition.id, &definition.decoded, shared);
-        self.dictionary
-            .insert(definition.id, Arc::clone(&definition.block));
     }
 }
 
@@ -285,7 +268,7 @@ impl Workers {
                 told: front.tells(),
                 calls,
             };
-            let worker = |_| Worker::start(model, queue, task, Arc::clone(on_thread));
+            let worker = |_| Worker::start(model, queue, task, on_thread);
             (0..lanes.max(1)).map(worker).collect()
         };
         let each = models.iter().zip(&fronts).enumerate();
@@ -317,7 +300,7 @@ impl Workers {
             made: (0..models).map(|_| Shared::new()).collect(),
         });
         for worker in self.all() {
-            let _ = worker.definitions.send(Arc::clone(&definition));
+            worker.thread.define(&definition);
         }
         for front in &self.fronts {
             front.define(&definition);
@@ -463,15 +446,15 @@ impl Workers {
         }
         let mut cores = Vec::new();
         // All are told first, so that they end at the same time.
-        let threads: Vec<Vec<JoinHandle<Core>>> = self
+        let threads: Vec<Vec<_>> = self
             .workers
             .into_iter()
-            .map(|lanes| lanes.into_iter().map(|worker| worker.thread).collect())
+            .map(|lanes| (lanes.into_iter()).map(|w| w.thread.end()).collect())
             .collect();
         for lanes in threads {
             let mut sum: Option<Core> = None;
-            for thread in lanes {
-                let core = thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+            for ended in lanes {
+                let core = ended();
                 match &mut sum {
                     Some(sum) => sum.absorb(core),
                     None => sum = Some(core),
