@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -111,7 +112,13 @@ impl AnalysisArgs {
     /// Threads for so many models.
     fn parallel(&self, models: usize) -> anyhow::Result<Option<Parallel>> {
         let Some(jobs) = self.jobs else {
-            return Ok((models > 1).then(Parallel::default));
+            let cores = thread::available_parallelism().map_or(1, usize::from);
+            // With cores to spare others read the stream and predict its branches for each model.
+            let ahead = cores > models;
+            return Ok((models > 1 || ahead).then(|| Parallel {
+                ahead,
+                ..Parallel::default()
+            }));
         };
         if self.warm_up >= self.interval {
             bail!(
