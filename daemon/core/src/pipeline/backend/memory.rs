@@ -311,6 +311,11 @@ impl Memory {
                 };
                 Loaded::Store(ready + self.p.store_forward + miss)
             }
+            Forward::Blocked { youngest, .. }
+                if self.p.store_forward_written > 0 && self.buffer.is_modelled() =>
+            {
+                Loaded::Store(self.buffer.written(youngest) + self.p.store_forward_written)
+            }
             Forward::Blocked { ready, store, .. } => {
                 let forwarded = ready + self.p.store_forward;
                 let written = self.buffer.written(store);

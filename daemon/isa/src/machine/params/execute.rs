@@ -101,6 +101,11 @@ pub struct Execute {
     /// Extra cycles of a load that overlaps an older store without being contained in it: it waits
     /// for the store to leave the store buffer.
     pub store_forward_blocked: u64,
+    /// The same where the store buffer is modelled: from when the youngest of these stores is
+    /// written to its line, which is after it retired, until the load has its data; 0: what
+    /// `store_forward_blocked` says. Measured on Zen 5: docs/MEMORY.md.
+    #[serde(default)]
+    pub store_forward_written: u64,
     /// Bytes per cycle of `rep movs` and `rep stos` beyond their start-up, first-level cache.
     #[serde(default = "rep_bytes_per_cycle")]
     pub rep_bytes_per_cycle: u64,
