@@ -17,10 +17,13 @@ pub struct Row {
     /// Its version.
     #[serde(alias = "package_version")]
     pub version: String,
-    /// The program's file name.
+    /// The program's file name in the package, or its absolute path, which needs no package.
     pub program: String,
     /// The command, which begins with it.
     pub command: String,
+    /// The file among the inputs that it reads as its standard input; nothing without.
+    #[serde(default)]
+    pub stdin: Option<String>,
     /// Measured user cycles: median over runs.
     pub user_cycles: f64,
     /// Interquartile range of the runs over their median.
@@ -86,6 +89,13 @@ pub struct Errors {
 }
 
 impl Errors {
+    /// Those of the cycles of all programs.
+    #[must_use]
+    pub fn of_all(series: &[Series]) -> Self {
+        let programs = series.iter().flat_map(|series| &series.programs);
+        Self::of(programs.map(Predicted::error))
+    }
+
     fn of(errors: impl Iterator<Item = f64>) -> Self {
         let mut all = Self::default();
         for error in errors.map(f64::abs) {
@@ -191,6 +201,7 @@ mod tests {
                 version: version.into(),
                 program: "p".into(),
                 command: "p".into(),
+                stdin: None,
                 user_cycles: measured,
                 interquartile_over_median: Some(0.01),
                 min_cycles: None,

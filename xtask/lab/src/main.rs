@@ -3,6 +3,7 @@
 
 mod compare;
 mod eval;
+mod everyday;
 mod tables;
 mod tables_llvm;
 
@@ -31,6 +32,8 @@ enum Command {
     EvalIsa(eval::isa::Args),
     /// Measure what is promised of measured programs and print it beside the limits
     EvalPrograms(eval::programs::Args),
+    /// Write the inputs of the lists of a distribution's programs, docs/programs/debian-*.csv
+    ProgramsInputs(everyday::Args),
     /// Make the embedded instruction tables from published rows
     Tables(tables::Args),
     /// Make the embedded tables of AArch64 and RISC-V from an installed LLVM, or prove them
@@ -51,6 +54,7 @@ fn main() -> Result<ExitCode> {
         Command::EvalInstructions(args) => return eval::instructions::run(&args),
         Command::EvalIsa(args) => return eval::isa::run(&args),
         Command::EvalPrograms(args) => return eval::programs::run(&args),
+        Command::ProgramsInputs(args) => everyday::run(&args)?,
         Command::Tables(args) => tables::run(&args)?,
         Command::TablesLlvm(args) => tables_llvm::run(&args)?,
         Command::TablesCoverage(args) => tables::coverage::run(&args)?,

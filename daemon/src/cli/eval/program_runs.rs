@@ -1,5 +1,5 @@
 //! Runs of a list's programs, several at once: each is an `mcad run` of its own, whose program has
-//! the environment of its line, no input, and its output thrown away.
+//! the environment and input of its line, and its output thrown away.
 //!
 //! One that fails keeps nothing from the others. What is finished is appended to a file of results, one JSON line each, if there is one: an
 //! evaluation of hours that was ended goes on where it was. A result is that of one build of this
@@ -34,6 +34,8 @@ pub(super) struct Job {
     pub environment: Vec<(String, String)>,
     /// What QEMU shows it, unless the CPU model says that.
     pub qemu_cpu: Option<String>,
+    /// What it reads as its standard input; nothing without.
+    pub stdin: Option<PathBuf>,
     /// Where it runs.
     pub directory: PathBuf,
 }
@@ -156,8 +158,9 @@ fn with<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {
 /// What tells a result from those of other simulators, CPUs, programs and command lines.
 fn key(job: &Job, cpu: &str, simulator: u64) -> anyhow::Result<String> {
     let program = digest(job.command.first().map(Path::new))?;
+    let stdin = digest(&job.stdin)?;
     Ok(format!(
-        "{simulator:016x} {} {:?} {:?} {:?} {program:016x}",
+        "{simulator:016x} {} {:?} {:?} {:?} {stdin:016x} {program:016x}",
         resolved(cpu),
         job.qemu_cpu,
         job.environment,
@@ -206,7 +209,13 @@ fn one(own: &Path, job: &Job, cpu: &str) -> anyhow::Result<Outcome> {
     command.env_remove("MCAD_DAEMON");
     command.envs(job.environment.iter().map(|(name, value)| (name, value)));
     command.current_dir(&job.directory);
-    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stdin(match &job.stdin {
+        None => Stdio::null(),
+        Some(path) => File::open(path)
+            .with_context(|| format!("cannot read {}", path.display()))?
+            .into(),
+    });
+    command.stdout(Stdio::null());
     command.stderr(Stdio::piped());
     let mut child = command.spawn().context("cannot start mcad run")?;
     let mut said = String::new();
@@ -285,6 +294,7 @@ mod tests {
             command: vec![program.into_os_string()],
             environment: Vec::new(),
             qemu_cpu: None,
+            stdin: Some(file("input", "one")?),
             directory: directory.path().to_owned(),
         };
         let first = key(&job, "zen5", 1)?;
@@ -292,6 +302,10 @@ mod tests {
         assert_ne!(key(&job, "zen5", 2)?, first);
         assert_ne!(key(&job, "glc", 1)?, first);
         file("program", "two")?;
+        assert_ne!(key(&job, "zen5", 1)?, first);
+        file("program", "one")?;
+        assert_eq!(key(&job, "zen5", 1)?, first);
+        file("input", "two")?;
         assert_ne!(key(&job, "zen5", 1)?, first);
         Ok(())
     }

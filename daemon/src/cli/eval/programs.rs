@@ -13,7 +13,9 @@ use super::program_runs::{Job, run_all};
 use crate::cli::analysis::AnalysisArgs;
 use crate::cli::exit::{NEGATIVE, exit_code};
 use crate::cli::json::JsonOutput;
-use crate::eval::programs::{Errors, Predicted, Row, Series, read, series};
+use crate::eval::programs::{Predicted, Row, read, series};
+
+mod text;
 
 /// The CPU's name when none is given.
 const DEFAULT_CPU: &str = "native";
@@ -69,6 +71,8 @@ pub(super) fn run(
                 command: command(&row, &packages)?,
                 environment: environment(&row)?,
                 qemu_cpu: row.qemu_cpu.clone().filter(|name| !name.is_empty()),
+                stdin: (row.stdin.as_ref().filter(|file| !file.is_empty()))
+                    .map(|file| directory.join(file)),
                 directory: directory.clone(),
             });
             rows.push(row);
@@ -92,9 +96,7 @@ pub(super) fn run(
     let all = series(programs);
     if !json.is_stdout() {
         let mut stdout = io::stdout().lock();
-        for one in &all {
-            text(one, &mut stdout)?;
-        }
+        text::print(&all, &mut stdout)?;
         stdout.flush().context("cannot write to stdout")?;
     }
     json.write(&all)?;
@@ -131,21 +133,31 @@ fn command(row: &Row, packages: &Path) -> anyhow::Result<Vec<OsString>> {
     if words.next() != Some(row.program.as_str()) {
         bail!("'{}' does not begin with {}", row.command, row.program);
     }
-    let directory = packages.join(format!("{}-{}", row.package, row.version));
-    let program = find(&directory, &row.program)?.with_context(|| {
-        format!(
-            "there is no program {} in {}; unpack the package there (pip download --no-deps \
-             {}=={}, then unzip the wheel)",
-            row.program,
-            directory.display(),
-            row.package,
-            row.version
-        )
-    })?;
     let mut command = Vec::new();
-    command.push(program.into_os_string());
+    command.push(program(row, packages)?.into_os_string());
     command.extend(words.map(Into::into));
     Ok(command)
+}
+
+/// The program's file: where the list says, or in the package's directory.
+fn program(row: &Row, packages: &Path) -> anyhow::Result<PathBuf> {
+    let (package, version) = (&row.package, &row.version);
+    let named = Path::new(&row.program);
+    if named.is_absolute() {
+        if !is_program(named) {
+            bail!("{package} {version}: {} is no program here", row.program);
+        }
+        return Ok(named.to_owned());
+    }
+    let directory = packages.join(format!("{package}-{version}"));
+    find(&directory, &row.program)?.with_context(|| {
+        format!(
+            "there is no program {} in {}; unpack the package there (pip download --no-deps \
+             {package}=={version}, then unzip the wheel)",
+            row.program,
+            directory.display(),
+        )
+    })
 }
 
 /// The executable whose name begins with `name`, anywhere below a directory.
@@ -180,46 +192,4 @@ fn is_program(path: &Path) -> bool {
     let mut magic = [0; 4];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
     executable && read.is_ok() && magic == ELF
-}
-
-fn text(s: &Series, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", s.package)?;
-    writeln!(
-        out,
-        "  {:<12} {:>14} {:>8} {:>14} {:>8} {:>16}",
-        "version", "measured", "± %", "predicted", "off %", "instructions"
-    )?;
-    for p in &s.programs {
-        let spread = p.row.interquartile_over_median;
-        writeln!(
-            out,
-            "  {:<12} {:>14.0} {:>8} {:>14.0} {:>+8.1} {:>16.0}",
-            p.row.version,
-            p.row.user_cycles,
-            spread.map_or_else(String::new, |s| format!("{:.1}", 50.0 * s)),
-            p.predicted_cycles,
-            100.0 * p.error(),
-            p.instructions
-        )?;
-    }
-    let line = |name: &str, e: &Errors| {
-        format!(
-            "  {name:<34} mean {:>5.1} %, worst {:>5.1} % of {}",
-            100.0 * e.mean,
-            100.0 * e.worst,
-            e.count
-        )
-    };
-    writeln!(out, "{}", line("cycles", &s.absolute))?;
-    for (name, errors) in [
-        ("from version to version", &s.consecutive),
-        ("  counting instructions", &s.consecutive_by_instructions),
-        ("against the first version", &s.against_first),
-        ("  counting instructions", &s.against_first_by_instructions),
-    ] {
-        if errors.count > 0 {
-            writeln!(out, "{}", line(name, errors))?;
-        }
-    }
-    writeln!(out)
 }
