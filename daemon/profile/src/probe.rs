@@ -14,6 +14,7 @@ mod branches;
 mod chase;
 mod code;
 mod forwarding;
+mod kernel;
 mod locked;
 pub mod native;
 mod parallel;
@@ -41,11 +42,13 @@ pub struct Axis {
 ///
 /// All text is for the GNU assembler, Intel syntax without register prefixes. The parts may use
 /// all registers but `rsp`, which they may push to and pop from, and must leave as it was. At the
-/// start of `setup` and of `run`, `rdi` holds the address of the data.
+/// start of `setup`, `before` and `run`, `rdi` holds the address of the data.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Source {
     /// Run once, before everything else.
     pub setup: String,
+    /// Run in each round directly before the measured part; its time is in no figure.
+    pub before: String,
     /// Run in each round, and measured; control comes out at its end.
     pub run: String,
     /// Bytes of data, aligned to 2 MiB and zeroed.
@@ -117,6 +120,7 @@ pub fn probes() -> Vec<Probe> {
         repeated::PROBES,
         window::PROBES,
         locked::PROBES,
+        kernel::PROBES,
         branches::PROBES,
         code::PROBES,
     ] {

@@ -35,6 +35,7 @@ fn points() -> Vec<Point> {
                 run,
                 data: 16_384,
                 operations: (TURNS * UNROLLED) as f64,
+                ..Source::default()
             },
         )
     };

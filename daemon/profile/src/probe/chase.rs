@@ -132,6 +132,7 @@ fn chase(nodes: u64, stride: u64, shuffled: bool) -> Source {
         run: format!("    mov rax, [rdi]\n{body}    mov [rdi], rax"),
         data: NODES + (nodes * stride) as usize,
         operations: loads as f64,
+        ..Source::default()
     }
 }
 

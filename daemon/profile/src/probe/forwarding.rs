@@ -56,10 +56,10 @@ const UNROLLED: u64 = 10;
 
 fn chain(lines: &str, operations: u64) -> Source {
     Source {
-        setup: String::new(),
         run: counted(TURNS, &repeated(UNROLLED, lines)),
         data: 8192,
         operations: (TURNS * UNROLLED * operations) as f64,
+        ..Source::default()
     }
 }
 

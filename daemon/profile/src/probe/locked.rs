@@ -40,10 +40,10 @@ fn points() -> Vec<Point> {
     ];
     let point = |(n, (name, lines)): (usize, (&str, &str))| {
         let source = Source {
-            setup: String::new(),
             run: counted(TURNS, &repeated(UNROLLED, lines)),
             data: 8192,
             operations: (TURNS * UNROLLED) as f64,
+            ..Source::default()
         };
         Point::named(n, name, source)
     };

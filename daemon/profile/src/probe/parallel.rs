@@ -75,6 +75,7 @@ fn by_chases(bytes: u64) -> Vec<Point> {
                 run,
                 data: NODES + bytes as usize,
                 operations: (TURNS * chases as u64) as f64,
+                ..Source::default()
             },
         )
     };
@@ -118,6 +119,7 @@ fn independent() -> Vec<Point> {
                 run,
                 data: kib as usize * 1024,
                 operations: loads as f64,
+                ..Source::default()
             },
         )
     };

@@ -28,8 +28,30 @@ pub const ROUND_BYTES: usize = 16;
 pub fn text(source: &Source) -> String {
     let mut text = String::new();
     let Source {
-        setup, run, data, ..
+        setup,
+        before,
+        run,
+        data,
+        ..
     } = source;
+    // What comes before the measured part is behind the end of the chain, which is the start
+    // of that part's time where there is nothing between.
+    let before = if before.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "    pop rax
+{before}
+    lfence
+    rdtsc
+    lfence
+    shl rdx, 32
+    or rax, rdx
+    push rax
+    lea rdi, [rip + data]
+"
+        )
+    };
     // Twenty at a time: the loop costs nothing beside 60 cycles.
     let loops = CHAIN / 20;
     let _ = write!(
@@ -92,6 +114,7 @@ next_round:
     lea rdx, [rip + ticks]
     mov [rdx + rcx], rax
     lea rdi, [rip + data]
+{before}
     call {REGION}
     lfence
     rdtsc

@@ -110,6 +110,7 @@ fn source(setup: String, body: &str, turns: u64, loads: u64) -> Source {
         ),
         data: NODES + ((REGIONS + 2) * SPACING) as usize,
         operations: (turns * loads) as f64,
+        ..Source::default()
     }
 }
 
@@ -307,5 +308,6 @@ fn listed(setup: String, body: &str, turns: u64, loads: u64) -> Source {
         ),
         data: NODES + LIST as usize + STRIDE as usize,
         operations: (turns * loads) as f64,
+        ..Source::default()
     }
 }

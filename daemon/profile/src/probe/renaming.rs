@@ -69,10 +69,10 @@ fn by_address() -> Vec<Point> {
             counted(TURNS, &repeated(unrolled, lines))
         );
         let source = Source {
-            setup: String::new(),
             run,
             data: 8192,
             operations: (TURNS * unrolled) as f64,
+            ..Source::default()
         };
         Point::named(n, name, source)
     };
@@ -82,7 +82,6 @@ fn by_address() -> Vec<Point> {
 /// The measured part, with a function before its end.
 fn calls(body: &str, function: &str) -> Source {
     Source {
-        setup: String::new(),
         run: format!(
             "{}    jmp 7f
     .p2align 5
@@ -93,6 +92,7 @@ fn calls(body: &str, function: &str) -> Source {
         ),
         data: 8192,
         operations: TURNS as f64,
+        ..Source::default()
     }
 }
 

@@ -62,6 +62,7 @@ fn sizes(instruction: &str, unit: u64) -> Vec<Point> {
                 run,
                 data: 2 * bytes.next_multiple_of(4096) as usize + 16_384,
                 operations: times as f64,
+                ..Source::default()
             },
         )
     };

@@ -95,6 +95,7 @@ fn point(kind: Kind, kib: u64) -> Point {
             run,
             data: all as usize + 4096,
             operations: (passes * lines) as f64,
+            ..Source::default()
         },
     )
 }

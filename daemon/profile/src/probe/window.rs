@@ -85,6 +85,7 @@ fn points(filler: &str, from: u64, to: u64, step: u64) -> Vec<Point> {
                 run,
                 data: end + SWEPT,
                 operations: TURNS as f64,
+                ..Source::default()
             },
         )
     };
