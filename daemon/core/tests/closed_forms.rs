@@ -8,7 +8,7 @@ mod measured;
 
 use std::sync::Arc;
 
-use mcad_core::block::{Block, Mode, Options};
+use mcad_core::block::{Block, Init, Mode, Options};
 use mcad_isa::machine::params::{PortChoice, Slots};
 use mcad_isa::machine::{self, CpuModel, cpu, model_from};
 use mcad_report::block::{Detail, Part};

@@ -107,6 +107,8 @@ pub struct Uop {
     pub index: u8,
     /// The displacement allows fast pointer chasing.
     pub near: bool,
+    /// More cycles of a load that takes its data from a store.
+    pub forwarded_later: u8,
     /// Last µop of its fused group.
     pub ends_fused: bool,
 }
@@ -329,7 +331,8 @@ pub struct Program {
     identities: Vec<usize>,
 }
 
-/// What of a load's address decides whether a load of a pointer can follow it a cycle sooner.
+/// What of a load's address decides whether a load of a pointer can follow it a cycle sooner, and how
+/// it takes its data from a store.
 #[derive(Clone, Copy, Debug)]
 pub struct PointerLoad {
     /// Base register.
@@ -338,6 +341,8 @@ pub struct PointerLoad {
     pub index: u8,
     /// 0 <= displacement < 2048.
     pub near: bool,
+    /// See [`Uop::forwarded_later`].
+    pub forwarded_later: u8,
 }
 
 impl Program {
@@ -423,6 +428,7 @@ impl Program {
                         base: pointer.map_or(NO_REG, |c| c.base),
                         index: pointer.map_or(NO_REG, |c| c.index),
                         near: pointer.is_some_and(|c| c.near),
+                        forwarded_later: pointer.map_or(0, |c| c.forwarded_later),
                         ends_fused: n + 1 == fused.len(),
                     });
                 }

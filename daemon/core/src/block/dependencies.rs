@@ -159,14 +159,15 @@ impl Walk<'_> {
                 UopKind::Load(k) => self.forwarded(loads + usize::from(k), stores),
                 _ => None,
             };
+            let forward = execute.store_forward + u64::from(uop.forwarded_later);
             let updates = execute.memory_renaming_updates || !stores_too(self.block, n);
             let (forwarded, renamed) = match forwarded {
                 Some((t, true)) if instr.is(flag::RENAMED_LOAD) && updates => (Some(t), true),
                 Some((t, true)) => {
-                    let cycles = execute.store_data_latency + execute.store_forward;
+                    let cycles = execute.store_data_latency + forward;
                     (Some(self.add(n, t, cycles)), false)
                 }
-                Some((t, false)) => (Some(self.add(n, t, execute.store_forward)), false),
+                Some((t, false)) => (Some(self.add(n, t, forward)), false),
                 None => (None, false),
             };
             let sooner = u64::from(execute.fast_pointer_chasing && uop.near && self.chases(uop));

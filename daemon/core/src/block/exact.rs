@@ -72,6 +72,8 @@ struct Now {
     places: bool,
     /// Whether it matters which stores share a line.
     shared_lines: bool,
+    /// Whether it matters that a store crosses a line.
+    crossings: bool,
     /// Whether the current iteration changed any value.
     changed: bool,
     /// Iterations in a row that changed nothing.
@@ -168,8 +170,10 @@ impl Now {
     fn begin(&mut self, init: Init, block: &Block) {
         self.init = init;
         let execute = &block.model.core.execute;
-        self.places = execute.loads_per_bank > 0 || execute.store_buffer > 0;
-        self.shared_lines = execute.paired_stores || execute.store_buffer > 0;
+        let by_line = execute.store_buffer > 0 && !execute.store_buffer_any_two;
+        self.places = execute.loads_per_bank > 0 || by_line;
+        self.shared_lines = execute.paired_stores || by_line;
+        self.crossings = execute.store_buffer > 0;
         self.values = [None; RegId::COUNT];
         self.symbols.clear();
         self.regions.clear();
@@ -250,6 +254,8 @@ impl Now {
         for (n, access) in accesses.iter().enumerate() {
             if self.places {
                 self.signature.add(u64::from(access.in_line()));
+            } else if self.crossings {
+                self.signature.add(u64::from(access.crosses_line()));
             }
             if n < usize::from(step.loads) {
                 let mut found = None;
@@ -459,6 +465,7 @@ impl Default for Now {
             stored: 0,
             places: false,
             shared_lines: false,
+            crossings: false,
             changed: false,
             unchanged: 0,
             round: Vec::new(),

@@ -270,3 +270,75 @@ fn constants_take_room_in_lines_and_cycles_on_zen_5() {
     let hex = "f640100ac744242402000000".repeat(3) + "49ffcf75d7";
     near(cycles(&model, Mode::Loop, &hex), 3.0, 0.0, &hex);
 }
+
+/// As measured (docs/ZEN5.md): a load that a store covers in part waits until that is written, which it
+/// is only behind the retirement of the load before it, so that iterations wait for one another; pairs
+/// do, too, but for two stores in front of two loads.
+#[test]
+fn partly_covered_loads_follow_one_another_on_zen_5() {
+    let model = cpu("zen5").unwrap();
+    let filled = Options {
+        init: Init::Filled,
+        ..options(Mode::Loop)
+    };
+    // mov byte [rbx+1], 0 and mov rax, [rbx]; the same 64 bytes on
+    let (store, load) = ("c6430100", "488b03");
+    let (other_store, other_load) = ("c6434100", "488b4b40");
+    // mov byte [rbx], 0: where the load starts
+    let at_start = "c60300";
+    for (body, want) in [
+        (vec![store, load], 14.0),
+        (vec![at_start, load], 14.0),
+        (vec![store, load, other_store, other_load], 28.0),
+        (vec![store, other_store, load, other_load], 14.0),
+    ] {
+        let body = body.concat();
+        let back = 256 - body.len() / 2 - 5;
+        let block = Block::new(&model, &bytes(&format!("{body}49ffcf75{back:02x}"))).unwrap();
+        near(block.predict(filled).cycles, want, 0.01, &body);
+    }
+}
+
+/// As measured (docs/ZEN5.md): there and back between registers of both kinds and through memory.
+#[test]
+fn ways_between_kinds_of_registers_add_up_on_zen_5() {
+    let model = cpu("zen5").unwrap();
+    for (hex, want) in [
+        ("c4e1f97ec0c4e1f96ec0", 7.0),     // vmovq rax, xmm0; vmovq xmm0, rax
+        ("c5fb2cc0c5f96ec0", 10.0),        // vcvttsd2si eax, xmm0; vmovd xmm0, eax
+        ("c5fb11442440c5fb10442440", 9.0), // vmovsd [rsp+64], xmm0; vmovsd xmm0, [rsp+64]
+        ("4889442440c5fa7e442440c4e1f97ec0", 12.0), // mov [m], rax; vmovq xmm0, [m]; vmovq rax, xmm0
+        ("c5fb11442440488b442440c4e1f96ec0", 11.0), // vmovsd [m], xmm0; mov rax, [m]; vmovq xmm0, rax
+    ] {
+        near(cycles(&model, Mode::Unrolled, hex), want, 0.01, hex);
+    }
+}
+
+/// As measured (docs/ZEN5.md): floating-point sums take two cycles from one another and three from other
+/// operations.
+#[test]
+fn sums_follow_sums_sooner_on_zen_5() {
+    let model = cpu("zen5").unwrap();
+    let (multiply, add) = ("c5fb59c1", "c5fb58c2"); // vmulsd xmm0, xmm0, xmm1; vaddsd xmm0, xmm0, xmm2
+    for (body, want) in [
+        (vec![add, add], 4.0),
+        (vec![multiply, add], 6.0),
+        (vec![multiply, add, add], 8.0),
+    ] {
+        let body = body.concat();
+        near(cycles(&model, Mode::Unrolled, &body), want, 0.01, &body);
+    }
+}
+
+/// As measured (docs/ZEN5.md): moves of 64-bit immediates take the three ALUs that branch.
+#[test]
+fn wide_immediates_share_three_units_with_jumps_on_zen_5() {
+    let model = cpu("zen5").unwrap();
+    // mov rax, 0x1122334455667788
+    let wide = "48b88877665544332211";
+    for (count, want) in [(2, 1.0), (3, 4.0 / 3.0), (5, 2.0)] {
+        let back = 256 - 10 * count - 5;
+        let body = format!("{}49ffcf75{back:02x}", wide.repeat(count));
+        near(cycles(&model, Mode::Loop, &body), want, 0.08, &body);
+    }
+}

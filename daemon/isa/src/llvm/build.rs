@@ -131,6 +131,7 @@ fn one(program: &mut Program, instruction: &Instruction, costs: &Costs<'_>) -> K
         base: NO_REG,
         index: NO_REG,
         near: false,
+        forwarded_later: 0,
     };
     let kinds = parts.kinds(costs.forwarding);
     let advances = parts.advances(costs.forwarding);

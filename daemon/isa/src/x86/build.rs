@@ -346,7 +346,7 @@ fn finish(
         advances: 0..0,
         plain: false,
     };
-    program.push(instr, &laminated, &pointer_loads(o, displacement));
+    program.push(instr, &laminated, &pointer_loads(core, o, displacement));
 }
 
 fn when(condition: bool, flag: u32) -> u32 {
@@ -402,9 +402,12 @@ fn flags_of_operands(core: &Core, given: &Given<'_>, perf: &Perf, o: &Operands) 
     let stack = o.addresses.iter().any(|v| v.implicit_stack);
     let updates = !o.in_mems.is_empty() && !o.out_mems.is_empty();
     let handed_on = stack || updates || instruction.memory_size().size() >= 4;
-    let any = core.execute.memory_renaming_general && !o.vector && handed_on;
-    let load = form.is_some_and(|f| renamed_load(f, core.execute.table_load_latency));
-    let store = form.is_some_and(renamed_store);
+    let general = core.execute.memory_renaming_general;
+    let any = general && !o.vector && handed_on;
+    let by_table = !general && !o.indexed;
+    let load = |f| renamed_load(f, core.execute.table_load_latency);
+    let renamed_load = any || by_table && form.is_some_and(load);
+    let renamed_store = any || by_table && form.is_some_and(renamed_store);
     when(form.is_none(), flag::UNKNOWN)
         | when(
             form.is_some_and(|f| f.approximated_from.is_some()),
@@ -421,8 +424,8 @@ fn flags_of_operands(core: &Core, given: &Given<'_>, perf: &Perf, o: &Operands) 
             flag::READS_RSP,
         )
         | when(o.out_regs.iter().any(writes_rsp), flag::WRITES_RSP)
-        | when(load && !o.indexed || any, flag::RENAMED_LOAD)
-        | when(store && !o.indexed || any, flag::RENAMED_STORE)
+        | when(renamed_load, flag::RENAMED_LOAD)
+        | when(renamed_store, flag::RENAMED_STORE)
 }
 
 /// Whether an instruction's constants take a second entry of a line of the µop cache.
@@ -464,8 +467,8 @@ pub(super) fn is_near(displacement: i64) -> bool {
     (0..2048).contains(&displacement)
 }
 
-/// Chasing facts of each load's address.
-fn pointer_loads(o: &Operands, displacement: i64) -> Vec<PointerLoad> {
+/// What matters of each load beside its ports and latencies.
+fn pointer_loads(core: &Core, o: &Operands, displacement: i64) -> Vec<PointerLoad> {
     o.in_mems
         .iter()
         .filter_map(|v| o.at(v, displacement))
@@ -473,6 +476,11 @@ fn pointer_loads(o: &Operands, displacement: i64) -> Vec<PointerLoad> {
             base: m.base.map_or(NO_REG, |r| r.0),
             index: m.index.map_or(NO_REG, |r| r.0),
             near: m.base.is_some() && is_near(m.displacement),
+            forwarded_later: if o.vector {
+                core.execute.vector_forward_extra
+            } else {
+                0
+            },
         })
         .collect()
 }

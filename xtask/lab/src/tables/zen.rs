@@ -37,6 +37,8 @@ pub struct Pipes {
     pub long_address: PortSet,
     /// Addresses relative to the instruction's.
     pub own_address: PortSet,
+    /// Moves of 64-bit immediates.
+    pub wide_immediate: PortSet,
     /// Conditional moves and sets.
     pub conditional: PortSet,
     /// Division.
@@ -75,6 +77,7 @@ impl Pipes {
             branch: PortSet(0b1_0001),
             long_address: set(0, 4),
             own_address: set(0, 4),
+            wide_immediate: set(0, 4),
             conditional: PortSet(0b1001),
             divide: set(2, 1),
             load: set(6, 3),
@@ -105,6 +108,7 @@ impl Pipes {
                 branch: set(3, 3),
                 long_address: set(0, 6),
                 own_address: set(3, 3),
+                wide_immediate: set(3, 3),
                 conditional: set(0, 6),
                 divide: set(0, 1),
                 load: set(6, 4),

@@ -339,7 +339,7 @@ impl Backend {
                 self.after_fault();
                 (0, later)
             }
-            Loaded::Store(not_before) => (not_before, 0),
+            Loaded::Store(there) => (there + u64::from(uop.forwarded_later), 0),
             Loaded::Register(source) => {
                 // The load is executed all the same, to check.
                 (self.registers).rename_to(i.program, i.instr, uop, issued, source);

@@ -53,12 +53,15 @@ pub struct Execute {
     pub dependencies_through_memory: bool,
     /// From a store's address and data being there to a load's result.
     pub store_forward: u64,
+    /// More cycles of that for a load by an instruction that uses vector registers.
+    #[serde(default)]
+    pub vector_forward_extra: u8,
     /// A load that takes its data from a store to the same address is renamed to the store's
     /// source: it has no latency of its own.
     #[serde(default)]
     pub memory_renaming: bool,
-    /// All loads to and stores from general-purpose registers can, whatever the table's latencies
-    /// through memory are.
+    /// All loads to and stores from general-purpose registers can, and no others, whatever the table's
+    /// latencies through memory are.
     #[serde(default)]
     pub memory_renaming_general: bool,
     /// Loads that were executed before whose address registers are written in their block; 0:
@@ -84,6 +87,9 @@ pub struct Execute {
     /// no limit.
     #[serde(default)]
     pub store_buffer: u32,
+    /// Any two stores in a row are written in a cycle, whichever lines they go to.
+    #[serde(default)]
+    pub store_buffer_any_two: bool,
     /// Loads of one cycle that may touch the same bank of the first-level cache, 1 or 2; 0: banks
     /// do not matter.
     #[serde(default)]

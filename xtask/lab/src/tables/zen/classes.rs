@@ -28,6 +28,8 @@ pub fn pipes_of(name: &str, pipes: &Pipes) -> PortSet {
         pipes.long_address
     } else if name.starts_with("LEA_R") {
         pipes.own_address
+    } else if name == "MOV (R64, I64)" {
+        pipes.wide_immediate
     } else if mnemonic.starts_with('J') || is(&["CALL", "RET", "LOOP", "LOOPE", "LOOPNE", "XBEGIN"])
     {
         pipes.branch

@@ -111,7 +111,7 @@ fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
     let shape = Shape::of(form);
     let operands = form.operands.clone();
     for &(from, to, kind, cycles) in &figures.latencies {
-        let cycles = cycles.round().clamp(0.0, 10_000.0) as u16;
+        let cycles = whole(cycles, &form.name, (from, to)).clamp(0.0, 10_000.0) as u16;
         let named = |name| operands.iter().any(|o| o.name == name);
         let known = form.perf.latencies.iter_mut();
         let mut same = known.filter(|l| (l.from, l.to, l.kind) == (from, to, kind));
@@ -164,6 +164,33 @@ fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
                 ..form.perf.clone()
             };
         }
+    }
+}
+
+/// How far from half a cycle a half may be measured.
+const NEAR_HALF: f64 = 0.06;
+
+/// A latency in whole cycles. Between vector or mask registers and others only the way there and back
+/// is measured, of which each way has half: what remains of an odd number of cycles goes to the way
+/// there, so that both together are what was measured.
+fn whole(cycles: f64, form: &str, (from, to): (OperandName, OperandName)) -> f64 {
+    let operands = form.split_once(" (").map_or("", |(_, operands)| operands);
+    let is_vector = |name: OperandName| match name {
+        OperandName::Reg(n) => {
+            let operand = operands
+                .split([',', ')'])
+                .nth(n.into())
+                .unwrap_or("")
+                .trim();
+            ["XMM", "YMM", "ZMM", "MM", "K"].contains(&operand)
+        }
+        _ => false,
+    };
+    let half = (cycles.fract() - 0.5).abs() < NEAR_HALF;
+    match (is_vector(from), is_vector(to)) {
+        (false, true) if half => cycles.ceil(),
+        (true, false) if half => cycles.floor(),
+        _ => cycles.round(),
     }
 }
 

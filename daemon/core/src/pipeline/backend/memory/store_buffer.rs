@@ -1,6 +1,6 @@
 //! The store buffer: writes retired stores to the first-level cache in program order.
 //!
-//! Two stores in a row to one line are written together; each other takes a cycle. A store that
+//! Two stores in a row to one line are written together, on some cores any two; each other takes a cycle. A store that
 //! finds the buffer full cannot issue. docs/GOLDEN-COVE.md has the measurements.
 
 use crate::pipeline::access::{Access, Line};
@@ -13,6 +13,8 @@ const RING: u64 = 1 << 10;
 /// Cycles in which stores are written.
 pub struct StoreBuffer {
     entries: u64,
+    /// Any two stores pair, not only those to one line.
+    any_two: bool,
     ring: Box<[u64]>,
     count: u64,
     last: u64,
@@ -24,9 +26,10 @@ pub struct StoreBuffer {
 impl StoreBuffer {
     /// An empty buffer of so many entries; 0: it is not modelled.
     #[must_use]
-    pub fn new(entries: u32) -> Self {
+    pub fn new(entries: u32, any_two: bool) -> Self {
         Self {
             entries: u64::from(entries).min(RING / 2),
+            any_two,
             ring: vec![0; RING as usize].into(),
             count: 0,
             last: 0,
@@ -88,7 +91,7 @@ impl StoreBuffer {
     #[inline]
     pub fn retire(&mut self, access: Option<&Access>, retired: u64, owned: u64) {
         let line = access.map_or(Line::NONE, Access::line);
-        let pairs = !self.paired && line.same(self.line);
+        let pairs = !self.paired && (self.any_two || line.same(self.line));
         let mut cycle = (self.last + u64::from(!pairs)).max(retired + 1).max(owned);
         self.paired = pairs && cycle == self.last;
         self.line = line;
@@ -112,6 +115,7 @@ impl Part for StoreBuffer {
     fn reset(&mut self, _: &Moment) {
         let Self {
             entries: _,
+            any_two: _,
             ring: _,
             count,
             last,
@@ -125,6 +129,7 @@ impl Part for StoreBuffer {
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             entries,
+            any_two: _,
             ring,
             count,
             last,
