@@ -19,6 +19,7 @@ mod locked;
 pub mod native;
 mod parallel;
 pub mod program;
+mod random;
 mod regions;
 mod renaming;
 mod repeated;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{Axis, Point, Probe, Source, counted, repeated};
+use super::{Axis, Point, Probe, Source, counted, random, repeated};
 
 pub(super) const PROBES: &[Probe] = &[
     Probe {
@@ -285,24 +285,13 @@ indirect_end:
         .collect()
 }
 
-/// Numbers below `below`, the same ones every time (Marsaglia's xorshift64).
-fn random_numbers(count: u64, below: u64) -> impl Iterator<Item = u64> {
-    let mut x = 88_172_645_463_325_252u64;
-    (0..count).map(move |_| {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-        (x >> 32) % below
-    })
-}
-
 fn indirect_pattern(targets: u64) -> Vec<Point> {
     [4u64, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
         .into_iter()
         .map(|length| {
             let jumps = turns(length).max(16) * length;
             let mut order = String::new();
-            for n in random_numbers(length, targets) {
+            for n in random::numbers(length, targets) {
                 let _ = writeln!(order, "    .quad target_{n}");
             }
             let mut places = String::new();
@@ -347,7 +336,7 @@ fn pattern() -> Vec<Point> {
         .map(|length| {
             let turns = turns(length).max(8);
             let mut order = String::new();
-            for n in random_numbers(length, 2) {
+            for n in random::numbers(length, 2) {
                 let _ = writeln!(order, "    .byte {n}");
             }
             let run = format!(

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::random::{self, NEXT};
 use super::{Axis, Point, Probe, Source, counted, repeated};
 
 pub(super) const PROBES: &[Probe] = &[
@@ -49,7 +50,7 @@ const MOST_LOADS: u64 = 1 << 18;
 const UNROLLED: u64 = 16;
 
 /// Text that makes a ring of `nodes` nodes, `stride` bytes apart, each the address of the next: in
-/// order, or in one random cycle (Sattolo's shuffle; the numbers are Marsaglia's xorshift64's).
+/// order, or in one random cycle (Sattolo's shuffle).
 pub(super) fn ring(nodes: u64, stride: u64, shuffled: bool) -> String {
     let mut text = format!(
         "\
@@ -78,18 +79,9 @@ pub(super) fn ring(nodes: u64, stride: u64, shuffled: bool) -> String {
     add rbx, {stride}
     dec rcx
     jnz 3b
-    mov rax, 88172645463325252
-    mov ecx, {nodes} - 1
-3:  mov rdx, rax
-    shl rdx, 13
-    xor rax, rdx
-    mov rdx, rax
-    shr rdx, 7
-    xor rax, rdx
-    mov rdx, rax
-    shl rdx, 17
-    xor rax, rdx
-    mov edx, eax
+{begin}    mov ecx, {nodes} - 1
+3:
+{NEXT}    mov edx, eax
     imul rdx, rcx
     shr rdx, 32
     imul rdx, rdx, {stride}
@@ -100,7 +92,8 @@ pub(super) fn ring(nodes: u64, stride: u64, shuffled: bool) -> String {
     mov [rsi + rbx], r8
     dec rcx
     jnz 3b
-"
+",
+            begin = random::begin()
         );
     }
     text

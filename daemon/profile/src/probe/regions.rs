@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::chase::{NODES, ring};
+use super::random::{self, NEXT};
 use super::{Axis, Point, Probe, Source, counted};
 
 const UNIT: &str = "cycles per load";
@@ -198,23 +199,13 @@ const LOADS: u64 = 20_000;
 
 fn by_steps() -> Vec<Point> {
     let point = |shortest: u64| {
-        // Marsaglia's xorshift64.
         let setup = format!(
             "    lea rsi, [rdi + {NODES}]
     mov [rdi], rsi
     lea r8, [rsi + {LIST}]
     mov rbx, rsi
-    mov rax, 88172645463325252
-3:  mov rdx, rax
-    shl rdx, 13
-    xor rax, rdx
-    mov rdx, rax
-    shr rdx, 7
-    xor rax, rdx
-    mov rdx, rax
-    shl rdx, 17
-    xor rax, rdx
-    mov edx, eax
+{begin}3:
+{NEXT}    mov edx, eax
     imul rdx, rdx, 3
     shr rdx, 32
     add rdx, {shortest}
@@ -226,7 +217,8 @@ fn by_steps() -> Vec<Point> {
     mov rbx, rdx
     cmp rdx, rsi
     jne 3b
-"
+",
+            begin = random::begin()
         );
         let source = listed(setup, "    mov rax, [rax]", LOADS, 1);
         Point::new(shortest as f64, source)
