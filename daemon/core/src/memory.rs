@@ -313,6 +313,19 @@ impl Memory {
         answer
     }
 
+    /// Translates the address of code that needs no line; returns how many cycles that takes.
+    #[inline]
+    pub fn translate_code(&mut self, address: u64, at: u64) -> u64 {
+        let at = at + self.epoch;
+        let page = address / LINE_BYTES / PAGE_LINES;
+        if (self.tlb.as_mut()).is_none_or(|tlb| tlb.hits_code(page, at)) {
+            return 0;
+        }
+        let translated = self.translate(Side::Instructions, page, at);
+        self.counts.fetch_walks += u64::from(translated.walked);
+        translated.late
+    }
+
     #[inline(never)]
     fn lines(&mut self, r: &Request, write: bool) -> Answer {
         let (line, last) = lines_of(r.address, r.size);

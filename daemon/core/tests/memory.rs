@@ -85,6 +85,7 @@ fn tlbs() -> Tlbs {
         l1d: tlb(64, 0),
         l1i: tlb(64, 0),
         l2: tlb(1024, 7),
+        l2i: None,
         joined_kib: 4,
         l2_joined_kib: 4,
         walk: 20,

@@ -42,6 +42,8 @@ pub struct Tlb {
     instructions: Sets,
     second: Sets,
     second_latency: u64,
+    /// The instructions' own second level and its latency.
+    second_of_code: Option<(Sets, u64)>,
     /// Bits of the page number that one entry of a level covers.
     joined: u32,
     second_joined: u32,
@@ -53,6 +55,8 @@ pub struct Tlb {
     /// Where translations of pages were found lately: looking there first saves a search through
     /// all ways of a buffer that has many.
     recent: [(u64, usize); RECENT],
+    /// The same for instructions.
+    recent_code: [(u64, usize); RECENT],
 }
 
 /// Pages whose place is remembered, a power of two.
@@ -70,6 +74,7 @@ impl Tlb {
             instructions: level(&p.l1i),
             second: level(&p.l2),
             second_latency: p.l2.latency,
+            second_of_code: p.l2i.as_ref().map(|l| (level(l), l.latency)),
             joined: joined(p.joined_kib),
             second_joined: joined(p.l2_joined_kib),
             directories: Sets::new(
@@ -82,6 +87,7 @@ impl Tlb {
             walkers: Buffers::new(p.walkers),
             last: u64::MAX,
             recent: [(u64::MAX, 0); RECENT],
+            recent_code: [(u64::MAX, 0); RECENT],
         }
     }
 
@@ -89,6 +95,9 @@ impl Tlb {
     pub fn fold(&mut self, folding: &mut Folding) {
         for sets in [&mut self.data, &mut self.instructions, &mut self.second] {
             sets.fold(folding);
+        }
+        if let Some((second, _)) = &mut self.second_of_code {
+            second.fold(folding);
         }
         self.directories.fold(folding);
     }
@@ -113,6 +122,16 @@ impl Tlb {
         true
     }
 
+    /// The same for instructions.
+    #[inline]
+    pub fn hits_code(&mut self, page: u64, at: u64) -> bool {
+        let (known, place) = self.recent_code[page as usize % RECENT];
+        let key = Key(page >> self.joined);
+        known == page
+            && self.instructions.is_still_at(place, key)
+            && self.instructions.state(place).at() <= at
+    }
+
     /// Translates `page` for an access in cycle `at`. `table` reads the line of a page table, by
     /// number, from a cycle on and says when it is there.
     pub fn translate(
@@ -129,26 +148,34 @@ impl Tlb {
         let key = Key(page >> self.joined);
         if let Some(place) = first.find(key) {
             let late = first.state(place).at().saturating_sub(at);
-            if side == Side::Data {
-                self.recent[page as usize % RECENT] = (page, place);
-                if late == 0 {
-                    self.last = page;
+            match side {
+                Side::Data => {
+                    self.recent[page as usize % RECENT] = (page, place);
+                    if late == 0 {
+                        self.last = page;
+                    }
                 }
+                Side::Instructions => self.recent_code[page as usize % RECENT] = (page, place),
             }
             return Translated {
                 late,
                 ..Translated::default()
             };
         }
-        let second = Key(page >> self.second_joined);
-        let (there, walked) = match self.second.find(second) {
-            Some(place) => {
-                let found = at + self.second_latency;
-                (self.second.state(place).at().max(found), false)
-            }
+        let known = Key(page >> self.second_joined);
+        let (second, latency) = match (&mut self.second_of_code, side) {
+            (Some((second, latency)), Side::Instructions) => (second, *latency),
+            _ => (&mut self.second, self.second_latency),
+        };
+        let (there, walked) = match second.find(known) {
+            Some(place) => (second.state(place).at().max(at + latency), false),
             None => {
-                let there = self.walk(page, at + self.second_latency, table);
-                self.second.insert(second, State::new(there, Level::L2));
+                let there = self.walk(page, at + latency, table);
+                let second = match (&mut self.second_of_code, side) {
+                    (Some((second, _)), Side::Instructions) => second,
+                    _ => &mut self.second,
+                };
+                second.insert(known, State::new(there, Level::L2));
                 (there, true)
             }
         };
@@ -186,7 +213,11 @@ impl Tlb {
         let joined = |shift: u32| pages.start >> shift..pages.end.div_ceil(1 << shift);
         self.data.remove_all(joined(self.joined));
         self.instructions.remove_all(joined(self.joined));
-        self.second.remove_all(joined(self.second_joined));
+        let second = joined(self.second_joined);
+        if let Some((own, _)) = &mut self.second_of_code {
+            own.remove_all(second.clone());
+        }
+        self.second.remove_all(second);
     }
 }
 
@@ -196,17 +227,18 @@ mod tests {
 
     const TABLE: u64 = 10;
 
-    fn tlb(joined_kib: u32) -> Tlb {
+    fn shape(joined_kib: u32) -> Tlbs {
         let level = |entries, ways, latency| TlbLevel {
             entries,
             ways,
             replacement: Replacement::Lru,
             latency,
         };
-        Tlb::new(&Tlbs {
+        Tlbs {
             l1d: level(64, 4, 0),
             l1i: level(64, 8, 0),
             l2: level(1024, 8, 7),
+            l2i: None,
             joined_kib,
             l2_joined_kib: 4,
             walk: 20,
@@ -217,7 +249,11 @@ mod tests {
             fault_data_lines: 0,
             call_code_lines: 0,
             call_data_lines: 0,
-        })
+        }
+    }
+
+    fn tlb(joined_kib: u32) -> Tlb {
+        Tlb::new(&shape(joined_kib))
     }
 
     fn late(tlb: &mut Tlb, page: u64, at: u64) -> u64 {
@@ -263,5 +299,39 @@ mod tests {
         assert_eq!(late(&mut tlb, 1, 1000), walk);
         assert_eq!(late(&mut tlb, 2, 1000), walk);
         assert_eq!(late(&mut tlb, 3, 1000), 2 * walk - 7);
+    }
+
+    #[test]
+    fn code_has_a_second_level_of_its_own() {
+        let p = |l2i| Tlbs { l2i, ..shape(4) };
+        let own = TlbLevel {
+            entries: 256,
+            ways: 8,
+            replacement: Replacement::Lru,
+            latency: 9,
+        };
+        for (l2i, found) in [(None, 7), (Some(own), 9)] {
+            let mut tlb = Tlb::new(&p(l2i));
+            let mut code = |page: u64, at: u64| {
+                tlb.translate(Side::Instructions, page, at, &mut |_, at| at + TABLE)
+                    .late
+            };
+            for round in 1..4 {
+                for page in 0..200 {
+                    let late = code(page, 1_000_000 * round + 1000 * page);
+                    assert!(round == 1 || late == found, "{round} {page} {late}");
+                }
+            }
+            // Beyond what it holds the tables are walked, where the other has room for as many.
+            for round in 4..6 {
+                for page in 0..512 {
+                    let late = code(page, 1_000_000 * round + 1000 * page);
+                    assert!(
+                        round == 4 || (late > found) == l2i.is_some(),
+                        "{page} {late}"
+                    );
+                }
+            }
+        }
     }
 }

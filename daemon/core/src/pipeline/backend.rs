@@ -136,6 +136,12 @@ impl Backend {
         self.memory.fetch(address, at)
     }
 
+    /// Cycles that the translation takes of the address of code that is kept as µops.
+    #[inline]
+    pub fn translate_code(&mut self, address: u64, at: u64) -> u64 {
+        self.memory.translate_code(address, at)
+    }
+
     /// How often the kernel ran so far and left its code in the place of the program's.
     #[inline]
     #[must_use]

@@ -101,6 +101,9 @@ impl FrontEnd {
             Starts::new(p)
         };
         self.queue.prediction = Some(Box::new(starts));
+        if self.p.decoded_alone > 0 {
+            self.p.predecode_width = self.p.decoded_alone;
+        }
         self.ahead = Some(Box::new(Ahead::new(p)));
     }
 

@@ -23,6 +23,7 @@ use super::access::{Access, Address};
 use super::backend::memory::lines::SharedLines;
 use super::frontend::fetch::FetchQueue;
 use super::frontend::plan::{Plan, Run};
+use super::frontend::predict::Steer;
 use super::frontend::predict::stream::{Steers, Way};
 use super::inst::{Inst, Source};
 use crate::memory::{Answer, Memory, Request};
@@ -67,6 +68,11 @@ impl Faults {
     fn add(&mut self, number: u64) {
         let place = self.recent.partition_point(|&before| before <= number);
         self.recent.insert(place, number);
+    }
+
+    /// How often the kernel ran before an instruction.
+    fn before(&self, number: u64) -> u64 {
+        self.count + self.recent.partition_point(|&fault| fault < number) as u64
     }
 }
 
@@ -181,11 +187,25 @@ impl Functional {
                     break;
                 }
                 rest.pop(1);
+                let visits = self.faults.before(start.number);
+                let frames = self
+                    .queue
+                    .prediction
+                    .as_mut()
+                    .map(|starts| &mut starts.frames);
                 if let Way::Branch(steer) = start.way {
-                    self.pace.steer(steer);
+                    let lost = frames.is_some_and(|frames| frames.pass(start.frame, visits));
+                    self.pace
+                        .steer(if lost { Steer::WrongTarget } else { steer });
                 }
                 let decoded =
                     (self.queue.get(start.number)).is_some_and(|i| i.source == Source::Decoders);
+                if !decoded && self.model.core.frontend.uop_cache_translates {
+                    if let Some(memory) = &mut self.memory {
+                        memory.translate_code(start.address, self.pace.cycle());
+                    }
+                    continue;
+                }
                 if let Some(memory) = self.memory.as_mut().filter(|_| decoded) {
                     let answer = memory.fetch(start.address, self.pace.cycle());
                     if answer.fault {

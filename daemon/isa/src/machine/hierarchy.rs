@@ -143,6 +143,9 @@ pub struct Tlbs {
     pub l1i: TlbLevel,
     /// Second level.
     pub l2: TlbLevel,
+    /// Second level for instructions, where they have one of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l2i: Option<TlbLevel>,
     /// KiB that one entry may cover where neighbouring pages lie together in memory, as an AMD
     /// core joins them in its first level; 4: one page.
     #[serde(default = "page_kib")]
@@ -323,11 +326,13 @@ impl Tlbs {
     /// # Errors
     /// As [`Caches::check`].
     pub fn check(&self) -> Result<(), String> {
-        for (name, level) in [
+        let own = self.l2i.iter().map(|level| ("tlb.l2i", level));
+        let levels = [
             ("tlb.l1d", &self.l1d),
             ("tlb.l1i", &self.l1i),
             ("tlb.l2", &self.l2),
-        ] {
+        ];
+        for (name, level) in levels.into_iter().chain(own) {
             within(&format!("{name}.entries"), level.entries, 1, 1 << 16)?;
             within(&format!("{name}.ways"), level.ways, 1, MAX_WAYS)?;
             if !level.entries.is_multiple_of(level.ways) {

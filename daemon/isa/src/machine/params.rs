@@ -133,6 +133,15 @@ fn yes() -> bool {
     true
 }
 
+/// Whether an ablation or a mechanism that few cores have is off: reports leave it out.
+fn is_no(yes: &bool) -> bool {
+    !yes
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

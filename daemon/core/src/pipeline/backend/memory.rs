@@ -186,6 +186,13 @@ impl Memory {
         answer.late + if answer.fault { self.fault_cycles } else { 0 }
     }
 
+    /// Code that is kept as µops is asked for in cycle `at`; returns how many cycles its translation
+    /// takes.
+    #[inline]
+    pub fn translate_code(&mut self, address: u64, at: u64) -> u64 {
+        (self.lines.memory()).map_or(0, |m| m.translate_code(address, at))
+    }
+
     /// An access that started in cycle `at` faulted.
     fn faulted(&mut self, at: u64, answer: &Answer) {
         self.visits += 1;

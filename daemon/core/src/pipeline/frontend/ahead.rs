@@ -12,6 +12,7 @@
 //! full counts only after a redirect, whose cost has it.
 
 use super::predict::Steer;
+use super::predict::frames::Frames;
 use super::predict::stream::{LINE_SHIFT, Start, Way};
 use crate::pipeline::backlog::Backlog;
 use mcad_isa::machine::params::branch::{Branch, MAX_BTB_LEVELS};
@@ -28,6 +29,15 @@ pub enum Wait {
     RightPath,
 }
 
+/// How many cycles later than at once what a start needs is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// Its line, with its translation.
+    Line(u64),
+    /// Its translation alone.
+    Translation(u64),
+}
+
 /// Where the front end is.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
@@ -39,6 +49,8 @@ pub struct Now {
     pub clock: u64,
     /// Cycle in which the last µop that was delivered is executed.
     pub executed: u64,
+    /// How often the kernel has run so far.
+    pub visits: u64,
 }
 
 impl Now {
@@ -46,6 +58,34 @@ impl Now {
     #[inline]
     fn reached(&self, start: &Start) -> bool {
         start.number <= self.head
+    }
+}
+
+/// What may be on its way at once, a limited number.
+struct Arrivals {
+    /// When the last ones arrived.
+    last: Vec<u64>,
+    count: usize,
+}
+
+impl Arrivals {
+    /// So many at once.
+    fn new(at_once: u32) -> Self {
+        Self {
+            last: vec![0; at_once.max(1) as usize],
+            count: 0,
+        }
+    }
+
+    /// When the next one arrives, which is asked for in cycle `at` and takes so many cycles.
+    fn come(&mut self, at: u64, cycles: u64) -> u64 {
+        let oldest = self.count % self.last.len();
+        self.count = self.count.wrapping_add(1);
+        let Some(slot) = self.last.get_mut(oldest) else {
+            return at + cycles;
+        };
+        *slot = at.max(*slot) + cycles;
+        *slot
     }
 }
 
@@ -59,14 +99,17 @@ pub struct Ahead {
     lines: usize,
     line_delay: u64,
     /// When the last lines that missed arrived, one for each that may be on its way.
-    arrivals: Vec<u64>,
-    misses: usize,
+    arrivals: Arrivals,
+    /// The same of translations that the nearest buffer had not.
+    translations: Arrivals,
     /// When the last start was predicted, in shares of a cycle.
     at: u64,
     /// When the last start could be delivered.
     stamp: u64,
     /// Whether `stamp` is the next start's.
     known: bool,
+    /// Whether that is on the right path after a wrong prediction.
+    right_path: bool,
     /// First instruction that could not be delivered when fetch was asked last, and until which cycle
     /// that stays so unless all before it are delivered.
     held: (u64, u64),
@@ -91,11 +134,12 @@ impl Ahead {
             bubbles,
             lines: (p.ahead as usize).clamp(1, RING),
             line_delay: p.line_delay,
-            arrivals: vec![0; p.line_misses.max(1) as usize],
-            misses: 0,
+            arrivals: Arrivals::new(p.line_misses),
+            translations: Arrivals::new(p.translations),
             at: 0,
             stamp: 0,
             known: false,
+            right_path: false,
             held: (0, 0),
             fetched: [0; RING],
             count: 0,
@@ -104,10 +148,18 @@ impl Ahead {
     }
 
     /// Finds out when `start` can be delivered; `false`: that cannot be known yet.
-    fn know(&mut self, start: &Start, now: &Now, late: impl FnOnce(&Start, u64) -> u64) -> bool {
+    fn know(
+        &mut self,
+        start: &Start,
+        frames: &mut Frames,
+        now: &Now,
+        late: impl FnOnce(&Start, u64) -> Late,
+    ) -> bool {
         let per_cycle = self.per_cycle;
+        self.right_path = frames.loses(start.frame, now.visits)
+            || matches!(start.way, Way::Branch(steer) if steer.is_wrong());
         let restart = match start.way {
-            Way::Branch(steer) if steer.is_wrong() => Some(now.executed + self.redirect),
+            _ if self.right_path => Some(now.executed + self.redirect),
             // Its branch was delivered in the cycle before.
             Way::Branch(Steer::Decoded) => Some(now.clock.saturating_sub(1) + self.decode_redirect),
             _ => None,
@@ -129,28 +181,19 @@ impl Ahead {
             let room = self.fetched.get(oldest).copied().unwrap_or(0);
             self.at = (self.at + 1 + bubbles * per_cycle).max(room * per_cycle);
         }
+        frames.pass(start.frame, now.visits);
         let mut at = self.at / per_cycle;
         let line = start.address >> LINE_SHIFT;
         if line != self.line {
             self.line = line;
-            at = self.arrival(at, late(start, at));
+            at = match late(start, at) {
+                Late::Line(0) | Late::Translation(0) => at,
+                Late::Line(late) => self.arrivals.come(at, late + self.line_delay),
+                Late::Translation(late) => self.translations.come(at, late),
+            };
         }
         self.stamp = self.stamp.max(at);
         true
-    }
-
-    /// When a line arrives that was asked for in cycle `at` and is `late`.
-    fn arrival(&mut self, at: u64, late: u64) -> u64 {
-        if late == 0 {
-            return at;
-        }
-        let oldest = self.misses % self.arrivals.len();
-        self.misses = self.misses.wrapping_add(1);
-        let Some(slot) = self.arrivals.get_mut(oldest) else {
-            return at + late;
-        };
-        *slot = at.max(*slot) + late + self.line_delay;
-        *slot
     }
 
     /// Whether asking again says what it said last.
@@ -166,24 +209,26 @@ impl Ahead {
     #[inline]
     pub fn limit(
         &mut self,
-        starts: &mut Backlog<Start>,
+        (starts, frames): (&mut Backlog<Start>, &mut Frames),
         now: &Now,
-        mut late: impl FnMut(&Start, u64) -> u64,
+        mut late: impl FnMut(&Start, u64) -> Late,
     ) -> (u64, Option<(u64, Wait)>) {
         while let Some(&start) = starts.front() {
             if start.number >= now.released {
                 self.held = (0, 0);
                 return (start.number, None);
             }
-            self.known = self.known || self.know(&start, now, &mut late);
+            self.known = self.known || self.know(&start, frames, now, &mut late);
             if !self.known {
                 self.held = (start.number, u64::MAX);
                 return (start.number, None);
             }
             if self.stamp > now.clock {
                 self.held = (start.number, self.stamp);
-                let wrong = matches!(start.way, Way::Branch(steer) if steer.is_wrong());
-                let why = if wrong { Wait::RightPath } else { Wait::Fetch };
+                let why = match self.right_path {
+                    true => Wait::RightPath,
+                    false => Wait::Fetch,
+                };
                 return (
                     start.number,
                     now.reached(&start).then_some((self.stamp, why)),
@@ -204,6 +249,7 @@ impl Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::frontend::predict::frames::Frame;
 
     /// Cycles in which the predictor comes to the starts of turns of a loop: a call, a return and a
     /// jump back, all predicted and in the nearest buffer, with code in the first-level cache.
@@ -214,6 +260,7 @@ mod tests {
             .expect("zen5 has branch prediction");
         p.starts_per_cycle = 2;
         let mut ahead = Ahead::new(&p);
+        let mut frames = Frames::new(&p);
         let turns = 1000;
         let mut starts = Backlog::new();
         starts.extend((0..3 * turns).map(|n| Start {
@@ -221,6 +268,7 @@ mod tests {
             address: 0x1000 * (1 + n % 3),
             way: Way::Branch(Steer::Taken(0)),
             bubbles: [call, back, 0][n as usize % 3],
+            frame: Frame::Stays,
         }));
         let mut clock = 0;
         while starts.front().is_some() {
@@ -229,8 +277,11 @@ mod tests {
                 released: u64::MAX,
                 clock,
                 executed: 0,
+                visits: 0,
             };
-            if let (_, Some((at, _))) = ahead.limit(&mut starts, &now, |_, _| 0) {
+            if let (_, Some((at, _))) =
+                ahead.limit((&mut starts, &mut frames), &now, |_, _| Late::Line(0))
+            {
                 clock = at;
             }
         }
@@ -244,11 +295,13 @@ mod tests {
             .and_then(|model| model.core.branch.clone())
             .expect("zen5 has branch prediction");
         let mut ahead = Ahead::new(&p);
+        let mut frames = Frames::new(&p);
         let line = |n: u64| Start {
             number: 8 * n,
             address: 0x1000 + 64 * n,
             way: Way::Line,
             bubbles: 0,
+            frame: Frame::Stays,
         };
         let mut starts = Backlog::new();
         starts.extend((0..4).map(line));
@@ -259,10 +312,11 @@ mod tests {
                 released,
                 clock: 100,
                 executed: 0,
+                visits: 0,
             };
-            let (limit, wait) = ahead.limit(&mut starts, &now, |start, _| {
+            let (limit, wait) = ahead.limit((&mut starts, &mut frames), &now, |start, _| {
                 asked.push(start.number);
-                0
+                Late::Line(0)
             });
             assert_eq!((limit, wait), (expected, None));
         }
@@ -276,5 +330,54 @@ mod tests {
             let found = cycles_a_turn(call, back);
             assert!((found - expected).abs() < 0.01, "{call} {back}: {found}");
         }
+    }
+
+    #[test]
+    fn each_return_of_a_call_from_before_the_kernel_ran_is_a_wrong_prediction() {
+        let p = mcad_isa::machine::cpu("zen5")
+            .ok()
+            .and_then(|model| model.core.branch.clone())
+            .expect("zen5 has branch prediction");
+        assert!(p.kernel_empties_returns);
+        let depth = 20;
+        let cycles = |visit: bool| {
+            let mut ahead = Ahead::new(&p);
+            let mut frames = Frames::new(&p);
+            let mut starts = Backlog::new();
+            starts.extend((0..2 * depth).map(|n| Start {
+                number: n,
+                address: 0x1000 * (1 + n),
+                way: Way::Branch(Steer::Taken(0)),
+                bubbles: 0,
+                frame: if n < depth {
+                    Frame::Opens
+                } else {
+                    Frame::Closes
+                },
+            }));
+            let mut clock = 0;
+            while let Some(start) = starts.front() {
+                let number = start.number;
+                let now = Now {
+                    head: number,
+                    released: if number < depth { depth } else { u64::MAX },
+                    clock,
+                    // A branch is executed when it is delivered.
+                    executed: clock,
+                    visits: u64::from(visit && number >= depth),
+                };
+                let waiting = (&mut starts, &mut frames);
+                if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_, _| Late::Line(0)) {
+                    clock = at;
+                }
+            }
+            (clock, frames.lost)
+        };
+        let (kept, lost) = (cycles(false), cycles(true));
+        assert_eq!((kept.1, lost.1), (0, depth));
+        let per_start = 1.0 / p.starts_per_cycle as f64;
+        let more = depth as f64 * (p.redirect as f64 - per_start);
+        let found = (lost.0 - kept.0) as f64;
+        assert!((found - more).abs() <= 1.0, "{found} {more}");
     }
 }

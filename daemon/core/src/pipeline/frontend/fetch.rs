@@ -10,7 +10,7 @@ mod gather;
 
 use std::sync::Arc;
 
-use super::ahead::{Ahead, Now, Wait};
+use super::ahead::{Ahead, Late, Now, Wait};
 use super::loop_stream::Detector;
 use super::predict::stream::{Start, Starts};
 use super::uop_cache::contents::UopCache;
@@ -196,13 +196,20 @@ impl FetchQueue {
             released: self.open,
             clock,
             executed,
+            visits: back.visits(),
         };
+        let translated = self.p.uop_cache_translates;
         let late = |start: &Start, at: u64| match insts.get(start.number) {
-            Some(inst) if inst.source == Source::Decoders => back.fetch(start.address, at),
+            Some(inst) if inst.source == Source::Decoders => {
+                Late::Line(back.fetch(start.address, at))
+            }
             // What is kept as µops is not fetched.
-            _ => 0,
+            _ if translated => Late::Translation(back.translate_code(start.address, at)),
+            _ => Late::Line(0),
         };
-        let (limit, wait) = ahead.limit(&mut starts.queue, &now, late);
+        let waiting = (&mut starts.queue, &mut starts.frames);
+        let (limit, wait) = ahead.limit(waiting, &now, late);
+        starts.counts.wrong_return += std::mem::take(&mut starts.frames.lost);
         self.limit = limit;
         wait
     }

@@ -10,6 +10,7 @@
 pub mod btb;
 pub mod corrector;
 pub mod foretell;
+pub mod frames;
 pub mod history;
 pub mod indirect;
 pub mod loops;

@@ -35,6 +35,9 @@ pub struct Branch {
     pub ahead: u32,
     /// Lines that may be on their way into the first-level instruction cache.
     pub line_misses: u32,
+    /// Translations of code that may be on their way from the second-level buffer.
+    #[serde(default = "one")]
+    pub translations: u32,
     /// Cycles that a line of code takes longer to come from the second level than one of data.
     #[serde(default)]
     pub line_delay: u64,
@@ -50,6 +53,10 @@ pub struct Branch {
     pub ideal: bool,
     /// Entries of the return stack.
     pub return_stack: u32,
+    /// The kernel leaves nothing of the program's in it: after a page fault or a system call the returns
+    /// of all calls from before are predicted wrongly.
+    #[serde(default)]
+    pub kernel_empties_returns: bool,
     /// A return with an empty return stack is predicted as an indirect branch.
     #[serde(default)]
     pub returns_fall_back: bool,
@@ -161,6 +168,7 @@ impl Branch {
             ("starts_per_cycle", self.starts_per_cycle, 1, 8),
             ("ahead", self.ahead, 1, 255),
             ("line_misses", self.line_misses, 1, 64),
+            ("translations", self.translations, 1, 64),
             ("return_stack", self.return_stack, 1, 1024),
             ("direction.tables", d.tables, 1, MAX_TABLES),
             ("direction.tag_bits", d.tag_bits, 4, 12),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{Bounds, Checked};
-use super::yes;
+use super::{is_no, is_zero, yes};
 
 /// Which µops the µop cache delivers in one cycle beyond the end of a line. The rules of Intel's
 /// cores are uiCA's.
@@ -38,6 +38,10 @@ pub struct Frontend {
     pub predecode_block_bytes: u32,
     /// Instructions predecoded per cycle.
     pub predecode_width: u32,
+    /// The same in whole programs, whose µop cache is known line by line; 0: the same as in blocks, of
+    /// which some of what does not fit still comes from there.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub decoded_alone: u32,
     /// Cycles from predecode to decode.
     pub predecode_to_decode: u64,
     /// Stall cycles of one length-changing prefix.
@@ -104,6 +108,9 @@ pub struct Frontend {
     /// needed for the first time after a page fault; 0: it stays there.
     #[serde(default)]
     pub uop_cache_refill: u32,
+    /// Code that comes from the µop cache needs its address translated, too.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub uop_cache_translates: bool,
     /// Constants that a line has room for: displacements, targets of jumps and immediates, of which one
     /// of 64 bits is two; 0: they are no limit.
     #[serde(default)]
@@ -146,6 +153,7 @@ impl Frontend {
         let b = Bounds("frontend");
         b.power_of_two("predecode_block_bytes", self.predecode_block_bytes, 16, 64)?;
         b.within("predecode_width", self.predecode_width, 1, 32)?;
+        b.within("decoded_alone", self.decoded_alone, 0, 32)?;
         b.within("instruction_queue", self.instruction_queue, 1, 1024)?;
         b.within("decoders", self.decoders, 1, 16)?;
         b.within("uop_cache_width", self.uop_cache_width, 1, 16)?;

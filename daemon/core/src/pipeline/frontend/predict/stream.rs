@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::frames::{Frame, Frames};
 use super::{Executed, Kind, Predictor, Steer};
 use crate::pipeline::backlog::Backlog;
 use crate::pipeline::fold::Folding;
@@ -40,6 +41,8 @@ pub struct Start {
     pub way: Way,
     /// Cycles that the predictor takes longer for the kind of branch that it was.
     pub bubbles: u32,
+    /// What that branch does to the frames of calls.
+    pub frame: Frame,
 }
 
 /// What became of a branch's predictions.
@@ -184,6 +187,8 @@ pub struct Starts {
     line: u64,
     /// Those that fetch has not come to.
     pub queue: Backlog<Start>,
+    /// Calls whose returns are foreseen, as far as fetch has come.
+    pub frames: Frames,
     /// What happened so far.
     pub counts: Counts,
 }
@@ -210,6 +215,7 @@ impl Starts {
             pending: None,
             line: u64::MAX,
             queue: Backlog::new(),
+            frames: Frames::new(p),
             counts: Counts::default(),
         }
     }
@@ -228,6 +234,7 @@ impl Starts {
             pending: self.pending,
             line: self.line,
             queue: Backlog::new(),
+            frames: self.frames.snapshot(),
             counts: Counts::default(),
         }
     }
@@ -265,12 +272,13 @@ impl Starts {
         let other_line = line != self.line;
         self.line = line;
         let mut way = other_line.then_some(Way::Line);
-        let mut bubbles = 0;
+        let (mut bubbles, mut frame) = (0, Frame::Stays);
         if let Some((branch, instr)) = self.pending.take() {
             let steer = self.resolve((&branch, instr), inst.address);
             if steer != Steer::Straight {
                 way = Some(Way::Branch(steer));
                 bubbles = self.bubbles(branch.kind);
+                frame = Frame::of(branch.kind);
             }
         }
         if let Some(way) = way {
@@ -281,6 +289,7 @@ impl Starts {
                     address: inst.address,
                     way,
                     bubbles,
+                    frame,
                 });
             }
         }
