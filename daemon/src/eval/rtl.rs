@@ -87,45 +87,19 @@ impl Comparison {
 /// When the file is not of the form above, naming the line.
 pub fn compare(core: &InOrder, name: &str, reader: impl Read) -> anyhow::Result<Comparison> {
     let riscv = Riscv::new(core).map_err(anyhow::Error::msg)?;
-    let mut code = Code::default();
-    let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
-    let mut insts: Vec<riscv::Inst> = Vec::new();
+    let mut recorded = Recorded::default();
+    recorded.read(&riscv, name, reader)?;
+    let Recorded {
+        code,
+        insts,
+        retired,
+    } = recorded;
     let mut values = Values::default();
-    let mut instructions: Vec<Compared> = Vec::new();
-    let mut stamps: Vec<Stamps> = Vec::new();
+    let mut stamps: Vec<Stamps> = Vec::with_capacity(retired.len());
     let mut unknown_divisions = 0;
     let mut model = Core::new(core, |_: &Executed, s: &Stamps| stamps.push(*s));
-    let mut reader = csv::Reader::from_reader(reader);
-    let header = reader.headers().context("no header line")?.clone();
-    let mut record = csv::StringRecord::new();
-    while reader.read_record(&mut record)? {
-        let place = || format!("{name}, line {}", record.position().map_or(0, |p| p.line()));
-        let line: Line<'_> = record.deserialize(Some(&header)).with_context(place)?;
-        let hex = |text: &str| u32::from_str_radix(text, 16);
-        let pc = hex(line.pc).with_context(place)?;
-        let opcode = hex(line.opcode).with_context(place)?;
-        let address = line.address.map(hex).transpose().with_context(place)?;
-        if instructions.last().is_some_and(|l| l.measured > line.cycle) {
-            bail!(
-                "{}: cycle {} is before the one of the line above",
-                place(),
-                line.cycle
-            );
-        }
-        let instr = match known.get(&(pc, opcode)) {
-            Some(&known) => known,
-            None => {
-                let inst = riscv::decode(opcode)
-                    .with_context(|| format!("{}: {opcode:x} is not RV32IMC", place()))?;
-                let number = insts.len() as u32;
-                riscv.append(&mut code, &inst);
-                code.lies_at(u64::from(pc));
-                known.insert((pc, opcode), number);
-                insts.push(inst);
-                number
-            }
-        };
-        let Some(&inst) = insts.get(instr as usize) else {
+    for line in &retired {
+        let Some(&inst) = insts.get(line.instr as usize) else {
             continue;
         };
         let mut cycles = 0;
@@ -149,38 +123,100 @@ pub fn compare(core: &InOrder, name: &str, reader: impl Read) -> anyhow::Result<
             _ => 0,
         };
         let executed = Executed {
-            instr,
-            address: u64::from(pc),
-            access: address.map(|a| (u64::from(a), size)),
+            instr: line.instr,
+            address: u64::from(line.pc),
+            access: line.address.map(|a| (u64::from(a), size)),
             cycles,
             tag: 0,
             ..Executed::default()
         };
-        instructions.push(Compared {
-            pc: u64::from(pc),
-            opcode,
-            measured: line.cycle,
-            stamps: Stamps::default(),
-        });
         let mut ahead = Ahead {
             insts: &insts,
             values: &values,
             registers: values.registers(),
         };
         model.push_with(&code, executed, &mut ahead);
-        values.execute(&inst, pc, address);
+        values.execute(&inst, line.pc, line.address);
     }
     model.flush(&code);
     let slots = model.slots();
     drop(model);
-    for (compared, stamps) in instructions.iter_mut().zip(stamps) {
-        compared.stamps = stamps;
-    }
+    let compared = retired.iter().zip(stamps).map(|(line, stamps)| Compared {
+        pc: u64::from(line.pc),
+        opcode: line.opcode,
+        measured: line.cycle,
+        stamps,
+    });
     Ok(Comparison {
-        instructions,
+        instructions: compared.collect(),
         slots,
         unknown_divisions,
     })
+}
+
+/// A retired instruction, read.
+#[derive(Clone, Copy, Debug)]
+struct Retired {
+    cycle: u64,
+    pc: u32,
+    opcode: u32,
+    address: Option<u32>,
+    /// Its static instruction.
+    instr: u32,
+}
+
+/// A file, and the code that it shows. That is read to its end first: what is fetched behind a
+/// misprediction may be executed later only.
+#[derive(Default)]
+struct Recorded {
+    code: Code,
+    insts: Vec<riscv::Inst>,
+    retired: Vec<Retired>,
+}
+
+impl Recorded {
+    fn read(&mut self, riscv: &Riscv, name: &str, reader: impl Read) -> anyhow::Result<()> {
+        let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+        let mut reader = csv::Reader::from_reader(reader);
+        let header = reader.headers().context("no header line")?.clone();
+        let mut record = csv::StringRecord::new();
+        while reader.read_record(&mut record)? {
+            let place = || format!("{name}, line {}", record.position().map_or(0, |p| p.line()));
+            let line: Line<'_> = record.deserialize(Some(&header)).with_context(place)?;
+            let hex = |text: &str| u32::from_str_radix(text, 16);
+            let pc = hex(line.pc).with_context(place)?;
+            let opcode = hex(line.opcode).with_context(place)?;
+            let address = line.address.map(hex).transpose().with_context(place)?;
+            if self.retired.last().is_some_and(|l| l.cycle > line.cycle) {
+                bail!(
+                    "{}: cycle {} is before the one of the line above",
+                    place(),
+                    line.cycle
+                );
+            }
+            let instr = match known.get(&(pc, opcode)) {
+                Some(&known) => known,
+                None => {
+                    let inst = riscv::decode(opcode)
+                        .with_context(|| format!("{}: {opcode:x} is not RV32IMC", place()))?;
+                    let number = self.insts.len() as u32;
+                    riscv.append(&mut self.code, &inst);
+                    self.code.lies_at(u64::from(pc));
+                    known.insert((pc, opcode), number);
+                    self.insts.push(inst);
+                    number
+                }
+            };
+            self.retired.push(Retired {
+                cycle: line.cycle,
+                pc,
+                opcode,
+                address,
+                instr,
+            });
+        }
+        Ok(())
+    }
 }
 
 /// What would be executed behind a mispredicted branch, from the values that are known there.

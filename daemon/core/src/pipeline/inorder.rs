@@ -94,6 +94,9 @@ pub trait Astray {
 
 impl Astray for () {}
 
+/// Bytes of an instruction of code that is not known.
+const UNKNOWN_BYTES: u8 = 4;
+
 /// An instruction that waits for the next one to be known.
 #[derive(Clone, Copy, Debug)]
 struct Held {
@@ -225,11 +228,20 @@ impl<O: Observer> Core<O> {
         astray.begin();
         let mut issue = self.issue.clone();
         let mut address = held.placed.next;
-        while let Some(number) = code.at(address)
-            && let Some(instr) = code.instrs.get(number as usize)
-        {
-            let Some(placed) = self.front.place_astray(address, instr.len, back) else {
+        loop {
+            let known = code.at(address);
+            let known = known.and_then(|n| code.instrs.get(n as usize).map(|instr| (n, instr)));
+            let len = known.map_or(UNKNOWN_BYTES, |(_, instr)| instr.len);
+            let Some(placed) = self.front.place_astray(address, len, back) else {
                 break;
+            };
+            let Some((number, instr)) = known else {
+                self.front.issued(0, placed.ready);
+                if placed.ready > back {
+                    break;
+                }
+                address = placed.next;
+                continue;
             };
             let executed = Executed {
                 instr: number,
@@ -239,7 +251,12 @@ impl<O: Observer> Core<O> {
             let issued = issue.issue(code, &executed, &placed, None);
             self.front.issued(0, issued.cycle);
             if issued.cycle > back {
-                break;
+                // It is called back before it issues; what is fetched meanwhile goes on.
+                if placed.ready > back {
+                    break;
+                }
+                address = placed.next;
+                continue;
             }
             let after = issue.after(instr);
             if after > 0 && !branch.late {

@@ -77,9 +77,9 @@ pub struct InstructionCache {
     pub ways: u32,
     /// Cycles from the start of a fetch to knowing of a miss.
     pub detect: u32,
-    /// Cycles from there until the group that missed is handed on.
+    /// Cycles from there until the group that missed is fetched once more, past the cache.
     pub first: u32,
-    /// Cycles from there until the line is complete and fetch goes on.
+    /// Cycles from there until fetch that waited for the line goes on; it is complete a cycle before.
     pub complete: u32,
     /// Cycles at the end of a fill in which the cache is written and nothing can be fetched.
     pub writing: u32,

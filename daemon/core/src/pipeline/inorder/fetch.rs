@@ -109,8 +109,8 @@ impl FrontEnd {
         address & !(u64::from(self.p.bytes) - 1)
     }
 
-    /// Fetches the group from `self.next` on.
-    fn fetch(&mut self) {
+    /// Fetches the group from `self.next` on, if it comes before fetch is called back in cycle `until`.
+    fn fetch(&mut self, until: u64) {
         let number = self.number + 1;
         let base = self.base(self.next);
         // Room: the group so many before has been used up, at the latest in this cycle.
@@ -119,18 +119,19 @@ impl FrontEnd {
         let mut start = self.next_start.max(room);
         let mut cause = self.next_cause;
         let wanted = start;
-        let prediction = self.predictor.as_mut().map(|predictor| {
-            let lane = (self.next - base) / 2;
-            predictor.fetch(base, lane as u8, start)
-        });
         let mut next_start = start + 1;
         if let Some(icache) = &mut self.icache {
-            let fetched = icache.fetch(base, start);
+            let fetched = icache.fetch(base, start, until);
             if fetched.start > start {
                 cause = Cause::InstructionCache;
             }
             (start, next_start) = (fetched.start, fetched.next.max(fetched.start + 1));
         }
+        let predictor = self.predictor.as_mut().filter(|_| start + 1 < until);
+        let prediction = predictor.map(|predictor| {
+            let lane = (self.next - base) / 2;
+            predictor.fetch(base, lane as u8, start)
+        });
         let taken = prediction.and_then(|p| p.taken);
         self.next_cause = Cause::Fetch;
         self.group = match taken {
@@ -180,6 +181,11 @@ impl FrontEnd {
 
     /// Takes the next instruction of the program, which lies where fetch is.
     pub fn place(&mut self, address: u64, len: u8) -> Placed {
+        self.place_until(address, len, u64::MAX)
+    }
+
+    /// The same, where fetch is called back in cycle `until`.
+    fn place_until(&mut self, address: u64, len: u8, until: u64) -> Placed {
         let end = address.wrapping_add(u64::from(len));
         if self.p.ideal {
             return Placed {
@@ -202,13 +208,13 @@ impl FrontEnd {
                 self.next = address;
             }
             self.close();
-            self.fetch();
+            self.fetch(until);
         }
         if end > self.group.end {
             at = self.reachable();
             used = Some(self.number);
             self.next = self.group.end;
-            self.fetch();
+            self.fetch(until);
         }
         at = at.max(self.reachable()).max(self.aligned);
         let mut cause = self.group.cause;
@@ -272,7 +278,7 @@ impl FrontEnd {
         if let Some(predictor) = &mut self.predictor {
             predictor.restart();
         }
-        let start = self.icache.as_ref().map_or(cycle, |c| c.redirected(cycle));
+        let start = self.icache.as_mut().map_or(cycle, |c| c.redirected(cycle));
         self.next = address;
         self.next_start = start;
         self.next_cause = Cause::Misprediction;
@@ -290,7 +296,7 @@ impl FrontEnd {
             }
         }
         self.group.end = self.group.base;
-        self.aligned = self.aligned.max(cycle);
+        self.aligned = cycle;
         self.in_cycle = 0;
     }
 
@@ -298,17 +304,16 @@ impl FrontEnd {
     /// late that fetch is called back in `cycle` before they are of any effect.
     pub fn place_astray(&mut self, address: u64, len: u8, cycle: u64) -> Option<Placed> {
         let crosses = address.wrapping_add(u64::from(len)) > self.group.end;
-        if (!self.continues(address) || crosses) && self.next_fetch() + 1 >= cycle {
+        if (!self.continues(address) || crosses) && self.next_fetch().saturating_add(1) >= cycle {
             return None;
         }
-        Some(self.place(address, len))
+        Some(self.place_until(address, len, cycle))
     }
 
-    /// Lets fetch go on over code that is not known, until it is called back in `cycle`.
+    /// Lets fetch go on as far as there is room, until it is called back in `cycle`.
     pub fn go_astray(&mut self, cycle: u64) {
-        while self.next_fetch() + 1 < cycle {
-            self.close();
-            self.fetch();
+        while self.next_fetch().saturating_add(1) < cycle {
+            self.fetch(cycle);
         }
     }
 
