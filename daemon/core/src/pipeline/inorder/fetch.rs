@@ -119,19 +119,23 @@ impl FrontEnd {
         let mut start = self.next_start.max(room);
         let mut cause = self.next_cause;
         let wanted = start;
+        let lane = ((self.next - base) / 2) as u8;
         let mut next_start = start + 1;
         if let Some(icache) = &mut self.icache {
             let fetched = icache.fetch(base, start, until);
             if fetched.start > start {
                 cause = Cause::InstructionCache;
             }
+            // A fetch that misses asks the predictor, too, and moves it on.
+            for at in fetched.missed.into_iter().flatten() {
+                if let Some(predictor) = self.predictor.as_mut().filter(|_| at + 1 < until) {
+                    predictor.fetch(base, lane, at);
+                }
+            }
             (start, next_start) = (fetched.start, fetched.next.max(fetched.start + 1));
         }
         let predictor = self.predictor.as_mut().filter(|_| start + 1 < until);
-        let prediction = predictor.map(|predictor| {
-            let lane = (self.next - base) / 2;
-            predictor.fetch(base, lane as u8, start)
-        });
+        let prediction = predictor.map(|predictor| predictor.fetch(base, lane, start));
         let taken = prediction.and_then(|p| p.taken);
         self.next_cause = Cause::Fetch;
         self.group = match taken {

@@ -65,6 +65,8 @@ pub struct Fetched {
     pub start: u64,
     /// Earliest start of the fetch after it.
     pub next: u64,
+    /// Cycles of fetches of the group before that, which missed.
+    pub missed: [Option<u64>; 2],
 }
 
 impl ICache {
@@ -94,9 +96,8 @@ impl ICache {
             return fill.beside_writing(p, cycle);
         }
         if cycle == fill.first(p) {
-            // The new group is fetched in the place of the one that had missed, while the cache is
-            // written: it misses, and waits for the line as well.
-            return fill.end(p);
+            // The new group is fetched in the place of the one that had missed.
+            return cycle;
         }
         // Fetch was waiting, so that the request is there a cycle later. A miss that was known just before is
         // not yet seen to be one that may be overtaken.
@@ -115,9 +116,16 @@ impl ICache {
         let set = (line % self.sets) as usize;
         let ways = self.p.ways as usize;
         let mut cycle = cycle;
+        let mut missed = [None; 2];
         let under = self.fill.filter(|f| cycle < f.end(&self.p));
         if let Some(fill) = under {
-            cycle = fill.beside_writing(&self.p, cycle);
+            if fill.redirected {
+                cycle = fill.beside_writing(&self.p, cycle);
+            } else {
+                // While the cache is written: it misses, and waits for the line as well.
+                missed[0] = Some(cycle);
+                cycle = fill.end(&self.p);
+            }
         }
         let lines = self
             .lines
@@ -128,20 +136,24 @@ impl ICache {
             return Fetched {
                 start: cycle,
                 next: cycle + 1,
+                missed,
             };
         }
         let detect = u64::from(self.p.detect);
         if let Some(fill) = under
             && cycle + detect < fill.written(&self.p)
         {
+            missed[0] = Some(cycle);
             cycle = fill.end(&self.p);
-            if cycle + detect >= until {
-                return Fetched {
-                    start: cycle,
-                    next: cycle + 1,
-                };
-            }
         }
+        if cycle + detect >= until {
+            return Fetched {
+                start: cycle,
+                next: cycle + 1,
+                missed,
+            };
+        }
+        missed[1] = Some(cycle);
         let way = match lines.iter().position(Option::is_none) {
             Some(way) => way,
             None => self.oldest(set),
@@ -158,6 +170,7 @@ impl ICache {
         Fetched {
             start: fill.first(&self.p),
             next: fill.end(&self.p),
+            missed,
         }
     }
 
@@ -224,7 +237,7 @@ mod tests {
             (12, 22),
             (13, 22),
             (16, 22),
-            (17, 23), // in the place of the group that had missed: a miss under the miss
+            (17, 17), // in the place of the group that had missed
             (18, 22),
             (21, 22),
             (22, 23),
@@ -239,6 +252,8 @@ mod tests {
 
     #[test]
     fn a_line_comes_though_nobody_waits_for_it_and_a_second_miss_waits_for_its_end() {
+        let mut cache = missed();
+        assert_eq!(cache.fetch(0x110, 17, u64::MAX).start, 23);
         let mut cache = missed();
         cache.redirected(14);
         let there = cache.fetch(0x110, 22, u64::MAX);
