@@ -152,20 +152,23 @@ impl State {
         let bytes = u64::from(t.p.uop_cache_block_bytes.max(1));
         while let (Some(&line), Some(&entry)) = (t.queue.lines.front(), t.queue.entries.front()) {
             let number = line.from + u64::from(entry.number);
-            if number >= t.queue.fetchable() {
+            let next = t.next_number(number);
+            if next > t.queue.fetchable() {
                 return End::Cycle;
             }
-            let next = t.next_number(number);
             // The second half of a fused pair belongs to it.
             let instr = |n: u64| t.program.instrs.get(t.queue.get(n)?.instr as usize);
             let length: u64 = (number..next)
                 .filter_map(|n| Some(u64::from(instr(n)?.len)))
                 .sum();
+            // A pair's jump may lie in the next block, of which the entry knows nothing.
+            let jump = t.queue.get(next - 1);
+            let taken = entry.ends_instruction && jump.is_some_and(|jump| jump.taken);
             self.last = Some(Last {
                 next,
                 within: !entry.ends_instruction || entry.microcode,
                 block: (entry.address + length.saturating_sub(1)) / bytes,
-                taken: entry.leaves(),
+                taken,
             });
             if entry.laminated != NO_UOP {
                 let from = Delivery::Of(Source::UopCache);
@@ -180,7 +183,7 @@ impl State {
                 microcode.start(entry.rest(), t.p.uop_cache_to_microcode_stall, 0);
                 return End::Cycle;
             }
-            if entry.leaves() {
+            if taken {
                 return End::Taken;
             }
             if line.left <= 1 {

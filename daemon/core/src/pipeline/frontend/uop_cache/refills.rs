@@ -12,43 +12,61 @@ pub struct Refills {
     faults: u64,
     /// Times that blocks began to come back.
     epoch: u64,
-    /// Blocks that are back, by their number's low bits, each with the epoch's low bits above.
-    back: Vec<u64>,
+    /// Blocks that are back, each with the epoch's low bits above: so many for each value of their
+    /// number's low bits, the last one that was asked for first.
+    back: Vec<[u64; WAYS]>,
     /// Blocks that came back so far.
     count: u64,
 }
 
-/// Blocks that are remembered, a power of two; as many as lines in a µop cache.
-const BLOCKS: usize = 1024;
+/// Blocks that are remembered, twice as many as there are lines in a µop cache: what is forgotten would
+/// come back again, as nothing does on the CPU that is not pushed out.
+const SETS: usize = 256;
+const WAYS: usize = 8;
 
 impl Refills {
+    /// Where a block is remembered, and as what, once the back end has had so many page faults.
+    #[inline]
+    fn place(&mut self, block: u64, faults: u64) -> (Option<&mut [u64; WAYS]>, u64) {
+        if self.faults != faults {
+            self.faults = faults;
+            self.epoch += 1;
+            self.back.resize(SETS, [0; WAYS]);
+        }
+        let known = block | self.epoch << 44;
+        (self.back.get_mut(block as usize % SETS), known)
+    }
+
     /// Whether a block is to come back once the back end has had so many page faults.
     #[inline]
     #[must_use]
     pub fn lacks(&mut self, block: u64, faults: u64) -> bool {
-        if self.faults != faults {
-            self.faults = faults;
-            self.epoch += 1;
-            self.back.resize(BLOCKS, 0);
-        }
-        let back = self.back.get(block as usize % BLOCKS);
-        back.is_some_and(|&back| back != block | self.epoch << 44)
+        let (set, known) = self.place(block, faults);
+        set.is_some_and(|set| !set.contains(&known))
     }
 
     /// The same, and it comes back now.
     #[inline]
     pub fn come(&mut self, block: u64, faults: u64) -> bool {
-        let lacks = self.lacks(block, faults);
-        if lacks && let Some(back) = self.back.get_mut(block as usize % BLOCKS) {
-            *back = block | self.epoch << 44;
-            self.count += 1;
+        let (Some(set), known) = self.place(block, faults) else {
+            return false;
+        };
+        if set.first() == Some(&known) {
+            return false;
         }
+        let at = set.iter().position(|back| *back == known);
+        let (to_front, lacks) = (at.unwrap_or(WAYS - 1), at.is_none());
+        set.copy_within(..to_front, 1);
+        if let Some(first) = set.first_mut() {
+            *first = known;
+        }
+        self.count += u64::from(lacks);
         lacks
     }
 
     /// Shows which blocks are back.
     pub fn fold(&mut self, folding: &mut Folding) {
-        folding.list(&mut self.back, 0);
+        folding.list(&mut self.back, [0; WAYS]);
     }
 
     /// Blocks that came back so far. While they do, no state recurs.
@@ -94,6 +112,20 @@ mod tests {
         assert_eq!(come_back(&mut refills, 1, 600), 100);
         assert_eq!(come_back(&mut refills, 2, 300), 300);
         assert_eq!(refills.count(), 900);
+    }
+
+    #[test]
+    fn blocks_far_apart_do_not_push_each_other_out() {
+        let mut refills = Refills::default();
+        let blocks = [0x10_0000, 0x10_0400, 0x20_0000, 0x7f_0000];
+        let mut turn = |faults| {
+            let come = blocks.iter().filter(|b| refills.come(**b, faults));
+            come.count()
+        };
+        assert_eq!(
+            [turn(1), turn(1), turn(1), turn(2), turn(2)],
+            [4, 0, 0, 4, 0]
+        );
     }
 
     #[test]
