@@ -452,6 +452,8 @@ impl Backend {
             self.string_known = self.string_known_from(i.inst);
         }
 
+        let goes_through =
+            i.inst.extra_cycles > 0 || i.inst.reaches && i.instr.is(flag::REP | flag::REP_COMPARE);
         let (mut done, mut cause, mut last_done) = (0, Cause::CORE, 0);
         let mut first_group = first;
         let mut held: Vec<(u32, Executed)> = Vec::new();
@@ -460,7 +462,7 @@ impl Backend {
             let mut e = self.uop(i, uop, begins);
             // What only delays an input starts nothing.
             begins &= self.execute.input_delays && uop.ports.is_empty();
-            if last && i.inst.extra_cycles > 0 && n + 1 == uops.len() {
+            if last && goes_through && n + 1 == uops.len() {
                 e.executed = self.go_through_string(i, e.executed);
             }
             if e.executed >= done {
@@ -527,7 +529,8 @@ impl Backend {
     }
 
     /// A repeated string instruction goes on after its last µop, which is executed in a cycle;
-    /// returns when it is done. What is behind it does not issue before.
+    /// returns when it is done. What is behind it does not issue before, unless it is so short
+    /// that it goes on for no cycles.
     fn go_through_string(&mut self, i: &Given<'_>, executed: u64) -> u64 {
         let least = u64::from(i.inst.extra_cycles);
         let (mut extra, mut why) = (least, Stall::Core(Unit::Latency));
@@ -540,6 +543,9 @@ impl Backend {
             self.after_fault();
         }
         let mut done = executed + extra;
+        if least == 0 {
+            return done;
+        }
         self.issue.block(extra, why);
         if self.execute.rep_known > 0 && !i.instr.is(flag::REP_COMPARE) {
             let known = self.string_known + self.execute.rep_known + extra;

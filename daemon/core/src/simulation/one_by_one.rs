@@ -70,7 +70,8 @@ impl OneByOne<'_> {
         let cycles = if instr.is(flag::REP_COMPARE) {
             iterations * self.p.rep_compare_cycles
         } else {
-            let predicted = span.bytes <= self.p.rep_predicted_bytes;
+            let element = span.bytes / iterations.max(1);
+            let predicted = span.bytes <= self.p.rep_predicted(span.loads > 0, element);
             let bytes = if predicted { 0 } else { span.bytes };
             let burst = bytes.min(self.p.rep_burst_bytes);
             burst / self.p.rep_burst_bytes_per_cycle.max(1)

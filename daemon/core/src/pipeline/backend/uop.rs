@@ -97,7 +97,7 @@ impl Backend {
         ready = ready.max(self.fenced(uop));
         let spaced = is_first && i.instr.is(flag::SPACED);
         if spaced {
-            ready = self.first_uop_ready(i.instr, issued.max(inputs), ready);
+            ready = self.first_uop_ready(i, issued.max(inputs), ready);
         }
         let port = self.ports.choose(uop.ports, self.issue.slots());
         let (port, dispatched) = if uop.divider == 0 && !self.ports.are_bound(uop.ports) {
@@ -379,14 +379,14 @@ impl Backend {
     }
 
     #[cold]
-    fn first_uop_ready(&mut self, instr: &Instr, known: u64, ready: u64) -> u64 {
-        let mut ready = ready;
+    fn first_uop_ready(&mut self, i: &Given<'_>, known: u64, ready: u64) -> u64 {
+        let (instr, mut ready) = (i.instr, ready);
         if instr.is(flag::LOAD_FENCE | flag::STORE_FENCE) {
             let (loads, stores) = (instr.is(flag::LOAD_FENCE), instr.is(flag::STORE_FENCE));
             ready = ready.max(self.memory.fences().ready(loads, stores));
         }
         if instr.throughput > 0 {
-            let throughput = u64::from(instr.throughput);
+            let throughput = (self.short_string(i)).unwrap_or_else(|| u64::from(instr.throughput));
             if self.execute.spacing_when_ready {
                 return self.spacing.start(instr.form, throughput, ready);
             }
@@ -394,6 +394,19 @@ impl Backend {
             ready = ready.max(self.spacing.start(instr.form, throughput, from) + 1);
         }
         ready
+    }
+}
+
+impl Backend {
+    /// Hundredths of a cycle from one repeated string instruction to the next whose count was
+    /// predicted, where that is not the table's.
+    fn short_string(&self, i: &Given<'_>) -> Option<u64> {
+        if !i.inst.reaches || i.inst.extra_cycles > 0 || i.instr.is(flag::REP_COMPARE) {
+            return None;
+        }
+        let element = i.accesses.first().filter(|_| i.instr.is(flag::REP))?.size;
+        let spacing = self.execute.rep_spacing(i.inst.loads > 0, element);
+        (spacing > 0).then_some(spacing)
     }
 }
 

@@ -128,6 +128,16 @@ pub struct Execute {
     /// Up to so many bytes nothing waits for the count: it is predicted.
     #[serde(default)]
     pub rep_predicted_bytes: u64,
+    /// The same for `rep movs` of elements of more than a byte, if it is more.
+    #[serde(default)]
+    pub rep_move_predicted_bytes: u64,
+    /// Hundredths of a cycle from one `rep movs` with a predicted count of two and more to the
+    /// next, for elements of 1, 2, 4 and 8 bytes; 0: as the table says.
+    #[serde(default)]
+    pub rep_move_spacing: [u32; 4],
+    /// The same of `rep stos`.
+    #[serde(default)]
+    pub rep_store_spacing: [u32; 4],
     /// Cycles of one iteration of `rep cmps` and `rep scas`.
     #[serde(default = "rep_compare_cycles")]
     pub rep_compare_cycles: u64,
@@ -144,6 +154,27 @@ fn rep_compare_cycles() -> u64 {
 }
 
 impl Execute {
+    /// Bytes up to which the count of `rep movs` (`moves`) or `rep stos` is predicted, whose elements
+    /// have `element` bytes.
+    #[must_use]
+    pub fn rep_predicted(&self, moves: bool, element: u64) -> u64 {
+        match moves && element > 1 {
+            true => self.rep_move_predicted_bytes.max(self.rep_predicted_bytes),
+            false => self.rep_predicted_bytes,
+        }
+    }
+
+    /// Hundredths of a cycle from one such instruction to the next; 0: as the table says.
+    #[must_use]
+    pub fn rep_spacing(&self, moves: bool, element: u16) -> u64 {
+        let by_size = match moves {
+            true => &self.rep_move_spacing,
+            false => &self.rep_store_spacing,
+        };
+        let spacing = by_size.get(element.max(1).ilog2() as usize);
+        spacing.copied().map_or(0, u64::from)
+    }
+
     pub(super) fn check(&self) -> Checked {
         let b = Bounds("execute");
         b.within("scheduler", self.scheduler, 16, 1024)?;
@@ -157,6 +188,14 @@ impl Execute {
         b.holds("rep_known", known <= 1000, || {
             format!("{known} is not in 0..=1000")
         })?;
+        for spacing in self.rep_move_spacing.iter().chain(&self.rep_store_spacing) {
+            b.within(
+                "rep_move_spacing and rep_store_spacing",
+                *spacing,
+                0,
+                100_000,
+            )?;
+        }
         if self.loads_per_bank > 0 {
             b.power_of_two("bank_bytes", self.bank_bytes, MIN_BANK_BYTES, 64)?;
         }
