@@ -29,8 +29,8 @@ enum Command {
 
 /// What `--help` says of the commands that are handed on.
 const LAB: &str = "Handed on to mcad-lab, which is built for it (`cargo xtask lab --help` lists \
-                   them): eval-*, which measure what is promised; compare, of two builds; tables*, \
-                   which make the embedded instruction tables.";
+                   them): eval-*, which measure what is promised; compare, of two builds; programs-inputs, \
+                   which writes the inputs of a list of programs; tables*, which make the embedded instruction tables.";
 
 fn main() -> Result<ExitCode> {
     match Command::parse() {
