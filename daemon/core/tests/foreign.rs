@@ -52,6 +52,30 @@ fn straight_code_again_and_again_mispredicts_nothing() {
     assert!(cycles(&report) < 5.0, "{}", cycles(&report));
 }
 
+/// Units and memory are EH1's own, whatever the table that its instructions are decoded with says.
+#[test]
+fn eh1_has_units_of_its_own_and_memory_beside_it() {
+    // mul x10, x10, x10; lw x11, 0(x12); addi x13, x13, 1
+    let report = run(
+        Arch::RiscV32,
+        "eh1",
+        &[0x02a5_0533, 0x0006_2583, 0x0016_8693],
+        &[1],
+    );
+    let cpu = &report.cpus[0];
+    let listing = &cpu.blocks[0].listing;
+    let units: Vec<&str> = listing.iter().map(|i| i.ports.as_str()).collect();
+    assert_eq!(units, ["1*multiplier", "1*memory", ""]);
+    let names: Vec<&str> = cpu.ports.iter().map(|port| port.port.as_str()).collect();
+    assert_eq!(names, ["memory", "multiplier"]);
+    let assumed = &cpu.assumes;
+    assert!(
+        assumed.iter().any(|a| a.contains("closely coupled")),
+        "{assumed:?}"
+    );
+    assert!(!assumed.iter().any(|a| a.contains("cache")), "{assumed:?}");
+}
+
 #[test]
 fn chains_take_their_latencies() {
     // add x0, x0, #1; mul w0, w0, w0; ldr x0, [x0]

@@ -93,7 +93,7 @@ pub struct InstructionReport {
     /// Fused µops that an execution issues; 0 for the second half of a macro-fused pair, which
     /// the first one speaks for.
     pub uops: u16,
-    /// Where its unfused µops may execute, as uops.info writes it: `1*p06+1*p23`.
+    /// Where its unfused µops may execute, as uops.info writes it: `1*p06+1*p23`; `1*memory` on in-order cores.
     pub ports: String,
     /// µops that an execution takes on each port when the block runs again and again by itself;
     /// for blocks that have a [`BlockReport::bound`].

@@ -46,7 +46,14 @@ pub(super) fn of_programs(core: &Core) -> Vec<String> {
             unless(!in_order.fetch.ideal, "the front end always delivers");
         }
         Some(in_order) => {
-            unless(false, "every load hits the first-level cache");
+            // Stores drain into the banks of a memory of the core's own.
+            unless(
+                false,
+                match in_order.store_buffer {
+                    Some(_) => "all data lies in the closely coupled memory",
+                    None => "every load hits the first-level cache",
+                },
+            );
             unless(
                 in_order.icache.is_some(),
                 "all code is in the first-level cache",

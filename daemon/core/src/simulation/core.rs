@@ -513,6 +513,18 @@ impl<W: Watch> Core<W> {
         part(&self.program.instrs, self.range(id))
     }
 
+    /// By instruction of a block, the unit that it takes on an in-order core with units of its own, as
+    /// views call them; `None` on other cores.
+    pub fn units(&self, id: BlockId) -> Option<impl Iterator<Item = Option<&str>>> {
+        let in_order = self.model.core.in_order.as_ref();
+        let params = in_order.filter(|params| !params.scheduled)?;
+        let instrs = part(&self.program.in_order.instrs, self.range(id));
+        Some(instrs.iter().map(|instr| {
+            let class = params.classes.get(usize::from(instr.class));
+            class.and_then(|class| class.unit.as_deref())
+        }))
+    }
+
     /// Cycles of each instruction of a block so far; may end early.
     #[must_use]
     pub fn cycles(&self, id: BlockId) -> &[u64] {

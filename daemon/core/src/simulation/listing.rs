@@ -23,6 +23,7 @@ pub(super) fn of(
 ) -> Vec<InstructionReport> {
     let cycles = core.cycles(id);
     let mut port_uops = port_uops.into_iter();
+    let units: Option<Vec<_>> = core.units(id).map(Iterator::collect);
     let instructions = core.instructions(id).iter().enumerate();
     instructions
         .map(|(n, instr)| {
@@ -32,7 +33,13 @@ pub(super) fn of(
                 line: symbols.line(id, GuestAddr(address)),
                 cycles: cycles.get(n).copied().unwrap_or(0),
                 uops: instr.fused,
-                ports: ports(core.program(), instr, &core.model.core.ports),
+                ports: match &units {
+                    Some(units) => {
+                        let unit = units.get(n).copied().flatten();
+                        unit.map_or_else(String::new, |unit| format!("1*{unit}"))
+                    }
+                    None => ports(core.program(), instr, &core.model.core.ports),
+                },
                 port_uops: port_uops.next().unwrap_or_default(),
             }
         })
