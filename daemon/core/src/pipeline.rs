@@ -99,6 +99,7 @@ impl<O: Observer> Pipeline<O> {
             in_order: in_order(model),
             observer,
         };
+        pipeline.front.decode_alone(&model.core.frontend);
         if let Some(branch) = &model.core.branch
             && pipeline.in_order.is_none()
         {

@@ -80,7 +80,10 @@ impl FrontEnd {
     #[must_use]
     pub fn new(model: &Arc<CpuModel>, warm: bool) -> Self {
         Self {
-            p: model.core.frontend.clone(),
+            p: Frontend {
+                decoded_alone_bytes: 0,
+                ..model.core.frontend.clone()
+            },
             clock: Clock::default(),
             queue: FetchQueue::new(model, warm),
             predecoder: Predecoder::default(),
@@ -101,10 +104,15 @@ impl FrontEnd {
             Starts::new(p)
         };
         self.queue.prediction = Some(Box::new(starts));
-        if self.p.decoded_alone > 0 {
-            self.p.predecode_width = self.p.decoded_alone;
-        }
         self.ahead = Some(Box::new(Ahead::new(p)));
+    }
+
+    /// Decodes as in whole programs from now on.
+    pub fn decode_alone(&mut self, p: &Frontend) {
+        if p.decoded_alone > 0 {
+            self.p.predecode_width = p.decoded_alone;
+        }
+        self.p.decoded_alone_bytes = p.decoded_alone_bytes;
     }
 
     /// The cycle that it is in.

@@ -90,9 +90,11 @@ impl Predecoder {
         let end = self
             .block_end
             .min(self.queued + u64::from(p.predecode_width));
+        let first = queue.get(self.ready).map_or(0, |inst| inst.address);
+        let bytes = u64::from(p.decoded_alone_bytes);
         'whole: for piece in queue.pieces(self.ready, end.max(self.ready)) {
             for inst in piece {
-                if inst.layout.crosses() {
+                if inst.layout.crosses() || bytes > 0 && inst.address.wrapping_sub(first) >= bytes {
                     break 'whole;
                 }
                 self.ready += 1;

@@ -42,6 +42,9 @@ pub struct Frontend {
     /// which some of what does not fit still comes from there.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub decoded_alone: u32,
+    /// And so many bytes of code a cycle: what begins within them of the first; 0: a whole block.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub decoded_alone_bytes: u32,
     /// Cycles from predecode to decode.
     pub predecode_to_decode: u64,
     /// Stall cycles of one length-changing prefix.
@@ -154,6 +157,7 @@ impl Frontend {
         b.power_of_two("predecode_block_bytes", self.predecode_block_bytes, 16, 64)?;
         b.within("predecode_width", self.predecode_width, 1, 32)?;
         b.within("decoded_alone", self.decoded_alone, 0, 32)?;
+        b.within("decoded_alone_bytes", self.decoded_alone_bytes, 0, 64)?;
         b.within("instruction_queue", self.instruction_queue, 1, 1024)?;
         b.within("decoders", self.decoders, 1, 16)?;
         b.within("uop_cache_width", self.uop_cache_width, 1, 16)?;
