@@ -7,15 +7,18 @@
 //! result is the median over rounds, with their interquartile range. Of loops it is what the least of
 //! all runs of the two codes differ by, once several rounds have found it: whether a loop runs at its full rate
 //! may depend on how it began (eight loads on Zen 5: 2.00 cycles in one run of ten, 2.05 in the others),
-//! and neighbours only slow it down. Either is taken at that of two to four places of the code where
-//! it is least.
+//! and neighbours only slow it down. Either is taken at that of several places of the code where it is
+//! least, loops in several processes, too: some run at one of two rates and keep to it in a process.
 
 mod minima;
+mod places;
 mod runs;
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use minima::{MAX_LOOP_ROUNDS, Minima};
+use places::{DISTANCE, Places};
 pub(crate) use runs::steady;
 use runs::{chains, least, rate};
 
@@ -65,6 +68,8 @@ pub struct Measured {
 /// Cells that are tried for comparison at the start, and in a row before one is taken as it is.
 const REFERENCE_CELLS: u32 = 3;
 const MAX_CELLS: u32 = 16;
+/// Cells in which a loop is measured, at most: some run at one of two rates, and keep to it in a process.
+const CELLS: usize = 4;
 /// MXCSR with flush-to-zero and denormals-are-zero, all exceptions masked.
 pub(crate) const MXCSR: u32 = 0x9fc0;
 /// Instructions of the shorter unrolled code: at least, and where it fits.
@@ -101,17 +106,11 @@ const BUDGET: u64 = 400_000;
 /// Runs of one code in a round.
 const MIN_RUNS: u64 = 3;
 const MAX_RUNS: u64 = 300;
-/// Places at which a block is measured, at most, and how far they are from each other in bytes.
-const PLACES: usize = 4;
-const DISTANCE: usize = 17 * 64;
-/// How near the figures of two places are that settle it.
-const AGREEMENT: f64 = 0.01;
-
-/// A cell, kept for as long as measured code leaves it whole.
+/// Cells, kept for as long as measured code leaves them whole.
 #[derive(Debug)]
 pub struct Profiler {
     settings: Settings,
-    cell: Option<Cell>,
+    cells: VecDeque<Cell>,
     timer: Timer,
     filtered: bool,
     /// Ticks of the quickest fetch seen so far (`crate::fetch`).
@@ -224,7 +223,7 @@ impl Profiler {
             timer: Timer::TimeStamp,
             filtered: false,
             fetch: f64::INFINITY,
-            cell: None,
+            cells: VecDeque::new(),
         };
         // What the others are compared with.
         for _ in 0..REFERENCE_CELLS {
@@ -236,7 +235,7 @@ impl Profiler {
             profiler.timer = Timer::Counter;
         }
         profiler.filtered = cell.filtered;
-        profiler.cell = Some(cell);
+        profiler.cells.push_back(cell);
         Ok(profiler)
     }
 
@@ -331,19 +330,38 @@ impl Profiler {
     }
 
     fn measure_plan(&mut self, layout: &Layout<'_>) -> Result<Result<Measured, Reject>, CellError> {
-        let mut cell = match self.cell.take() {
-            Some(cell) => cell,
-            None => self.sound_cell()?,
-        };
-        match self.measure_in(&mut cell, layout) {
-            Ok(measured) => {
-                self.cell = Some(cell);
-                Ok(Ok(measured))
+        let loops = layout.watched && layout.notion == Notion::Loop;
+        let most = if loops { CELLS } else { 1 };
+        let mut figures = Vec::with_capacity(most);
+        let mut least: Option<Measured> = None;
+        for number in 0..most {
+            let mut cell = match self.cells.pop_front() {
+                Some(cell) => cell,
+                None => self.sound_cell()?,
+            };
+            match self.measure_in(&mut cell, layout) {
+                Ok(found) => {
+                    // The next block begins with the next one.
+                    self.cells.push_back(cell);
+                    figures.push(found.cycles);
+                    if least.is_none_or(|least| found.cycles < least.cycles) {
+                        least = Some(found);
+                    }
+                }
+                // Whatever the code has done to the cell goes with it.
+                Err(Failure::Reject(reject)) if number == 0 => return Ok(Err(reject)),
+                Err(Failure::Reject(_)) => break,
+                Err(Failure::System(error)) => return Err(error),
             }
-            // Whatever the code has done to the cell goes with it.
-            Err(Failure::Reject(reject)) => Ok(Err(reject)),
-            Err(Failure::System(error)) => Err(error),
+            if Places::of(layout.notion).settled(&figures) {
+                break;
+            }
+            if self.cells.len() <= number + 1 && number + 1 < most {
+                let cell = self.sound_cell()?;
+                self.cells.push_front(cell);
+            }
         }
+        Ok(least.ok_or(Reject::Clock))
     }
 
     fn measure_in(&self, cell: &mut Cell, layout: &Layout<'_>) -> Result<Measured, Failure> {
@@ -361,15 +379,16 @@ impl Profiler {
         // Some code has a slow way to run and a quick one, and keeps to it where it lies.
         let mut least: Option<Measured> = None;
         let mut drifted = 0;
-        for place in 0..PLACES {
+        let places = Places::of(layout.notion);
+        let mut figures = Vec::with_capacity(places.most);
+        for place in 0..places.most {
             let found = self.rounds(cell, layout, ticks, place, started)?;
             drifted += found.drifted;
-            let known = least.map_or(f64::INFINITY, |least| least.cycles);
-            let agree = (found.cycles / known - 1.0).abs() <= AGREEMENT;
-            if found.cycles < known {
+            figures.push(found.cycles);
+            if least.is_none_or(|least| found.cycles < least.cycles) {
                 least = Some(found);
             }
-            if agree || !layout.watched {
+            if places.settled(&figures) || !layout.watched {
                 break;
             }
         }
