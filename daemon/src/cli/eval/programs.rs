@@ -193,3 +193,33 @@ fn is_program(path: &Path) -> bool {
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
     executable && read.is_ok() && magic == ELF
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_with_a_path_needs_no_package() -> anyhow::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let own = std::env::current_exe()?;
+        let row = |program: &Path| Row {
+            package: "p".into(),
+            version: "1".into(),
+            program: program.display().to_string(),
+            command: format!("{} -x", program.display()),
+            stdin: None,
+            user_cycles: 1.0,
+            interquartile_over_median: None,
+            min_cycles: None,
+            tunables: None,
+            qemu_cpu: None,
+            environment: None,
+        };
+        let words = command(&row(&own), directory.path())?;
+        assert_eq!(words, [own.as_os_str(), "-x".as_ref()]);
+        for missing in [directory.path().join("none"), PathBuf::from("none")] {
+            assert!(command(&row(&missing), directory.path()).is_err());
+        }
+        Ok(())
+    }
+}

@@ -169,3 +169,26 @@ pub(super) fn commits(random: &mut Random, words: &Words, count: usize) -> Strin
     }
     stream
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was measured was measured with these.
+    #[test]
+    fn inputs_are_the_same_everywhere() {
+        let words = Words::new(&mut Random::new(1), 6000);
+        let text = text(&mut Random::new(2), &words, 1000);
+        let first = "sata erbo torsadier tabothtor dioulu nocobo un";
+        assert_eq!(text.lines().next(), Some(first));
+        // 64-bit FNV-1a.
+        let fnv = |text: &str| {
+            (text.bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+            })
+        };
+        let numbers = numbers(&mut Random::new(4), 1000);
+        assert_eq!(numbers.lines().count(), 1000);
+        assert_eq!(fnv(&(text + &numbers)), 13_251_906_665_604_533_246);
+    }
+}
