@@ -70,6 +70,14 @@ impl Faults {
         self.recent.insert(place, number);
     }
 
+    /// Nothing before this instruction is asked about any more.
+    fn settle(&mut self, number: u64) {
+        while self.recent.front().is_some_and(|&fault| fault < number) {
+            self.recent.pop_front();
+            self.count += 1;
+        }
+    }
+
     /// How often the kernel ran before an instruction.
     fn before(&self, number: u64) -> u64 {
         self.count + self.recent.partition_point(|&fault| fault < number) as u64
@@ -151,18 +159,15 @@ impl Functional {
     /// that.
     fn refill(&mut self) {
         let queue = &mut self.queue;
-        if self.model.core.frontend.uop_cache_refill > 0
-            && (self.faults.count > 0 || !self.faults.recent.is_empty())
-        {
+        if self.model.core.frontend.uop_cache_refill == 0 {
+            self.faults.settle(queue.head());
+        } else if self.faults.count > 0 || !self.faults.recent.is_empty() {
             let bytes = u64::from(self.model.core.frontend.uop_cache_block_bytes.max(1));
             let mut place = 0;
             for line in queue.lines.all() {
                 if let Some(entry) = queue.entries.get(place) {
                     let number = line.from + u64::from(entry.number);
-                    while self.faults.recent.front().is_some_and(|&f| f < number) {
-                        self.faults.recent.pop_front();
-                        self.faults.count += 1;
-                    }
+                    self.faults.settle(number);
                     (queue.refills).come(entry.address / bytes, self.faults.count);
                 }
                 place += usize::from(line.left);
@@ -304,5 +309,22 @@ impl Functional {
                 break;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_that_nobody_asks_about_are_counted_and_let_go() {
+        let mut faults = Faults::default();
+        for number in [30, 10, 20] {
+            faults.add(number);
+        }
+        assert_eq!([10, 11, 25, 99].map(|n| faults.before(n)), [0, 1, 2, 3]);
+        faults.settle(25);
+        assert_eq!(faults.recent, [30]);
+        assert_eq!([25, 99].map(|n| faults.before(n)), [2, 3]);
     }
 }
