@@ -54,13 +54,40 @@ pub struct Tlb {
     last: u64,
     /// Where translations of pages were found lately: looking there first saves a search through
     /// all ways of a buffer that has many.
-    recent: [(u64, usize); RECENT],
+    recent: Recent,
     /// The same for instructions.
-    recent_code: [(u64, usize); RECENT],
+    recent_code: Recent,
 }
 
 /// Pages whose place is remembered, a power of two.
 const RECENT: usize = 64;
+
+/// Pages by their low bits, each with its place in the nearest buffer.
+#[derive(Clone)]
+struct Recent(Box<[(u64, usize)]>);
+
+impl Recent {
+    /// No page.
+    const NONE: (u64, usize) = (u64::MAX, 0);
+
+    fn new() -> Self {
+        Self(vec![Self::NONE; RECENT].into())
+    }
+
+    /// The page with the same low bits, and its place.
+    #[inline]
+    fn like(&self, page: u64) -> (u64, usize) {
+        let found = self.0.get(page as usize % RECENT);
+        found.copied().unwrap_or(Self::NONE)
+    }
+
+    #[inline]
+    fn set(&mut self, page: u64, place: usize) {
+        if let Some(slot) = self.0.get_mut(page as usize % RECENT) {
+            *slot = (page, place);
+        }
+    }
+}
 
 impl Tlb {
     /// Empty ones.
@@ -86,8 +113,8 @@ impl Tlb {
             walk: p.walk,
             walkers: Buffers::new(p.walkers),
             last: u64::MAX,
-            recent: [(u64::MAX, 0); RECENT],
-            recent_code: [(u64::MAX, 0); RECENT],
+            recent: Recent::new(),
+            recent_code: Recent::new(),
         }
     }
 
@@ -100,6 +127,9 @@ impl Tlb {
             second.fold(folding);
         }
         self.directories.fold(folding);
+        for recent in [&mut self.recent, &mut self.recent_code] {
+            folding.table(&mut recent.0, Recent::NONE);
+        }
     }
 
     /// Whether the page is the one of the data access before, whose translation is there.
@@ -113,7 +143,7 @@ impl Tlb {
     /// for an access in cycle `at`.
     #[inline]
     pub fn hits(&mut self, page: u64, at: u64) -> bool {
-        let (known, place) = self.recent[page as usize % RECENT];
+        let (known, place) = self.recent.like(page);
         let key = Key(page >> self.joined);
         if known != page || !self.data.is_still_at(place, key) || self.data.state(place).at() > at {
             return false;
@@ -125,7 +155,7 @@ impl Tlb {
     /// The same for instructions.
     #[inline]
     pub fn hits_code(&mut self, page: u64, at: u64) -> bool {
-        let (known, place) = self.recent_code[page as usize % RECENT];
+        let (known, place) = self.recent_code.like(page);
         let key = Key(page >> self.joined);
         known == page
             && self.instructions.is_still_at(place, key)
@@ -150,12 +180,12 @@ impl Tlb {
             let late = first.state(place).at().saturating_sub(at);
             match side {
                 Side::Data => {
-                    self.recent[page as usize % RECENT] = (page, place);
+                    self.recent.set(page, place);
                     if late == 0 {
                         self.last = page;
                     }
                 }
-                Side::Instructions => self.recent_code[page as usize % RECENT] = (page, place),
+                Side::Instructions => self.recent_code.set(page, place),
             }
             return Translated {
                 late,

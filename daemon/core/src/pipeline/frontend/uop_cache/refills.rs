@@ -14,7 +14,7 @@ pub struct Refills {
     epoch: u64,
     /// Blocks that are back, each with the epoch's low bits above: so many for each value of their
     /// number's low bits, the last one that was asked for first.
-    back: Vec<[u64; WAYS]>,
+    back: Vec<u64>,
     /// Blocks that came back so far.
     count: u64,
 }
@@ -27,14 +27,15 @@ const WAYS: usize = 8;
 impl Refills {
     /// Where a block is remembered, and as what, once the back end has had so many page faults.
     #[inline]
-    fn place(&mut self, block: u64, faults: u64) -> (Option<&mut [u64; WAYS]>, u64) {
+    fn place(&mut self, block: u64, faults: u64) -> (Option<&mut [u64]>, u64) {
         if self.faults != faults {
             self.faults = faults;
             self.epoch += 1;
-            self.back.resize(SETS, [0; WAYS]);
+            self.back.resize(SETS * WAYS, 0);
         }
         let known = block | self.epoch << 44;
-        (self.back.get_mut(block as usize % SETS), known)
+        let first = block as usize % SETS * WAYS;
+        (self.back.get_mut(first..first + WAYS), known)
     }
 
     /// Whether a block is to come back once the back end has had so many page faults.
@@ -66,7 +67,7 @@ impl Refills {
 
     /// Shows which blocks are back.
     pub fn fold(&mut self, folding: &mut Folding) {
-        folding.list(&mut self.back, [0; WAYS]);
+        folding.list(&mut self.back, 0);
     }
 
     /// Blocks that came back so far. While they do, no state recurs.
