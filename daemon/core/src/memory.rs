@@ -168,6 +168,12 @@ impl Memory {
         if let Some(region) = &mut self.region {
             region.fold(folding);
         }
+        for stream in [&mut self.l1_stream, &mut self.stream]
+            .into_iter()
+            .flatten()
+        {
+            stream.fold(folding);
+        }
     }
 
     /// Exchanges the part that threads share with `other`.

@@ -12,23 +12,26 @@ use std::{mem, vec};
 /// Entries that differ from an empty table's, and where they are.
 struct Sparse<T> {
     len: usize,
-    /// Where some of 64 entries differ: which 64, and one bit for each.
-    differ: Box<[(u32, u64)]>,
+    /// Where some of [`CHUNK`] entries differ: which, and one bit for each.
+    differ: Box<[(u32, u32)]>,
     entries: Box<[T]>,
 }
+
+/// Most entries that differ lie alone, in caches and predictors: their places are most of what is kept.
+const CHUNK: usize = u32::BITS as usize;
 
 impl<T: Copy + PartialEq> Sparse<T> {
     /// What is in a table, which is empty from then on: `fill` gives its entries by place.
     fn take(table: &mut [T], fill: impl Fn(usize) -> T) -> Self {
         let (mut differ, mut entries) = (Vec::new(), Vec::new());
-        for (n, chunk) in table.chunks_mut(64).enumerate() {
+        for (n, chunk) in table.chunks_mut(CHUNK).enumerate() {
             let differs =
-                |(place, entry): (usize, &T)| u64::from(*entry != fill(n * 64 + place)) << place;
+                |(place, entry): (usize, &T)| u32::from(*entry != fill(n * CHUNK + place)) << place;
             let bits = (chunk.iter().enumerate()).fold(0, |bits, entry| bits | differs(entry));
             if bits != 0 {
                 differ.push((n as u32, bits));
                 each(bits, chunk, |place, entry| {
-                    entries.push(mem::replace(entry, fill(n * 64 + place)));
+                    entries.push(mem::replace(entry, fill(n * CHUNK + place)));
                 });
             }
         }
@@ -45,7 +48,7 @@ impl<T: Copy + PartialEq> Sparse<T> {
         let mut table = alike.unwrap_or_else(|| (0..self.len).map(fill).collect());
         let mut entries = self.entries.iter();
         for &(n, bits) in &self.differ {
-            let chunk = table.chunks_mut(64).nth(n as usize);
+            let chunk = table.chunks_mut(CHUNK).nth(n as usize);
             each(bits, chunk.unwrap_or_default(), |_, to| {
                 if let Some(from) = entries.next() {
                     *to = *from;
@@ -57,7 +60,7 @@ impl<T: Copy + PartialEq> Sparse<T> {
 }
 
 /// Calls `f` with the entries whose bits are set, in order.
-fn each<T>(mut bits: u64, chunk: &mut [T], mut f: impl FnMut(usize, &mut T)) {
+fn each<T>(mut bits: u32, chunk: &mut [T], mut f: impl FnMut(usize, &mut T)) {
     while bits != 0 {
         let place = bits.trailing_zeros() as usize;
         if let Some(entry) = chunk.get_mut(place) {

@@ -563,6 +563,10 @@ impl<W: Watch> Core<W> {
 
 impl<W: Watch> Folds for Thread<W> {
     fn fold(&mut self) -> (Folded, Empty) {
+        // Whoever tracks has emptied it.
+        if let Some(log) = &mut self.pipeline.observer.log {
+            log.shrink_to_fit();
+        }
         self.pipeline.fold()
     }
 

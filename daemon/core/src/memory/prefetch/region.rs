@@ -23,7 +23,7 @@ const LINES: usize = 32;
 const MOST: u8 = 3;
 
 /// A region that is watched.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct Watched {
     /// Line that began it, plus 1.
     line: u64,
@@ -77,8 +77,9 @@ impl Region {
         }
     }
 
-    /// Shows its table.
+    /// Shows its tables.
     pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.watched, Watched::default());
         folding.table(&mut self.patterns, [0; LINES]);
     }
 

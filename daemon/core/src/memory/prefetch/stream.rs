@@ -8,6 +8,7 @@
 use mcad_isa::machine::hierarchy::StreamPrefetch;
 
 use super::Wanted;
+use crate::pipeline::fold::Folding;
 
 /// Lines of a page.
 const PAGE: u64 = 64;
@@ -16,7 +17,7 @@ const STEP: u64 = 16;
 /// Longest steps that need not be equal: beyond, accesses in random order would look like streams.
 const SHORT: u64 = 2;
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct Entry {
     /// Number of the page, plus 1.
     page: u64,
@@ -53,6 +54,11 @@ impl Stream {
             crosses: p.crosses_pages,
             count: 0,
         }
+    }
+
+    /// Shows its table.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.entries, Entry::default());
     }
 
     /// A line is asked for.

@@ -12,7 +12,7 @@ use mcad_isa::machine::hierarchy::StridePrefetch;
 use super::Wanted;
 use crate::pipeline::fold::Folding;
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct Entry {
     load: u64,
     last: u64,
@@ -57,8 +57,9 @@ impl Stride {
         }
     }
 
-    /// Shows its large table.
+    /// Shows its tables.
     pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.entries, Entry::default());
         folding.table(&mut self.places, 0);
     }
 

@@ -3,6 +3,7 @@
 
 use super::moves::Moves;
 use crate::lists::part;
+use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::{Execute, Rename};
 use mcad_isa::program::{FIRST_INPUTS, Instr, Laminated, NO_REG, Output, Program, Uop, flag};
@@ -66,7 +67,7 @@ impl Stamp {
 
 /// A value of a µop of one cycle: when it would have been there if the µop had not had to wait for
 /// its port. It says so of that value only which is there at `ready`.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct Awaited {
     ready: u64,
     sooner: u64,
@@ -528,6 +529,10 @@ impl Registers {
 }
 
 impl Part for Registers {
+    fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.awaited, Awaited::default());
+    }
+
     fn reset(&mut self, end: &Moment) {
         let Self {
             p: _,
