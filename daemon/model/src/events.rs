@@ -51,7 +51,7 @@ impl Site {
 }
 
 /// Events of one execution of an instruction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// The piece's place in the order of execution.
     pub execution: u32,

@@ -7,7 +7,8 @@
 //!
 //! * [`literal`]: the published formulas, which take every place in an issue group as equally likely;
 //! * [`chain`]: the same rows, with the place in the group from a Markov chain over them (default);
-//! * [`paths`]: each path stepped once through the stepwise core.
+//! * [`paths`]: each path stepped once through the stepwise core, and what befalls a program on
+//!   [`stretches`] of its execution.
 //!
 //! What misses in caches and predictors is counted for all of their sizes at once ([`distance`],
 //! [`predictors`]) and costs what [`events`] says; [`uses`] says how far behind a load its value is read.
@@ -29,6 +30,7 @@ pub mod rows;
 pub mod space;
 pub mod stack;
 pub mod step;
+pub mod stretches;
 pub mod uses;
 
 pub use mcad_isa::kind;

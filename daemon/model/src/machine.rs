@@ -12,7 +12,7 @@ use crate::predictors::Predictor;
 pub const MAX_WIDTH: usize = 4;
 
 /// Units of a kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Units {
     /// Cycles from issue to the result.
@@ -28,7 +28,7 @@ pub struct Units {
 }
 
 /// A core.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Instructions issued per cycle, 1 to [`MAX_WIDTH`].
@@ -82,7 +82,7 @@ pub struct Machine {
 }
 
 /// When one kind can use results of another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forward {
     /// The kind that has the result.
@@ -270,16 +270,30 @@ impl Machine {
         }
     }
 
-    /// The same machine with perfect caches and branch prediction.
+    /// The same machine with perfect caches and branch prediction. Those that differ in what misses and
+    /// mispredictions cost alone are one.
     #[must_use]
     pub fn without_events(&self) -> Self {
         Self {
+            depth: 0,
             predictor: Predictor::Perfect,
             taken_bubble: None,
             l1i_kib: None,
             l1d_kib: None,
+            l2_kib: None,
+            l2_latency: 0,
+            memory_latency: 0,
             ..self.clone()
         }
+    }
+
+    /// Whether anything can miss, be mispredicted or cost something behind a jump.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        self.predictor != Predictor::Perfect
+            || self.taken_bubble.is_some()
+            || self.l1i_kib.is_some()
+            || self.l1d_kib.is_some()
     }
 
     /// Latencies of results, by their kind and the kind that uses them.

@@ -19,6 +19,7 @@ use crate::distance::{Distances, LINE, Misses};
 use crate::events::{Event, Site};
 use crate::kind::Kind;
 use crate::predictors::{Ending, Predictors};
+use crate::stretches::{Keeper, Stretch};
 use crate::uses::{self, Touched, Unread};
 
 /// Instructions before a block that a path holds at least, unless it has [`MAX_BLOCKS`].
@@ -31,7 +32,7 @@ pub const MAX_BLOCKS: usize = 8;
 const MAGIC: &[u8; 8] = b"mcadprof";
 
 /// The format's version.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// Largest size of a profile, uncompressed.
 const MAX_BYTES: u64 = 1 << 30;
@@ -71,6 +72,8 @@ pub struct Profile {
     pub sites: Vec<Site>,
     /// Paths, the most frequent first.
     pub paths: Vec<Path>,
+    /// Stretches of the execution.
+    pub stretches: Vec<Stretch>,
 }
 
 /// Why a profile cannot be had.
@@ -162,6 +165,19 @@ impl Profile {
                 return broken("something befell an instruction that is not there");
             }
         }
+        for Stretch { order, .. } in &self.stretches {
+            if order
+                .pieces
+                .iter()
+                .any(|&p| p as usize >= self.blocks.len())
+            {
+                return broken("a stretch has a block that is not there");
+            }
+            let executions = order.events.iter().map(|e| e.execution);
+            if !executions.is_sorted() {
+                return broken("what befell a stretch is not in order");
+            }
+        }
         Ok(())
     }
 }
@@ -214,12 +230,20 @@ struct Taken {
 }
 
 /// Pieces in the order of execution, and what befell their instructions.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
     /// Numbers of pieces.
     pub pieces: Vec<u32>,
     /// Events, in the same order.
     pub events: Vec<Event>,
+}
+
+impl Order {
+    /// Something befell the last piece.
+    pub fn befall(&mut self, event: Event) {
+        let execution = self.pieces.len().saturating_sub(1) as u32;
+        self.events.push(Event { execution, ..event });
+    }
 }
 
 /// Collects a profile.
@@ -244,6 +268,7 @@ pub struct Collector {
     code: Distances,
     predictors: Predictors,
     order: Option<Order>,
+    stretches: Keeper,
 }
 
 /// Numbers of blocks that may be left out before one that is remembered by number.
@@ -283,6 +308,7 @@ impl Collector {
         let number = self.number((id, first, end), make);
         self.branch_to(number);
         self.read(number);
+        self.stretches.execute(number, self.instructions);
         let len = |number: u32| {
             let piece = self.followed.get(number as usize);
             piece.map_or(0, |f| f.len as usize)
@@ -486,7 +512,7 @@ impl Collector {
     }
 
     /// Books an event of the piece executed last.
-    fn befall(&mut self, mut event: Event) {
+    fn befall(&mut self, event: Event) {
         let Some(&block) = self.recent.last() else {
             return;
         };
@@ -510,9 +536,9 @@ impl Collector {
             self.missed((site, event.data), event.instruction);
         }
         if let Some(order) = &mut self.order {
-            event.execution = order.pieces.len().saturating_sub(1) as u32;
-            order.events.push(event);
+            order.befall(event);
         }
+        self.stretches.befall(event);
     }
 
     /// Another thread goes on.
@@ -520,6 +546,7 @@ impl Collector {
         self.recent.clear();
         self.recent_instructions = 0;
         self.unread.clear();
+        self.stretches.switch();
         self.path = None;
     }
 
@@ -548,6 +575,7 @@ impl Collector {
             executions: self.followed.iter().map(|p| p.executions).collect(),
             sites: self.sites,
             paths,
+            stretches: self.stretches.finish(),
         };
         (profile, self.order.unwrap_or_default())
     }

@@ -197,12 +197,36 @@ impl Stepper {
         self.core.observer.last
     }
 
+    /// Executes pieces of code from rest, whatever befell them left out; the cycle of the last issue.
+    pub fn without_events(&mut self, code: &StaticCode, order: &Order) -> u64 {
+        self.begin();
+        for &block in &order.pieces {
+            self.execute(code, block);
+        }
+        self.core.flush(&code.code);
+        self.core.observer.last
+    }
+
+    /// The same with what befell them.
+    pub fn with_events(&mut self, code: &StaticCode, order: &Order) -> u64 {
+        self.begin();
+        self.run(code, order);
+        self.core.flush(&code.code);
+        self.core.observer.last
+    }
+
+    /// Comes to rest.
+    fn begin(&mut self) {
+        self.core.reset();
+        self.core.observer = Issues::default();
+        self.address = 0;
+        self.gap = None;
+    }
+
     /// Executes blocks from rest; the cycles from the last issue before the last of them to the
     /// last issue.
     pub fn last_of(&mut self, code: &StaticCode, blocks: &[u32]) -> u64 {
-        self.core.reset();
-        self.address = 0;
-        self.gap = None;
+        self.begin();
         let len = |&block: &u32| {
             code.blocks
                 .get(block as usize)

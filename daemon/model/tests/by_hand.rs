@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::rc::Rc;
+
 use mcad_model::chain::Chain;
 use mcad_model::kind::Kind;
 use mcad_model::literal;
 use mcad_model::machine::{Forward, Machine};
-use mcad_model::paths;
+use mcad_model::paths::Paths;
 use mcad_model::profile::{Collector, Inst, Profile};
 use mcad_model::rows::{Row, Rows};
 use mcad_model::step::{StaticCode, Stepper};
@@ -24,6 +26,11 @@ fn machine(width: u8) -> Machine {
         width,
         ..Machine::default()
     }
+}
+
+fn by_paths(machine: &Machine, profile: &Profile) -> f64 {
+    let chain = Rc::new(Chain::new(&Rows::of(profile)));
+    Paths::new(Rc::new(profile.clone()), chain).predict(machine)
 }
 
 /// Blocks executed in a pseudo-random order, with all kinds of distances.
@@ -169,10 +176,10 @@ fn models_come_near_the_stepwise_core() {
             stepper.execute(&code, block);
         }
         let exact = stepper.finish(&code) as f64;
-        let by_paths = paths::without_events(&machine, &profile);
+        let paths = by_paths(&machine, &profile);
         assert!(
-            (by_paths / exact - 1.0).abs() < 0.01,
-            "{width}: {by_paths} {exact}"
+            (paths / exact - 1.0).abs() < 0.01,
+            "{width}: {paths} {exact}"
         );
         let by_chain = chain.predict(&machine).total();
         assert!(
@@ -194,7 +201,7 @@ fn a_chain_of_additions_takes_a_cycle_each_in_every_model() {
         let machine = machine(width);
         let chain = Chain::new(&rows).predict(&machine).total();
         assert!((chain / 10_000.0 - 1.0).abs() < 0.001, "{width}: {chain}");
-        let paths = paths::without_events(&machine, &profile);
+        let paths = by_paths(&machine, &profile);
         assert!((paths / 10_000.0 - 1.0).abs() < 0.001, "{width}: {paths}");
     }
 }
@@ -295,7 +302,7 @@ fn turns(machine: &Machine, body: &[Inst]) -> [f64; 3] {
     }
     [
         Chain::new(&Rows::of(&profile)).predict(machine).total(),
-        paths::without_events(machine, &profile),
+        by_paths(machine, &profile),
         stepper.finish(&code) as f64,
     ]
     .map(|cycles| cycles / f64::from(TURNS))

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::rc::Rc;
+
 use mcad_model::chain::Chain;
 use mcad_model::distance::{self, Distances, LINE, SIZES};
 use mcad_model::kind::Kind;
 use mcad_model::literal;
 use mcad_model::machine::Machine;
+use mcad_model::paths::Paths;
 use mcad_model::predictors::{Ending, Jump, Predictor, Predictors};
 use mcad_model::profile::{Collector, Inst, Order, Piece, Profile};
 use mcad_model::rows::Rows;
@@ -270,5 +273,46 @@ fn a_miss_is_felt_where_its_value_is_read() {
         assert!(of_misses < 152.0, "{behind}: {of_misses}");
         let hidden = 150.0 - of_misses;
         assert!((hidden - behind as f64).abs() < 10.0, "{behind}: {hidden}");
+    }
+}
+
+/// Two loads that miss in the same iterations, each value read behind both: the second miss is hidden.
+/// How often either misses does not say so.
+fn loop_with_pairs_of_misses(iterations: u32) -> (Profile, Order) {
+    let insts = vec![
+        inst(Kind::Load, &[1], &[9]),
+        inst(Kind::Load, &[2], &[9]),
+        inst(Kind::Alu, &[3], &[1, 2]),
+        inst(Kind::Alu, &[4], &[]),
+    ];
+    let mut collector = Collector::with_order();
+    let mut state = 3;
+    let mut line = 0;
+    for _ in 0..iterations {
+        collector.execute(0, 0, 4, || insts.clone());
+        line += u64::from(random(&mut state, 8) == 0);
+        collector.access(0, 0x10_0000 + line * LINE, 8, true);
+        collector.access(1, 0x1000_0000 + line * LINE, 8, true);
+    }
+    collector.finish_with_order("loop".into())
+}
+
+#[test]
+fn paths_know_which_misses_come_together() {
+    let (profile, order) = loop_with_pairs_of_misses(100_000);
+    for (width, latency) in [(1, 40), (2, 150), (4, 40)] {
+        let machine = Machine {
+            width,
+            l1d_kib: Some(4),
+            memory_latency: latency,
+            ..Machine::default()
+        };
+        let exact = stepwise(&machine, &profile, &order);
+        let chain = Rc::new(Chain::new(&Rows::of(&profile)));
+        let by_paths = Paths::new(Rc::new(profile.clone()), chain).predict(&machine);
+        assert!(
+            (by_paths / exact - 1.0).abs() < 0.01,
+            "{width}: {by_paths} {exact}"
+        );
     }
 }

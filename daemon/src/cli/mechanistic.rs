@@ -4,22 +4,25 @@ mod collect;
 mod figures;
 
 use crate::cli::destination::Destination;
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use anyhow::{Context, bail};
 use mcad_isa::machine;
 use mcad_model::built_in;
 use mcad_model::chain::Chain;
 use mcad_model::kind::Kind;
+use mcad_model::literal;
 use mcad_model::machine::Machine;
+use mcad_model::paths::Paths;
 use mcad_model::profile::Profile;
 use mcad_model::rows::Rows;
 use mcad_model::space::Space;
 use mcad_model::stack::Stack;
-use mcad_model::{literal, paths};
 use mcad_viewers::sweep::{self, Point};
 
 use crate::near::nearest;
@@ -111,9 +114,10 @@ struct How {
 
 /// A profile made ready for predictions.
 struct Predictor {
-    profile: Profile,
+    profile: Rc<Profile>,
     rows: Rows,
-    chain: Chain,
+    chain: Rc<Chain>,
+    paths: RefCell<Paths>,
     how: How,
 }
 
@@ -126,10 +130,12 @@ struct Predicted {
 
 impl Predictor {
     fn new(path: &Path, how: How) -> anyhow::Result<Self> {
-        let profile = read(path)?;
+        let profile = Rc::new(read(path)?);
         let rows = Rows::of(&profile);
+        let chain = Rc::new(Chain::new(&rows));
         Ok(Self {
-            chain: Chain::new(&rows),
+            paths: RefCell::new(Paths::new(Rc::clone(&profile), Rc::clone(&chain))),
+            chain,
             rows,
             profile,
             how,
@@ -141,7 +147,7 @@ impl Predictor {
             literal::predict(machine, &self.rows)
         } else if self.how.paths {
             return Predicted {
-                cycles: paths::predict(machine, &self.profile, &self.chain),
+                cycles: self.paths.borrow_mut().predict(machine),
                 stack: None,
             };
         } else {

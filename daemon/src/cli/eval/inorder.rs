@@ -3,16 +3,18 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use anyhow::Context;
 use mcad_model::chain::Chain;
+use mcad_model::literal;
 use mcad_model::machine::Machine;
+use mcad_model::paths::Paths;
 use mcad_model::predictors::Predictor;
 use mcad_model::profile::{Inst, Order};
 use mcad_model::rows::Rows;
 use mcad_model::space::Space;
 use mcad_model::step::{StaticCode, Stepper};
-use mcad_model::{literal, paths};
 
 use crate::cli::mechanistic::{Collected, MACHINE, Wanted, collect, columns};
 
@@ -149,7 +151,9 @@ pub(super) fn run(traces: &[PathBuf]) -> anyhow::Result<ExitCode> {
     for trace in traces {
         let Collected { profile, order } = collect(trace, Wanted::Order(INSTRUCTIONS))?;
         let rows = Rows::of(&profile);
-        let chain = Chain::new(&rows);
+        let chain = Rc::new(Chain::new(&rows));
+        let profile = Rc::new(profile);
+        let mut by_paths = Paths::new(Rc::clone(&profile), Rc::clone(&chain));
         let all = (grids.iter().enumerate())
             .flat_map(|(which, grid)| grid.iter().map(move |machine| (which, machine)));
         for (which, machine) in all {
@@ -163,7 +167,7 @@ pub(super) fn run(traces: &[PathBuf]) -> anyhow::Result<ExitCode> {
             let predictions = [
                 by_chain,
                 literal::predict(machine, &rows).total(),
-                paths::predict(machine, &profile, &chain),
+                by_paths.predict(machine),
             ];
             if let Some(errors) = errors.get_mut(which) {
                 errors.add(predictions, exact);
