@@ -6,13 +6,14 @@
 //! program can be given it ([`Warm`]) and need only warm up the rest: *functional warming*
 //! (Wunderlich, Wenisch, Falsafi & Hoe, "SMARTS", ISCA 2003).
 //!
-//! The µop cache and lines of code go through the same [`FetchQueue`] and caches as in
+//! Groups of code and lines are asked for in the µop cache (`code`) and the caches as in
 //! [`super::Pipeline`], in program order, so that these states are the same as there. So are branch
 //! predictors, which know of time nothing at all: one pass over the program asks them once, and all
 //! others are told ([`super::frontend::predict::foretell`]). What depends
 //! on time is approximated ([`pace`]): when misses overlap, which prefetches find no buffer, and
 //! which loads are served by a store on its way.
 
+mod code;
 pub mod pace;
 
 use std::collections::VecDeque;
@@ -21,12 +22,12 @@ use std::sync::Arc;
 
 use super::access::{Access, Address};
 use super::backend::memory::lines::SharedLines;
-use super::frontend::fetch::FetchQueue;
-use super::frontend::plan::{Plan, Run};
+use super::frontend::plan::Plan;
 use super::frontend::predict::Steer;
 use super::frontend::predict::stream::{Steers, Way};
 use super::inst::{Inst, Source};
 use crate::memory::{Answer, Memory, Request};
+use code::{CodeWalk, WarmCode};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::program::Program;
@@ -37,8 +38,8 @@ use pace::{Pace, Stores};
 pub struct Warm {
     /// Caches, as far as they are modelled.
     pub(super) memory: Option<Box<Memory>>,
-    /// What the front end fetches from. It has no instructions.
-    pub(super) queue: Option<Box<FetchQueue>>,
+    /// What the front end remembers.
+    pub(super) code: Option<WarmCode>,
 }
 
 /// Instructions that wait in the queue before their lines are fetched.
@@ -47,7 +48,9 @@ const BATCH: u64 = 128;
 /// The long memory of one guest thread's core.
 pub struct Functional {
     model: Arc<CpuModel>,
-    queue: FetchQueue,
+    code: CodeWalk,
+    /// Instructions that fetch has come to.
+    fetched: u64,
     memory: Option<Box<Memory>>,
     pace: Pace,
     stores: Stores,
@@ -96,7 +99,8 @@ impl Functional {
     #[must_use]
     pub fn new(model: &Arc<CpuModel>) -> Self {
         Self {
-            queue: FetchQueue::of_program(model),
+            code: CodeWalk::new(model),
+            fetched: 0,
             memory: Memory::new(&model.core),
             pace: Pace::new(&model.core),
             stores: Stores::default(),
@@ -120,31 +124,24 @@ impl Functional {
         let memory = self.memory.as_mut();
         Warm {
             memory: memory.map(|memory| memory.snapshot(now)),
-            queue: Some(Box::new(self.queue.snapshot(&self.model))),
+            code: Some(self.code.snapshot()),
         }
     }
 
     /// What becomes of the next branches.
     pub fn tell(&mut self, steers: Steers) {
-        if let Some(starts) = &mut self.queue.prediction {
-            starts.tell(steers);
-        }
+        self.code.tell(steers);
     }
 
     /// Takes all instructions of a block.
     pub fn run(&mut self, program: &Program, plan: &Plan) {
-        let run = Run {
-            plan,
-            spans: &[],
-            accesses: &[],
-        };
-        self.queue.push_run(program, run);
+        self.code.run(program, plan);
         self.fetch();
     }
 
     /// Takes an instruction.
-    pub fn push(&mut self, program: &Program, inst: Inst) {
-        self.queue.push(program, inst, &[]);
+    pub fn push(&mut self, program: &Program, inst: &Inst) {
+        self.code.push(program, inst);
         self.fetch();
     }
 
@@ -158,74 +155,48 @@ impl Functional {
     /// Code that is delivered from the µop cache comes back there first, where faults have cost it
     /// that.
     fn refill(&mut self) {
-        let queue = &mut self.queue;
         if self.model.core.frontend.uop_cache_refill == 0 {
-            self.faults.settle(queue.head());
+            self.faults.settle(self.fetched);
         } else if self.faults.count > 0 || !self.faults.recent.is_empty() {
-            let bytes = u64::from(self.model.core.frontend.uop_cache_block_bytes.max(1));
-            let mut place = 0;
-            for line in queue.lines.all() {
-                if let Some(entry) = queue.entries.get(place) {
-                    let number = line.from + u64::from(entry.number);
-                    self.faults.settle(number);
-                    (queue.refills).come(entry.address / bytes, self.faults.count);
-                }
-                place += usize::from(line.left);
-            }
+            let faults = &mut self.faults;
+            self.code.refill(|number| {
+                faults.settle(number);
+                faults.count
+            });
+        } else {
+            self.code.skip_lines();
         }
-        queue.entries.clear();
-        queue.lines.clear();
     }
 
     /// Fetches what is known to come from the decoders.
     #[inline]
     fn fetch(&mut self) {
-        if self.queue.backlog() < BATCH {
+        if self.code.closed() - self.fetched < BATCH {
             return;
         }
-        let released = self.queue.released();
-        if let Some(starts) = self.queue.prediction.as_mut() {
-            let starts = std::mem::take(&mut starts.queue);
-            let mut rest = starts;
-            while let Some(start) = rest.front().copied() {
-                if start.number >= released {
-                    break;
-                }
-                rest.pop(1);
-                let visits = self.faults.before(start.number);
-                let frames = self
-                    .queue
-                    .prediction
-                    .as_mut()
-                    .map(|starts| &mut starts.frames);
-                if let Way::Branch(steer) = start.way {
-                    let lost = frames.is_some_and(|frames| frames.pass(start.frame, visits));
-                    self.pace
-                        .steer(if lost { Steer::WrongTarget } else { steer });
-                }
-                let decoded =
-                    (self.queue.get(start.number)).is_some_and(|i| i.source == Source::Decoders);
-                if !decoded && self.model.core.frontend.uop_cache_translates {
-                    if let Some(memory) = &mut self.memory {
-                        memory.translate_code(start.address, self.pace.cycle());
-                    }
-                    continue;
-                }
-                if let Some(memory) = self.memory.as_mut().filter(|_| decoded) {
-                    let answer = memory.fetch(start.address, self.pace.cycle());
-                    if answer.fault {
-                        self.pace.fault(&answer);
-                        self.faults.add(start.number);
-                    } else {
-                        self.pace.fetched(&answer);
-                    }
-                }
+        while let Some((start, source)) = self.code.next_start() {
+            let visits = self.faults.before(start.number);
+            if let Way::Branch(steer) = start.way {
+                let frames = self.code.prediction().map(|starts| &mut starts.frames);
+                let lost = frames.is_some_and(|frames| frames.pass(start.frame, visits));
+                (self.pace).steer(if lost { Steer::WrongTarget } else { steer });
             }
-            if let Some(starts) = self.queue.prediction.as_mut() {
-                starts.queue = rest;
+            let Some(memory) = &mut self.memory else {
+                continue;
+            };
+            if source == Source::Decoders {
+                let answer = memory.fetch(start.address, self.pace.cycle());
+                if answer.fault {
+                    self.pace.fault(&answer);
+                    self.faults.add(start.number);
+                } else {
+                    self.pace.fetched(&answer);
+                }
+            } else if self.model.core.frontend.uop_cache_translates {
+                memory.translate_code(start.address, self.pace.cycle());
             }
         }
-        self.queue.skip_released();
+        self.fetched = self.code.closed();
     }
 
     /// Access of an instruction, behind which so many came in the same block, to what is known of
@@ -253,7 +224,7 @@ impl Functional {
             );
             if answer.fault {
                 self.pace.fault(&answer);
-                (self.faults).add(self.queue.end().saturating_sub(behind + 1));
+                (self.faults).add(self.code.end().saturating_sub(behind + 1));
             } else if answer.late > 0 {
                 self.pace.late(&answer);
             }
@@ -285,7 +256,7 @@ impl Functional {
                 .tlb
                 .is_some_and(|tlb| tlb.call_code_lines > 0)
             {
-                self.faults.add(self.queue.end().saturating_sub(1));
+                self.faults.add(self.code.end().saturating_sub(1));
             }
         }
     }

@@ -117,7 +117,7 @@ fn execute(
         _ => {
             for n in execution.first..end {
                 let inst = Inst::new(place.first + n as u32, block.address_of(n));
-                thread.push(program, inst);
+                thread.push(program, &inst);
             }
             let first = place.first as usize;
             let executed = part(&program.instrs, first + execution.first..first + end);

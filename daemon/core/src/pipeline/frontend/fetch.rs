@@ -97,65 +97,10 @@ impl FetchQueue {
         }
     }
 
-    /// The queue of a whole program, which is told what becomes of its branches.
-    #[must_use]
-    pub fn of_program(model: &Arc<CpuModel>) -> Self {
-        let prediction = model.core.branch.as_ref();
-        Self {
-            prediction: prediction.map(|p| Box::new(Starts::told(p))),
-            ..Self::new(model, false)
-        }
-    }
-
-    /// An empty queue with the same µop cache and predictors as after the last instruction taken.
-    #[must_use]
-    pub fn snapshot(&self, model: &Arc<CpuModel>) -> Self {
-        let Self {
-            cache,
-            prediction,
-            refills,
-            // What is looked up again, or forgotten with the instructions that wait.
-            p: _,
-            groups: _,
-            insts: _,
-            accesses: _,
-            open: _,
-            line: _,
-            pieces: _,
-            next_address: _,
-            route: _,
-            after_branch: _,
-            detector: _,
-            cached: _,
-            stream_from: _,
-            limit: _,
-            entries: _,
-            lines: _,
-        } = self;
-        Self {
-            cache: cache.clone(),
-            prediction: (prediction.as_ref()).map(|starts| Box::new(starts.snapshot())),
-            refills: refills.snapshot(),
-            ..Self::new(model, false)
-        }
-    }
-
     /// Exchanges what is known of groups with another queue of the same program: who found it out
     /// shows in nothing but time.
     pub fn exchange_groups(&mut self, groups: &mut Groups) {
         std::mem::swap(&mut self.groups, groups);
-    }
-
-    /// Drops what is released: nobody delivers it. Entries of the µop cache stay.
-    pub fn skip_released(&mut self) {
-        self.insts.skip_to(self.open);
-        self.accesses.clear();
-    }
-
-    /// One past the number of the last instruction taken.
-    #[must_use]
-    pub fn end(&self) -> u64 {
-        self.insts.end()
     }
 
     /// Number of the next instruction to be delivered.
@@ -307,8 +252,10 @@ impl FetchQueue {
 
 impl Remember for FetchQueue {
     fn resume(&mut self, warm: &mut Warm) {
-        if let Some(warm) = warm.queue.take() {
-            *self = *warm;
+        if let Some(code) = warm.code.take() {
+            self.cache = code.cache;
+            self.prediction = code.prediction;
+            self.refills = code.refills;
         }
     }
 }

@@ -245,6 +245,23 @@ impl Groups {
     ) -> Option<&Group> {
         let address = insts.get(from)?.address;
         let taken = insts.get(to.wrapping_sub(1))?.taken;
+        self.find(program, p, (address, taken), pieces, open, || {
+            (insts, from, to)
+        })
+    }
+
+    /// The same of instructions from `address` on that are left by a jump if `taken`; what they are is
+    /// asked for only where they are not known: the list that they are in, and from and to which number.
+    #[inline]
+    pub fn find<'a>(
+        &mut self,
+        program: &Program,
+        p: &Frontend,
+        (address, taken): (u64, bool),
+        pieces: &Pieces,
+        open: Open,
+        insts: impl FnOnce() -> (&'a Window<Inst>, u64, u64),
+    ) -> Option<&Group> {
         let place = pieces.hash(address, taken, open) as usize & self.kept.len().wrapping_sub(1);
         let group = self.kept.get_mut(place)?;
         let same = group.program == self.program
@@ -257,6 +274,7 @@ impl Groups {
             group.program = self.program;
             (group.address, group.taken, group.pieces) = (address, taken, *pieces);
             group.before = open;
+            let (insts, from, to) = insts();
             group.fill(program, p, insts, from, to);
             if self.missed > self.kept.len() && self.kept.len() < MANY {
                 return self.grow(place);

@@ -1,0 +1,402 @@
+//! What a core's front end remembers for long, without its instructions: which code the µop cache
+//! has, where fetch begins, and what has come back there since the kernel ran.
+//!
+//! Executed instructions are gathered into the same groups as in [`FetchQueue`], which ask the µop
+//! cache in the same order, so that it has the same in it. No instruction is kept for that, and
+//! nothing is handed on: of an open group only its pieces of the program are known, and of a closed one from
+//! where each block of code comes. Loops that a loop stream detector would replay go on asking: what they
+//! ask for is what they have asked for last, so that nothing changes but where the detector's last
+//! iteration ends.
+//!
+//! [`FetchQueue`]: crate::pipeline::frontend::fetch::FetchQueue
+
+use std::sync::Arc;
+
+use crate::pipeline::backlog::Backlog;
+use crate::pipeline::frontend::plan::Plan;
+use crate::pipeline::frontend::predict::stream::{Start, Starts, Steers};
+use crate::pipeline::frontend::uop_cache::contents::UopCache;
+use crate::pipeline::frontend::uop_cache::groups::{Groups, Pieces};
+use crate::pipeline::frontend::uop_cache::pack::Open;
+use crate::pipeline::frontend::uop_cache::refills::Refills;
+use crate::pipeline::inst::{Inst, Source};
+use crate::pipeline::window::Window;
+use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::params::Frontend;
+use mcad_isa::program::Program;
+
+/// What a front end begins with in the middle of a program.
+pub struct WarmCode {
+    /// The µop cache.
+    pub cache: UopCache,
+    /// Branch prediction, where the model has it.
+    pub prediction: Option<Box<Starts>>,
+    /// What has come back.
+    pub refills: Refills,
+}
+
+/// The front end's long memory.
+pub(super) struct CodeWalk {
+    p: Frontend,
+    cache: UopCache,
+    groups: Groups,
+    prediction: Option<Box<Starts>>,
+    refills: Refills,
+    /// Instructions so far.
+    end: u64,
+    /// Number of the open group's first instruction, and its address.
+    open: u64,
+    address: u64,
+    /// The open group's instructions, and the same as a list that has all: first and how many.
+    pieces: Pieces,
+    all: Vec<(u32, u32)>,
+    /// What the last line before the open group has room for.
+    line: Open,
+    next_address: u64,
+    /// Line of the last instruction.
+    last_line: u64,
+    route: Source,
+    after_branch: bool,
+    /// From where the instructions up to a number come, of those that fetch has not come to.
+    routes: Backlog<(u64, Source)>,
+    /// Instructions with the first entry of a line from the µop cache, by number and address, since they were
+    /// taken last; only where something has to come back.
+    lines: Vec<(u64, u64)>,
+    /// Instructions that [`Groups`] does not know are laid out here.
+    insts: Window<Inst>,
+}
+
+impl CodeWalk {
+    /// Nothing yet.
+    pub(super) fn new(model: &Arc<CpuModel>) -> Self {
+        let p = model.core.frontend.clone();
+        let branch = model.core.branch.as_ref();
+        Self {
+            cache: UopCache::new(&p, false),
+            groups: Groups::new(),
+            prediction: branch.map(|branch| Box::new(Starts::told(branch))),
+            refills: Refills::default(),
+            end: 0,
+            open: 0,
+            address: 0,
+            pieces: Pieces::default(),
+            all: Vec::new(),
+            line: Open::default(),
+            next_address: 0,
+            last_line: 0,
+            route: Source::Decoders,
+            after_branch: true,
+            routes: Backlog::new(),
+            lines: Vec::new(),
+            insts: Window::new(64),
+            p,
+        }
+    }
+
+    /// A copy of what it remembers.
+    pub(super) fn snapshot(&self) -> WarmCode {
+        WarmCode {
+            cache: self.cache.clone(),
+            prediction: (self.prediction.as_ref()).map(|starts| Box::new(starts.snapshot())),
+            refills: self.refills.snapshot(),
+        }
+    }
+
+    /// What becomes of the next branches.
+    pub(super) fn tell(&mut self, steers: Steers) {
+        if let Some(starts) = &mut self.prediction {
+            starts.tell(steers);
+        }
+    }
+
+    /// Instructions so far.
+    #[inline]
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Those that are in closed groups.
+    #[inline]
+    pub(super) fn closed(&self) -> u64 {
+        self.open
+    }
+
+    /// The next place in a closed group where fetch begins, and from where what is there comes.
+    #[inline]
+    pub(super) fn next_start(&mut self) -> Option<(Start, Source)> {
+        let queue = &mut self.prediction.as_mut()?.queue;
+        let start = *queue.front().filter(|start| start.number < self.open)?;
+        queue.pop(1);
+        while let Some(&(end, _)) = self.routes.front()
+            && end <= start.number
+        {
+            self.routes.pop(1);
+        }
+        let source = self
+            .routes
+            .front()
+            .map_or(Source::Decoders, |route| route.1);
+        Some((start, source))
+    }
+
+    /// Branch prediction.
+    #[inline]
+    pub(super) fn prediction(&mut self) -> Option<&mut Starts> {
+        self.prediction.as_deref_mut()
+    }
+
+    /// Lets what comes from the µop cache come back there where it was pushed out; `faults` says how
+    /// often the kernel ran before an instruction.
+    pub(super) fn refill(&mut self, mut faults: impl FnMut(u64) -> u64) {
+        let bytes = u64::from(self.p.uop_cache_block_bytes.max(1));
+        for (number, address) in self.lines.drain(..) {
+            (self.refills).come(address / bytes, faults(number));
+        }
+    }
+
+    /// Lines that would have to come back are not looked at.
+    #[inline]
+    pub(super) fn skip_lines(&mut self) {
+        self.lines.clear();
+    }
+
+    /// Takes all instructions of a block.
+    #[inline]
+    pub(super) fn run(&mut self, program: &Program, plan: &Plan) {
+        let insts = plan.insts();
+        let Some(first) = insts.first() else { return };
+        let start = self.end;
+        self.arrive(program, first);
+        let mut lines = plan.lines().iter();
+        let mut in_line = lines.next();
+        let count = insts.len() as u64;
+        self.add(first.instr, in_line.map_or(count, |&n| u64::from(n)));
+        if let Some(starts) = &mut self.prediction {
+            for (place, inst) in plan.starts() {
+                starts.arrive(program, inst, start + place, false);
+            }
+        }
+        self.next_address = plan.end();
+        while in_line.is_some() {
+            self.close_group(program, false);
+            in_line = lines.next();
+            let before = self.open - start;
+            let left = count.saturating_sub(before);
+            let Some(inst) = insts.get(before as usize) else {
+                break;
+            };
+            self.address = inst.address;
+            self.add(inst.instr, in_line.map_or(left, |&n| u64::from(n)));
+        }
+        self.last_line = insts.last().map_or(0, Inst::line);
+    }
+
+    /// Takes an instruction.
+    pub(super) fn push(&mut self, program: &Program, inst: &Inst) {
+        self.arrive(program, inst);
+        let Some(instr) = program.instrs.get(inst.instr as usize) else {
+            return;
+        };
+        self.add(inst.instr, 1);
+        self.next_address = inst.address.wrapping_add(u64::from(instr.len));
+        self.last_line = inst.line();
+    }
+
+    /// An instruction comes behind those so far, and may close their group.
+    #[inline]
+    fn arrive(&mut self, program: &Program, inst: &Inst) {
+        if let Some(starts) = &mut self.prediction {
+            starts.arrive(program, inst, self.end, false);
+        }
+        if self.end != self.open {
+            let jumped = inst.address != self.next_address;
+            if !jumped && self.last_line == inst.line() {
+                return;
+            }
+            self.close_group(program, jumped);
+        }
+        self.address = inst.address;
+    }
+
+    /// Instructions are appended to the open group.
+    #[inline]
+    fn add(&mut self, first: u32, count: u64) {
+        self.pieces.add(first, count);
+        self.all.push((first, count as u32));
+        self.end += count;
+    }
+
+    /// Decides from where the open group comes; `taken`: control goes elsewhere behind it.
+    #[inline]
+    fn close_group(&mut self, program: &Program, taken: bool) {
+        let Self {
+            p,
+            groups,
+            pieces,
+            all,
+            insts,
+            ..
+        } = self;
+        let address = self.address;
+        let of = (address, taken);
+        let group = groups.find(program, p, of, pieces, self.line, || {
+            lay_out(program, all, of, insts)
+        });
+        if let Some(group) = group {
+            let shift = p.uop_cache_block_bytes.trailing_zeros();
+            let group_cacheable = group.cacheable || !p.uop_cache_both_halves;
+            let moved = group.moved_to(address);
+            let mut at = self.open;
+            for (part, entries, lines) in group.parts() {
+                let may_hit = self.route == Source::UopCache || self.after_branch;
+                let cacheable = part.packed.cacheable && group_cacheable;
+                let block = part.address.wrapping_add(moved) >> shift;
+                let hit = cacheable && self.cache.access(block, part.packed.lines);
+                self.route = match may_hit && hit {
+                    true => Source::UopCache,
+                    false => Source::Decoders,
+                };
+                self.after_branch = false;
+                if self.route == Source::UopCache && p.uop_cache_refill > 0 {
+                    let mut place = 0;
+                    for line in lines {
+                        if let Some(entry) = entries.get(place) {
+                            let number = at + u64::from(entry.number);
+                            (self.lines).push((number, entry.address.wrapping_add(moved)));
+                        }
+                        place += usize::from(line.left);
+                    }
+                }
+                at += part.instructions;
+                if self.prediction.is_some() {
+                    self.routes.push((at, self.route));
+                }
+            }
+            self.after_branch = group.ends_in_branch;
+            // A line ends where control goes elsewhere.
+            let goes_on = self.route == Source::UopCache && !group.taken;
+            self.line = if goes_on { group.open } else { Open::default() };
+        }
+        self.open = self.end;
+        self.pieces.clear();
+        self.all.clear();
+    }
+}
+
+/// Lays a group's instructions out, which begin at an address.
+#[cold]
+fn lay_out<'a>(
+    program: &Program,
+    pieces: &[(u32, u32)],
+    (mut address, taken): (u64, bool),
+    insts: &'a mut Window<Inst>,
+) -> (&'a Window<Inst>, u64, u64) {
+    insts.reset();
+    for &(first, count) in pieces {
+        for instr in first..first + count {
+            insts.push(Inst::new(instr, address));
+            let len = (program.instrs.get(instr as usize)).map_or(0, |instr| instr.len);
+            address = address.wrapping_add(u64::from(len));
+        }
+    }
+    if let Some(last) = insts.back_mut() {
+        last.taken = taken;
+    }
+    (insts, insts.head(), insts.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use mcad_isa::x86::build::{Builder, decode};
+
+    use super::*;
+    use crate::pipeline::frontend::fetch::FetchQueue;
+    use crate::pipeline::frontend::plan::Run;
+
+    /// From where instructions come, by number.
+    fn sources(walk: &CodeWalk, from: u64, to: u64) -> Vec<Source> {
+        let routes = walk.routes.all();
+        let of = |number: &u64| routes.iter().find(|(end, _)| number < end);
+        (from..to)
+            .filter_map(|number| Some(of(&number)?.1))
+            .collect()
+    }
+
+    #[test]
+    fn code_comes_from_where_the_front_end_has_it_from() {
+        // CPUs without a loop stream detector: add rax, rbx; inc rcx; mov rax, 2^40; jne over the rest.
+        let code: [&[u8]; 4] = [
+            &[0x48, 0x01, 0xd8],
+            &[0x48, 0xff, 0xc1],
+            &[0x48, 0xb8, 0, 0, 0, 0, 0, 1, 0, 0],
+            &[0x75, 0x10],
+        ];
+        for (cpu, seed) in [("skl", 1), ("glc", 2), ("zen5", 3), ("skl", 4), ("zen5", 5)] {
+            let model = Arc::new(mcad_isa::machine::cpu(cpu).unwrap());
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut program = Program::default();
+            let mut address = 0x40_0000;
+            // Blocks that lie one behind the other, further apart than the cache is large in all.
+            let plans: Vec<Plan> = (0..2000)
+                .map(|_| {
+                    let mut bytes = Vec::new();
+                    for _ in 0..random.usize(1..12) {
+                        bytes.extend_from_slice(code[random.usize(0..3)]);
+                    }
+                    bytes.extend_from_slice(code[3]);
+                    let first = program.instrs.len();
+                    Builder::new(&model).append(&mut program, &decode(&bytes, address).0);
+                    let addresses: Vec<u64> = program.instrs[first..]
+                        .iter()
+                        .map(|instr| {
+                            address += u64::from(instr.len);
+                            address - u64::from(instr.len)
+                        })
+                        .collect();
+                    address += random.u64(0..3) * 16;
+                    Plan::new(&program, first as u32, &addresses, 0, 16).unwrap()
+                })
+                .collect();
+            let mut queue = FetchQueue::new(&model, false);
+            let mut walk = CodeWalk::new(&model);
+            let (mut at, mut checked, mut kept) = (0, 0, 0);
+            for _ in 0..20_000 {
+                // Mostly to the next block or a near one.
+                at = match random.u32(0..100) {
+                    0..50 => at + 1,
+                    50..98 => at + random.usize(0..30),
+                    _ => random.usize(0..plans.len()),
+                } % plans.len();
+                let run = Run {
+                    plan: &plans[at],
+                    spans: &[],
+                    accesses: &[],
+                };
+                if random.u32(0..10) > 0 {
+                    queue.push_run(&program, run);
+                    walk.run(&program, run.plan);
+                } else {
+                    for inst in run.plan.insts() {
+                        queue.push(&program, *inst, &[]);
+                        walk.push(&program, inst);
+                    }
+                }
+                assert_eq!(walk.closed(), queue.released(), "{cpu}");
+                let all: Vec<Source> = (checked..queue.released())
+                    .map(|number| queue.get(number).unwrap().source)
+                    .collect();
+                assert_eq!(sources(&walk, checked, walk.closed()), all, "{cpu}");
+                kept += (all.iter().filter(|source| **source == Source::UopCache)).count();
+                checked = queue.released();
+                while walk.routes.front().is_some_and(|route| route.0 <= checked) {
+                    walk.routes.pop(1);
+                }
+                while queue.head() < checked {
+                    queue.pop();
+                }
+            }
+            let share = kept as f64 / checked as f64;
+            assert!((0.1..0.97).contains(&share), "{cpu}: {share}");
+        }
+    }
+}
