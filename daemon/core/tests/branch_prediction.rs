@@ -37,6 +37,7 @@ fn parameters() -> Branch {
         },
         indirect: Indirect {
             base_entries: 1024,
+            base_ways: 1,
             tables: 8,
             table_entries: 512,
             tag_bits: 12,
@@ -230,6 +231,46 @@ fn an_indirect_branch_is_predicted_when_its_targets_recur_in_order() {
         })
         .count();
     assert!((0.8..0.95).contains(&(wrong as f64 / 20_000.0)), "{wrong}");
+}
+
+/// Wrong predictions of jumps at so many places, each of which always goes to the next one, in the
+/// last of some rounds.
+fn wrong_of_one_target(p: &Branch, places: u64) -> f64 {
+    let mut predictor = Predictor::new(p);
+    let address = |place: u64| 0x40_0000 + 64 * (place % places);
+    let mut wrong = 0;
+    for round in 0..4 {
+        for place in 0..places {
+            let steer = predictor.branch(&Executed {
+                target: address(place + 1),
+                kind: Kind::IndirectJump,
+                ..jump(address(place))
+            });
+            wrong += u64::from(round == 3 && steer == Steer::WrongTarget);
+        }
+    }
+    wrong as f64 / places as f64
+}
+
+#[test]
+fn as_many_jumps_with_one_target_are_foreseen_as_last_targets_have_entries() {
+    // Nothing but last targets: histories of which no table has room.
+    let mut p = parameters();
+    p.btb[0].entries = 1 << 16;
+    p.indirect.tables = 1;
+    p.indirect.table_entries = 16;
+    p.indirect.histories = vec![1];
+    p.indirect.base_entries = 4096;
+    p.indirect.base_ways = 8;
+    // 512 sets: two in a hundred have more than eight of 2 048 by chance.
+    for (places, least, most) in [(1, 0.0, 0.0), (2048, 0.0, 0.05), (16_384, 0.95, 1.0)] {
+        let wrong = wrong_of_one_target(&p, places);
+        assert!((least..=most).contains(&wrong), "{places}: {wrong}");
+    }
+    // Without tags they share places, and a fifth of 2 048 do in 4 096 by chance.
+    p.indirect.base_ways = 1;
+    let wrong = wrong_of_one_target(&p, 2048);
+    assert!((0.15..0.5).contains(&wrong), "{wrong}");
 }
 
 #[test]

@@ -83,6 +83,25 @@ pub(super) const PROBES: &[Probe] = &[
         points: || indirect_pattern(2),
     },
     Probe {
+        name: "indirect-places",
+        what: "jumps through memory to each other, each with one target, by their number: where last targets are kept",
+        axis: PLACES,
+        unit: "cycles per jump",
+        points: || {
+            by_places(
+                &[64, 512, 1024, 2048, 4096, 8192, 16_384, 32_768],
+                |places| places,
+            )
+        },
+    },
+    Probe {
+        name: "indirect-order",
+        what: "the same in a random order of 8192 that recurs: targets told apart by what was executed before",
+        axis: PLACES,
+        unit: "cycles per jump",
+        points: || by_places(&[4, 16, 64, 256, 512, 1024, 2048, 4096], |_| 8192),
+    },
+    Probe {
         name: "pattern",
         what: "a conditional branch in a random order that recurs, by its length: what the direction predictor holds",
         axis: Axis {
@@ -131,6 +150,12 @@ pub(super) const PROBES: &[Probe] = &[
 
 const BRANCHES: Axis = Axis {
     name: "branches",
+    unit: "",
+    logarithmic: true,
+};
+
+const PLACES: Axis = Axis {
+    name: "places",
     unit: "",
     logarithmic: true,
 };
@@ -328,6 +353,51 @@ next_jump:
             )
         })
         .collect()
+}
+
+/// Jumps in lines of their own, executed in a random order so many times in all.
+fn by_places(places: &[u64], length: impl Fn(u64) -> u64) -> Vec<Point> {
+    let point = |&places: &u64| {
+        let length = length(places);
+        let turns = turns(length);
+        let mut order: Vec<u64> = (0..length).map(|n| n % places).collect();
+        for (last, at) in (1..order.len()).rev().zip(random::numbers(length, 1 << 32)) {
+            order.swap(last, (at % (last as u64 + 1)) as usize);
+        }
+        let mut data = String::new();
+        for place in &order {
+            let _ = writeln!(data, "    .quad place_{place}");
+        }
+        let mut jumps = String::new();
+        for place in 0..places {
+            let _ = write!(
+                jumps,
+                "    .p2align 6\nplace_{place}:\n    add rsi, 8\n    jmp [rsi]\n"
+            );
+        }
+        let run = format!(
+            "    .pushsection .data\n    .p2align 6\norder:\n{data}    .quad next_turn\n    .popsection
+    mov ecx, {turns}
+again:
+    lea rsi, [rip + order]
+    jmp [rsi]
+next_turn:
+    dec ecx
+    jnz again
+    jmp places_end
+{jumps}places_end:
+"
+        );
+        Point::new(
+            places as f64,
+            Source {
+                run,
+                operations: (turns * length) as f64,
+                ..Source::default()
+            },
+        )
+    };
+    places.iter().map(point).collect()
 }
 
 fn pattern() -> Vec<Point> {

@@ -108,6 +108,10 @@ pub struct Direction {
 pub struct Indirect {
     /// Entries of the table of last targets.
     pub base_entries: u32,
+    /// Entries of a set of it, among which a branch may take any. If there are several, they have tags:
+    /// no two branches share one, as when last targets are kept in a branch target buffer.
+    #[serde(default = "one")]
+    pub base_ways: u32,
     /// Tagged tables.
     pub tables: u32,
     /// Entries of each.
@@ -202,6 +206,7 @@ impl Branch {
                 },
             ),
             ("indirect.tag_bits", i.tag_bits, 4, 16),
+            ("indirect.base_ways", i.base_ways, 1, 16),
         ];
         for (name, value, least, most) in bounds {
             if !(least..=most).contains(&value) {
@@ -228,6 +233,7 @@ impl Branch {
             ("direction.ways", d.ways, 1),
             ("indirect.base_entries", i.base_entries, 16),
             ("indirect.table_entries", i.table_entries, 16),
+            ("indirect.base_ways", i.base_ways, 1),
         ];
         if d.corrector_entries > 0 {
             powers.push(("direction.corrector_entries", d.corrector_entries, 16));

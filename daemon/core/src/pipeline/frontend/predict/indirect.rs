@@ -28,6 +28,7 @@ pub struct IndirectTargets {
     every: usize,
     log: u32,
     tag_mask: u64,
+    base_ways: usize,
     base: Box<[Entry]>,
     entries: Box<[Entry]>,
     // Of the branch predicted last.
@@ -56,6 +57,7 @@ impl IndirectTargets {
             every,
             log: p.table_entries.trailing_zeros(),
             tag_mask: (1 << p.tag_bits) - 1,
+            base_ways: p.base_ways.max(1) as usize,
             base: vec![Entry::default(); p.base_entries as usize].into(),
             entries: vec![Entry::default(); tables << p.table_entries.trailing_zeros()].into(),
             base_place: 0,
@@ -75,14 +77,34 @@ impl IndirectTargets {
         folding.table(&mut self.entries, Entry::default());
     }
 
+    /// The last target of the branch with this key, which is the last used of its set afterwards.
+    fn last_target(&mut self, key: u64) -> u64 {
+        let ways = self.base_ways;
+        self.base_place = key as usize & (self.base.len() - 1) & !(ways - 1);
+        let Some(set) = self.base.get_mut(self.base_place..self.base_place + ways) else {
+            return 0;
+        };
+        if ways > 1 {
+            let tag = (key >> 48) as u16;
+            let found = set.iter().position(|e| e.tag == tag && e.target != 0);
+            set[..=found.unwrap_or(ways - 1)].rotate_right(1);
+            if let (None, Some(first)) = (found, set.first_mut()) {
+                *first = Entry {
+                    tag,
+                    ..Entry::default()
+                };
+            }
+        }
+        set.first().map_or(0, |e| e.target)
+    }
+
     /// Predicts where the branch at `pc` goes; `history` is the direction
     /// predictor's.
     pub fn predict(&mut self, pc: u64, history: &Path) -> u64 {
         let key = spread(pc);
-        self.base_place = key as usize & (self.base.len() - 1);
+        let base = self.last_target(key);
         self.hit = 0;
         self.other = None;
-        let base = self.base.get(self.base_place).map_or(0, |e| e.target);
         let mut longest = Entry::default();
         let tables = self.tables.min(TABLES);
         for n in (0..tables).rev() {
