@@ -47,6 +47,7 @@ fn parameters() -> Branch {
             entries: 4096,
             ways: 8,
             set_bytes: 16,
+            hashed: false,
             bubbles: 0,
         }],
     }
@@ -310,6 +311,7 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         entries: 16,
         ways: 4,
         set_bytes: 16,
+        hashed: false,
         bubbles: 0,
     };
     for unknown_not_taken in [false, true] {

@@ -5,6 +5,7 @@
 //! section 4.1.1).
 
 use super::fetch::FetchQueue;
+use super::predict::stream::LINE_SHIFT;
 use crate::pipeline::inst::Source;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::Frontend;
@@ -23,6 +24,10 @@ pub struct Predecoder {
     stalled: u32,
     busy_cycles: u32,
     empty_block: bool,
+    /// The last block ended with a branch that was taken, or what comes is no longer kept as µops.
+    jumped: bool,
+    /// Line to which that branch went.
+    target_line: u64,
 }
 
 impl Predecoder {
@@ -42,6 +47,7 @@ impl Predecoder {
             self.block_end = number;
             self.partial = false;
             self.empty_block = false;
+            self.jumped = true;
         }
     }
 
@@ -91,7 +97,10 @@ impl Predecoder {
             .block_end
             .min(self.queued + u64::from(p.predecode_width));
         let first = queue.get(self.ready).map_or(0, |inst| inst.address);
-        let bytes = u64::from(p.decoded_alone_bytes);
+        let bytes = match first >> LINE_SHIFT == self.target_line {
+            true => 0,
+            false => u64::from(p.decoded_alone_bytes),
+        };
         'whole: for piece in queue.pieces(self.ready, end.max(self.ready)) {
             for inst in piece {
                 if inst.layout.crosses() || bytes > 0 && inst.address.wrapping_sub(first) >= bytes {
@@ -118,6 +127,12 @@ impl Predecoder {
         let mut window = None;
         let mut prefixes = 0;
         let end = queue.fetchable().max(self.block_end);
+        if self.jumped
+            && let Some(inst) = queue.get(self.block_end)
+        {
+            self.jumped = false;
+            self.target_line = inst.address >> LINE_SHIFT;
+        }
         'block: for piece in queue.pieces(self.block_end, end) {
             for inst in piece {
                 if inst.source != Source::Decoders
@@ -128,6 +143,7 @@ impl Predecoder {
                 self.block_end += 1;
                 prefixes += u32::from(inst.layout.lcp());
                 if inst.taken {
+                    self.jumped = true;
                     self.empty_block = inst.layout.crosses();
                     break 'block;
                 }
@@ -153,6 +169,8 @@ impl Part for Predecoder {
             stalled,
             busy_cycles,
             empty_block,
+            jumped,
+            target_line,
         } = self;
         // Queues that the decoders have left behind are restarted before they are used.
         if *queued < at.next {
@@ -161,7 +179,8 @@ impl Part for Predecoder {
             h.add(1 + queued - at.next);
             h.add(ready - queued);
             h.add(block_end.wrapping_sub(*ready));
-            h.add(u64::from(*partial) | u64::from(*empty_block) << 1);
+            h.add(u64::from(*partial) | u64::from(*empty_block) << 1 | u64::from(*jumped) << 2);
+            h.add(*target_line);
         }
         h.add(u64::from(*stalled));
         h.add(u64::from(*busy_cycles));

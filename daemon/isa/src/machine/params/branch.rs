@@ -134,6 +134,10 @@ pub struct Btb {
     pub ways: u32,
     /// Bytes of code that go to one set, a power of two.
     pub set_bytes: u32,
+    /// The address's upper bits are folded into the number of the set by exclusive or: branches at equal
+    /// distances go to all sets. Else only its lower bits choose it.
+    #[serde(default)]
+    pub hashed: bool,
     /// Cycles in which the predictor finds nothing more after a taken branch that hits here.
     pub bubbles: u64,
 }

@@ -42,7 +42,8 @@ pub struct Frontend {
     /// which some of what does not fit still comes from there.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub decoded_alone: u32,
-    /// And so many bytes of code a cycle: what begins within them of the first; 0: a whole block.
+    /// And so many bytes of code a cycle: what begins within them of the first; 0: a whole block. The line to
+    /// which a taken branch goes comes by whole blocks, those that follow it do not.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub decoded_alone_bytes: u32,
     /// Cycles from predecode to decode.

@@ -10,6 +10,8 @@ struct Level {
     ways: usize,
     shift: u32,
     sets: u64,
+    hashed: bool,
+    log_sets: u32,
     /// Addresses of branches plus one, set by set, last used first; 0: empty.
     held: Box<[u64]>,
 }
@@ -20,6 +22,9 @@ impl Level {
             ways: p.ways as usize,
             shift: p.set_bytes.trailing_zeros(),
             sets: u64::from(p.entries / p.ways.max(1)),
+            hashed: p.hashed,
+            // Sets of all bits of an address leave nothing to be folded in.
+            log_sets: (p.entries / p.ways.max(1)).trailing_zeros().clamp(1, 31),
             held: vec![0; p.entries as usize].into(),
         }
     }
@@ -29,7 +34,12 @@ impl Level {
     #[inline]
     fn access(&mut self, pc: u64, insert: bool) -> bool {
         let key = pc.wrapping_add(1);
-        let set = (pc >> self.shift & (self.sets - 1)) as usize * self.ways;
+        let piece = pc >> self.shift;
+        let folded = match self.hashed {
+            true => piece ^ piece >> self.log_sets ^ piece >> (2 * self.log_sets),
+            false => piece,
+        };
+        let set = (folded & (self.sets - 1)) as usize * self.ways;
         let Some(set) = self.held.get_mut(set..set + self.ways) else {
             return false;
         };
@@ -107,6 +117,7 @@ mod tests {
                 entries,
                 ways,
                 set_bytes: 16,
+                hashed: false,
                 bubbles: 0,
             })
             .collect();
@@ -146,6 +157,23 @@ mod tests {
             };
             assert!(rightly >= least, "{branches}: {rightly} in {level:?}");
         }
+    }
+
+    #[test]
+    fn branches_far_apart_use_all_sets_where_these_are_hashed() {
+        let held = |hashed| {
+            let mut btb = Btb::new(&[branch::Btb {
+                entries: 1024,
+                ways: 16,
+                set_bytes: 16,
+                hashed,
+                bubbles: 0,
+            }]);
+            let found = settled(&mut btb, 256, 1024);
+            found.iter().filter(|level| level.is_some()).count()
+        };
+        // All of them go to one set of 16, or four to each of 64.
+        assert_eq!((held(false), held(true)), (0, 256));
     }
 
     #[test]
