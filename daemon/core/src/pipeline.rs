@@ -42,7 +42,9 @@ use frontend::uop_cache::groups::Groups;
 use functional::Warm;
 use inorder::stream::Stream;
 use inst::Inst;
+use mcad_isa::llvm::sched::Machine;
 use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::inorder::InOrder;
 use mcad_isa::machine::params::MAX_PORTS;
 use mcad_isa::program::Program;
 use mcad_proto::word::Kernel;
@@ -61,9 +63,12 @@ pub struct Pipeline<O> {
 }
 
 /// The in-order core that a model has in the place of all other stages.
-fn in_order(model: &CpuModel) -> Option<Box<Stream>> {
+fn in_order(
+    model: &CpuModel,
+    make: impl FnOnce(&InOrder, Option<&Machine>) -> Stream,
+) -> Option<Box<Stream>> {
     let core = model.core.in_order.as_ref()?;
-    Some(Box::new(Stream::new(core, model.scheduled())))
+    Some(Box::new(make(core, model.scheduled())))
 }
 
 impl<O: Observer> Pipeline<O> {
@@ -74,7 +79,7 @@ impl<O: Observer> Pipeline<O> {
         Self {
             front: FrontEnd::new(model, warm),
             back: Backend::new(model),
-            in_order: in_order(model),
+            in_order: in_order(model, Stream::new),
             observer,
         }
     }
@@ -96,7 +101,7 @@ impl<O: Observer> Pipeline<O> {
         let mut pipeline = Self {
             front: FrontEnd::new(model, false),
             back: Backend::of_program(model),
-            in_order: in_order(model),
+            in_order: in_order(model, Stream::of_program),
             observer,
         };
         pipeline.front.decode_alone(&model.core.frontend);

@@ -2,6 +2,7 @@
 
 use crate::llvm::sched;
 use crate::machine::inorder::{USES, Use};
+use crate::riscv;
 use rustc_hash::FxHashMap;
 
 /// Registers that the scoreboard has room for.
@@ -70,6 +71,8 @@ pub struct Code {
     pub scheduled: sched::Code,
     sources: Vec<Source>,
     targets: Vec<Target>,
+    /// What they compute, of RV32IMC code.
+    computed: Vec<riscv::Inst>,
     /// Where instructions lie; for what is fetched and not executed.
     places: FxHashMap<u64, u32>,
 }
@@ -101,6 +104,18 @@ impl Code {
         });
         self.sources.extend_from_slice(sources);
         self.targets.extend_from_slice(targets);
+    }
+
+    /// The last instruction computes this. Of a session's instructions all are said to, or none.
+    pub fn does(&mut self, inst: riscv::Inst) {
+        self.computed.push(inst);
+    }
+
+    /// What an instruction computes, of RV32IMC code.
+    #[inline]
+    #[must_use]
+    pub fn computes(&self, instr: u32) -> Option<&riscv::Inst> {
+        self.computed.get(instr as usize)
     }
 
     /// The last instruction lies at `address`.

@@ -8,11 +8,10 @@ use std::io::Read;
 
 use anyhow::{Context, bail};
 use mcad_core::pipeline::inorder::code::Code;
+use mcad_core::pipeline::inorder::hart::Hart;
 use mcad_core::pipeline::inorder::slots::Slots;
-use mcad_core::pipeline::inorder::{Astray, Core, Executed, Stamps};
+use mcad_core::pipeline::inorder::{Core, Executed, Stamps};
 use mcad_isa::machine::inorder::InOrder;
-use mcad_isa::riscv::divider::{self, Operands};
-use mcad_isa::riscv::evaluate::{Registers, Values};
 use mcad_isa::riscv::inorder::Riscv;
 use mcad_isa::riscv::{self, Op};
 use rustc_hash::FxHashMap;
@@ -89,54 +88,22 @@ pub fn compare(core: &InOrder, name: &str, reader: impl Read) -> anyhow::Result<
     let riscv = Riscv::new(core).map_err(anyhow::Error::msg)?;
     let mut recorded = Recorded::default();
     recorded.read(&riscv, name, reader)?;
-    let Recorded {
-        code,
-        insts,
-        retired,
-    } = recorded;
-    let mut values = Values::default();
+    let Recorded { code, retired } = recorded;
     let mut stamps: Vec<Stamps> = Vec::with_capacity(retired.len());
-    let mut unknown_divisions = 0;
+    let mut hart = Hart::new(core);
     let mut model = Core::new(core, |_: &Executed, s: &Stamps| stamps.push(*s));
     for line in &retired {
-        let Some(&inst) = insts.get(line.instr as usize) else {
-            continue;
-        };
-        let mut cycles = 0;
-        if let (Op::Divide { signed, remainder }, Some(p)) = (inst.op, &core.divider) {
-            let operands = (values.register(inst.rs1), values.register(inst.rs2));
-            cycles = if let (Some(dividend), Some(divisor)) = operands {
-                let operands = Operands {
-                    dividend,
-                    divisor,
-                    signed,
-                    remainder,
-                };
-                divider::cycles(p, &operands)
-            } else {
-                unknown_divisions += 1;
-                divider::typical(p, remainder)
-            };
-        }
-        let size = match inst.op {
-            Op::Load { size, .. } | Op::Store(size) => u32::from(size),
+        let size = match code.computes(line.instr).map(|inst| inst.op) {
+            Some(Op::Load { size, .. } | Op::Store(size)) => u32::from(size),
             _ => 0,
         };
         let executed = Executed {
             instr: line.instr,
             address: u64::from(line.pc),
             access: line.address.map(|a| (u64::from(a), size)),
-            cycles,
-            tag: 0,
             ..Executed::default()
         };
-        let mut ahead = Ahead {
-            insts: &insts,
-            values: &values,
-            registers: values.registers(),
-        };
-        model.push_with(&code, executed, &mut ahead);
-        values.execute(&inst, line.pc, line.address);
+        hart.push(&mut model, &code, executed);
     }
     model.flush(&code);
     let slots = model.slots();
@@ -150,7 +117,7 @@ pub fn compare(core: &InOrder, name: &str, reader: impl Read) -> anyhow::Result<
     Ok(Comparison {
         instructions: compared.collect(),
         slots,
-        unknown_divisions,
+        unknown_divisions: hart.unknown_divisions,
     })
 }
 
@@ -170,7 +137,6 @@ struct Retired {
 #[derive(Default)]
 struct Recorded {
     code: Code,
-    insts: Vec<riscv::Inst>,
     retired: Vec<Retired>,
 }
 
@@ -199,11 +165,10 @@ impl Recorded {
                 None => {
                     let inst = riscv::decode(opcode)
                         .with_context(|| format!("{}: {opcode:x} is not RV32IMC", place()))?;
-                    let number = self.insts.len() as u32;
+                    let number = self.code.instrs.len() as u32;
                     riscv.append(&mut self.code, &inst);
                     self.code.lies_at(u64::from(pc));
                     known.insert((pc, opcode), number);
-                    self.insts.push(inst);
                     number
                 }
             };
@@ -219,26 +184,17 @@ impl Recorded {
     }
 }
 
-/// What would be executed behind a mispredicted branch, from the values that are known there.
-struct Ahead<'a> {
-    insts: &'a [riscv::Inst],
-    values: &'a Values,
-    registers: Registers,
-}
-
-impl Astray for Ahead<'_> {
-    fn step(&mut self, instr: u32, address: u64) -> Option<u64> {
-        let inst = self.insts.get(instr as usize)?;
-        let next = self.registers.next(inst, address as u32);
-        self.registers.execute(inst, address as u32, self.values);
-        next.map(u64::from)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcad_isa::machine;
+    use mcad_core::pipeline::Pipeline;
+    use mcad_core::pipeline::access::Access;
+    use mcad_core::pipeline::inst::Inst;
+    use mcad_core::pipeline::observer::{Observer, Retired, UopStamps};
+    use mcad_isa::build::Builder;
+    use mcad_isa::program::Program;
+    use mcad_isa::{code, machine};
+    use mcad_proto::event::Arch;
 
     const TRACE: &str = "cycle,pc,opcode,address\n\
         10,1000,00100293,\n\
@@ -264,6 +220,60 @@ mod tests {
         assert_eq!(first.unknown_divisions, 1);
         assert_eq!(first.slots.used, 6);
         assert!(first.within_a_cycle() >= 4);
+    }
+
+    struct Nobody;
+
+    impl Observer for Nobody {
+        const UOPS: bool = false;
+
+        fn uop(&mut self, _: &Inst, _: UopStamps) {}
+
+        fn retired(&mut self, _: &Inst, _: Retired) {}
+    }
+
+    /// A loop with a load, a division and a branch that goes either way.
+    fn turns(of: usize) -> String {
+        let mut trace = String::from("cycle,pc,opcode,address\n1,ffc,3e800393,\n");
+        for n in 0..of {
+            trace += "1,1000,00728293,\n1,1004,0002a303,";
+            trace += &format!("{:x}\n1,1008,0253c3b3,\n1,100c,00030463,\n", 8 * n);
+            if n * n % 7 < 3 {
+                trace += "1,1010,00130313,\n";
+            }
+            trace += "1,1014,fedff06f,\n";
+        }
+        trace
+    }
+
+    #[test]
+    fn whole_programs_take_as_long_as_their_retirements() {
+        let model = machine::cpu("eh1").unwrap();
+        let core = model.core.in_order.clone().unwrap();
+        let text = turns(300);
+        let compared = compare(&core, "t", text.as_bytes()).unwrap();
+        let last = compared.instructions.last().unwrap().stamps.retired;
+
+        let mut program = Program::default();
+        let mut builder = Builder::new(&model);
+        let mut instrs = FxHashMap::default();
+        for i in &compared.instructions {
+            instrs.entry(i.pc).or_insert_with(|| {
+                let (decoded, _) = code::decode(Arch::RiscV32, &i.opcode.to_le_bytes(), i.pc);
+                builder.append(&mut program, &decoded);
+                program.instrs.len() as u32 - 1
+            });
+        }
+        let mut pipeline = Pipeline::of_program(&model, Nobody);
+        for (i, line) in compared.instructions.iter().zip(text.lines().skip(1)) {
+            let address = line.rsplit(',').next().filter(|a| !a.is_empty());
+            let access = address.map(|a| Access::known(u64::from_str_radix(a, 16).unwrap(), 4));
+            let inst = Inst::new(instrs[&i.pc], i.pc);
+            pipeline.push(&program, inst, access.as_slice());
+        }
+        pipeline.flush(&program);
+        assert_eq!(pipeline.cycles(), last);
+        assert_eq!(compared.unknown_divisions, 0);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 pub use mcad_isa::inorder as code;
 pub mod fetch;
+pub mod hart;
 pub mod icache;
 pub mod issue;
 pub mod predict;

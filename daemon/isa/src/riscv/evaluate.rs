@@ -14,6 +14,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::decode::{Arithmetic, Condition, Inst, Multiply, Op};
 
+/// Bytes that are remembered as written; a hart that writes more has them forgotten.
+const MOST_WRITTEN: usize = 1 << 20;
+
 /// A value that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known<T> {
@@ -148,6 +151,8 @@ pub struct Values {
     registers: Registers,
     /// Bytes that were written, by address; `None`: with something unknown.
     memory: FxHashMap<u32, Option<Known<u8>>>,
+    /// What was written was forgotten once: nothing is taken to be zero any more.
+    forgot: bool,
     /// What of the rest was not zero at the start.
     initialised: Initialised,
     /// Where control should have gone, and what that rests on, if on anything.
@@ -212,6 +217,7 @@ impl Values {
             let at = address.wrapping_add(n);
             let byte = match self.memory.get(&at) {
                 Some(written) => (*written)?,
+                None if self.forgot => return None,
                 None => Known {
                     value: 0,
                     assumes: Some(at),
@@ -233,6 +239,10 @@ impl Values {
     }
 
     fn store(&mut self, address: u32, size: u8, value: Option<Known<u32>>) {
+        if self.memory.len() >= MOST_WRITTEN {
+            self.memory.clear();
+            self.forgot = true;
+        }
         for n in 0..u32::from(size) {
             let byte = value.map(|known| Known {
                 value: (known.value >> (8 * n)) as u8,

@@ -114,6 +114,7 @@ impl Riscv {
         let mut instr = Static::new(class, inst.len, control);
         instr.cycles = cycles.min(u32::from(u16::MAX)) as u16;
         code.push(instr, &sources, targets);
+        code.does(*inst);
     }
 
     fn control(&self, inst: &Inst) -> Control {

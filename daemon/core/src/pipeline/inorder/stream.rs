@@ -6,6 +6,7 @@ use mcad_isa::machine::inorder::InOrder;
 use mcad_isa::program::Program;
 use mcad_report::{MemorySlots, TopDown};
 
+use super::hart::Hart;
 use super::slots::{Cause, Slots};
 use super::{Core, Executed, Observer as Retirements, Stamps};
 use crate::pipeline::access::{Access, Address};
@@ -45,6 +46,8 @@ impl Retirements for Last {
 pub struct Stream {
     p: InOrder,
     core: Core<Last>,
+    /// What is known of the program's values; nothing is of a block's.
+    hart: Option<Hart>,
     instructions: u64,
     /// Cycle of the last retirement, and instructions that retired in it.
     cycle: u64,
@@ -64,6 +67,7 @@ impl Stream {
         Self {
             p: p.clone(),
             core: Core::with_units(p, machine, Last::default()),
+            hart: None,
             instructions: 0,
             cycle: 0,
             in_cycle: 0,
@@ -74,10 +78,22 @@ impl Stream {
         }
     }
 
+    /// The same for a whole program, whose values are followed.
+    #[must_use]
+    pub fn of_program(p: &InOrder, machine: Option<&Machine>) -> Self {
+        Self {
+            hart: Some(Hart::new(p)),
+            ..Self::new(p, machine)
+        }
+    }
+
     /// Brings the core to rest again.
     pub fn reset(&mut self) {
         self.core.reset();
         self.core.observer = Last::default();
+        if let Some(hart) = &mut self.hart {
+            *hart = Hart::new(&self.p);
+        }
         self.instructions = 0;
         self.cycle = 0;
         self.in_cycle = 0;
@@ -110,7 +126,10 @@ impl Stream {
             tag: inst.tag,
             ..Executed::default()
         };
-        self.core.push(&program.in_order, executed);
+        match &mut self.hart {
+            Some(hart) => hart.push(&mut self.core, &program.in_order, executed),
+            None => self.core.push(&program.in_order, executed),
+        }
         self.tell(program, observer);
     }
 

@@ -1,0 +1,89 @@
+//! A core that executes RV32IMC code whose values are followed as far as they are known.
+//!
+//! Two things in time depend on values that a trace has not: how long a division takes, and where control
+//! goes behind a mispredicted branch until that is called back. Most follow from immediates, from what was
+//! stored before and from the addresses of accesses ([`Values`]).
+
+use mcad_isa::inorder::Code;
+use mcad_isa::machine::inorder::{Divider, InOrder};
+use mcad_isa::riscv::divider::{self, Operands};
+use mcad_isa::riscv::evaluate::{Registers, Values};
+use mcad_isa::riscv::{Inst, Op};
+
+use super::{Astray, Core, Executed, Observer};
+
+/// What is known of one thread's values.
+#[derive(Debug)]
+pub struct Hart {
+    values: Values,
+    divider: Option<Divider>,
+    /// Divisions whose operands could not be known.
+    pub unknown_divisions: u64,
+}
+
+impl Hart {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new(core: &InOrder) -> Self {
+        Self {
+            values: Values::default(),
+            divider: core.divider.clone(),
+            unknown_divisions: 0,
+        }
+    }
+
+    /// Has a core take the next instruction of the executed program.
+    #[inline]
+    pub fn push<O: Observer>(&mut self, core: &mut Core<O>, code: &Code, executed: Executed) {
+        let Some(&inst) = code.computes(executed.instr) else {
+            core.push(code, executed);
+            return;
+        };
+        let mut ahead = Ahead {
+            code,
+            values: &self.values,
+            registers: self.values.registers(),
+        };
+        let cycles = match (inst.op, &self.divider) {
+            (Op::Divide { signed, remainder }, Some(p)) => {
+                let operands = (
+                    self.values.register(inst.rs1),
+                    self.values.register(inst.rs2),
+                );
+                if let (Some(dividend), Some(divisor)) = operands {
+                    let operands = Operands {
+                        dividend,
+                        divisor,
+                        signed,
+                        remainder,
+                    };
+                    divider::cycles(p, &operands)
+                } else {
+                    self.unknown_divisions += 1;
+                    divider::typical(p, remainder)
+                }
+            }
+            _ => executed.cycles,
+        };
+        let executed = Executed { cycles, ..executed };
+        core.push_with(code, executed, &mut ahead);
+        let access = executed.access.map(|(address, _)| address as u32);
+        self.values.execute(&inst, executed.address as u32, access);
+    }
+}
+
+/// What would be executed behind a mispredicted branch, from the values that are known there.
+struct Ahead<'a> {
+    code: &'a Code,
+    values: &'a Values,
+    registers: Registers,
+}
+
+impl Astray for Ahead<'_> {
+    fn step(&mut self, instr: u32, address: u64) -> Option<u64> {
+        let inst: &Inst = self.code.computes(instr)?;
+        let next = self.registers.next(inst, address as u32);
+        self.registers.execute(inst, address as u32, self.values);
+        next.map(u64::from)
+    }
+}
