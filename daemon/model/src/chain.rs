@@ -16,9 +16,10 @@ use rustc_hash::FxHashMap;
 
 use crate::events::{Cost, Costly, Costs, Counted};
 use crate::kind::{KINDS, Kind};
-use crate::machine::Machine;
+use crate::machine::{Machine, Units};
 use crate::rows::{MAX_DISTANCE, Row, Rows};
 use crate::stack::Stack;
+use crate::timing;
 use crate::uses::{self, CLASSES};
 
 /// Steps of a walk.
@@ -44,11 +45,26 @@ const _: () = assert!(RING > MAX_DISTANCE && RING.is_power_of_two());
 #[derive(Clone, Copy, Debug)]
 struct Step {
     own: Kind,
-    /// Producers with their distances; 0: none.
-    producers: [(Kind, u8); 2],
+    /// Producers with their distances; 0: none. And their latencies, where those of kinds do not count.
+    producers: [(Kind, u8, Option<u8>); 2],
+    /// What it costs, likewise.
+    cost: Option<timing::Cost>,
     counted: bool,
     /// Its row.
     row: u32,
+}
+
+impl Step {
+    /// Issue slots that it takes.
+    fn slots(&self) -> u64 {
+        self.cost.map_or(1, |cost| u64::from(cost.slots))
+    }
+
+    /// Cycles until its first and its last result is written, where that is done in order.
+    fn written(&self, of_kind: &Units) -> Option<(u8, u8)> {
+        let of_kind = Some((of_kind.write_back, of_kind.write_back)).filter(|w| w.0 > 0);
+        self.cost.map_or(of_kind, |cost| cost.written)
+    }
 }
 
 /// A walk over the rows of a profile: the same for all machines.
@@ -218,9 +234,10 @@ impl Chain {
             steps.push(Step {
                 own: row.pattern.last().copied().unwrap_or(Kind::Alu),
                 producers: [
-                    (row.producer, row.distance),
-                    (row.slower_producer, row.slower),
+                    (row.producer, row.distance, row.own.latencies[0]),
+                    (row.slower_producer, row.slower, row.own.latencies[1]),
                 ],
+                cost: row.own.cost,
                 counted: counts,
                 row: at,
             });
@@ -291,8 +308,11 @@ impl Chain {
             let mut befalls = befalls.get_mut(step.row as usize).and_then(Option::as_mut);
             let cost = (befalls.as_mut()).map_or_else(Cost::default, |b| b.next(&costs));
             lost.counted = step.counted;
+            let slots = step.slots();
             if lost.taken >= width {
                 lost.until(lost.cycle + 1, Part::Group);
+            } else if lost.taken + slots > width && slots <= width {
+                lost.until(lost.cycle + 1, Part::Unit(step.own));
             }
             if let Some((cycles, part)) = std::mem::take(&mut gap) {
                 lost.until(lost.begun + 1 + u64::from(cycles), part);
@@ -308,27 +328,31 @@ impl Chain {
             if let Some(copy) = &copy {
                 lost.until(**copy, Part::Unit(step.own));
             }
-            for (producer, distance) in step.producers {
+            for (producer, distance, own) in step.producers {
                 let distance = usize::from(distance);
                 if distance > 0 && n >= distance {
-                    let latency = latencies[producer as usize][step.own as usize];
+                    let of_kinds = latencies[producer as usize][step.own as usize];
+                    let latency = own.unwrap_or(of_kinds);
                     let part = Part::Dependence(producer);
                     lost.until(issued[(n - distance) % RING] + u64::from(latency), part);
                 }
             }
             lost.until(std::mem::take(&mut felt[n % FAR]), Part::DataCache);
-            if own.write_back > 0 {
-                let written = lost.written.saturating_sub(u64::from(own.write_back));
+            if let Some((first, last)) = step.written(&own) {
+                let written = lost.written.saturating_sub(u64::from(first));
                 lost.until(written, Part::WriteBack);
-                lost.written = lost.cycle + u64::from(own.write_back);
+                if last > 0 {
+                    lost.written = lost.cycle + u64::from(last);
+                }
             }
             if let Some(copy) = copy {
-                let kept = if own.pipelined { 1 } else { own.latency };
+                let of_kind = if own.pipelined { 1 } else { own.latency };
+                let kept = step.cost.map_or(of_kind, |cost| cost.busy);
                 *copy = lost.cycle + u64::from(kept);
             }
-            lost.taken += 1;
-            lost.begun = lost.cycle;
             issued[n % RING] = lost.cycle;
+            lost.take(slots);
+            lost.begun = lost.cycle;
             if cost.load > 0
                 && let Some(distance) = befalls.and_then(|b| b.first_use())
             {
@@ -344,9 +368,10 @@ impl Chain {
                 (cycles, part)
             });
         }
-        let counted = self.steps.iter().filter(|s| s.counted).count().max(1);
-        let scale = self.instructions / counted as f64 / width as f64;
-        lost.stack(self.instructions / width as f64, scale)
+        let counted = || self.steps.iter().filter(|s| s.counted);
+        let scale = self.instructions / counted().count().max(1) as f64 / width as f64;
+        let slots: f64 = counted().map(|s| s.slots() as f64).sum();
+        lost.stack(slots * scale, scale)
     }
 }
 
@@ -407,6 +432,14 @@ impl Lost {
             } += lost;
         }
         (self.cycle, self.taken) = (cycle, 0);
+    }
+
+    /// Takes slots from the cycle that is looked at on; more than a cycle has go on in those that follow.
+    fn take(&mut self, slots: u64) {
+        let all = self.taken + slots;
+        let cycles = all.saturating_sub(1) / self.width;
+        self.cycle += cycles;
+        self.taken = all - cycles * self.width;
     }
 
     fn stack(&self, base: f64, scale: f64) -> Stack {

@@ -14,7 +14,7 @@
 //! [`predictors`]) and costs what [`events`] says; [`uses`] says how far behind a load its value is read.
 //!
 //! [`machine`] is a point of the design space ([`space`]; [`built_in`] measures the points that the
-//! CPUs' own models are), [`kind`] what instructions are told apart by, and [`stack`] where the
+//! CPUs' own models are, of which [`timing`] tells instructions apart), [`kind`] what instructions are told apart by, and [`stack`] where the
 //! cycles go.
 
 pub mod built_in;
@@ -31,6 +31,7 @@ pub mod space;
 pub mod stack;
 pub mod step;
 pub mod stretches;
+pub mod timing;
 pub mod uses;
 
 pub use mcad_isa::kind;

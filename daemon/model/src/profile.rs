@@ -12,6 +12,7 @@
 
 use std::io::{Read, Write};
 
+use mcad_proto::event::Arch;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,10 @@ pub struct Inst {
     pub writes: Vec<u8>,
 }
 
+/// Bytes of instructions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bytes(#[serde(with = "hex::serde")] pub Vec<u8>);
+
 /// How often a path was taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Path {
@@ -64,8 +69,12 @@ pub struct Profile {
     pub source: String,
     /// Instructions executed.
     pub instructions: u64,
+    /// Name of the instruction set of [`Profile::code`]; none where that is not kept.
+    pub arch: Option<String>,
     /// Blocks of code.
     pub blocks: Vec<Vec<Inst>>,
+    /// Their bytes; none where there is no instruction set.
+    pub code: Vec<Bytes>,
     /// How often each was executed.
     pub executions: Vec<u64>,
     /// Instructions that something befell.
@@ -156,6 +165,9 @@ impl Profile {
         if instructions != self.instructions {
             return broken("its paths have not as many instructions as it says");
         }
+        if self.arch.is_some() && self.code.len() != self.blocks.len() {
+            return broken("it has not the bytes of each block");
+        }
         if self.executions.len() != self.blocks.len() {
             return broken("it has not one count of executions for each block");
         }
@@ -191,6 +203,8 @@ pub struct Piece {
     pub addresses: Vec<u64>,
     /// The branch that it ends with, if it was executed up to there.
     pub ending: Option<Ending>,
+    /// Its bytes, where they are to be kept.
+    pub bytes: Vec<u8>,
 }
 
 impl From<Vec<Inst>> for Piece {
@@ -250,6 +264,8 @@ impl Order {
 #[derive(Debug, Default)]
 pub struct Collector {
     blocks: Vec<Vec<Inst>>,
+    arch: Option<Arch>,
+    bytes: Vec<Bytes>,
     followed: Vec<Followed>,
     parts: FxHashMap<Part, u32>,
     /// By block of the session: the part of it that was executed last.
@@ -294,6 +310,11 @@ impl Collector {
             order: Some(Order::default()),
             ..Self::default()
         }
+    }
+
+    /// Keeps the bytes of blocks, which are of this instruction set.
+    pub fn keep_code(&mut self, arch: Arch) {
+        self.arch = Some(arch);
     }
 
     /// Takes an executed block: instructions `first` to `end` of block `id` of its session;
@@ -418,6 +439,9 @@ impl Collector {
             sites: vec![NONE; piece.insts.len()].into(),
         });
         self.blocks.push(piece.insts);
+        if self.arch.is_some() {
+            self.bytes.push(Bytes(piece.bytes));
+        }
         number
     }
 
@@ -571,7 +595,9 @@ impl Collector {
         let profile = Profile {
             source,
             instructions: self.instructions,
+            arch: self.arch.map(|arch| arch.name().to_owned()),
             blocks: self.blocks,
+            code: self.bytes,
             executions: self.followed.iter().map(|p| p.executions).collect(),
             sites: self.sites,
             paths,

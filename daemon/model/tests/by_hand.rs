@@ -10,7 +10,7 @@ use mcad_model::literal;
 use mcad_model::machine::{Forward, Machine};
 use mcad_model::paths::Paths;
 use mcad_model::profile::{Collector, Inst, Profile};
-use mcad_model::rows::{Row, Rows};
+use mcad_model::rows::{Own, Row, Rows};
 use mcad_model::step::{StaticCode, Stepper};
 
 fn inst(kind: Kind, writes: u8, reads: &[u8]) -> Inst {
@@ -101,6 +101,7 @@ fn the_papers_pattern_costs_three_sixteenths() {
         producer: Alu,
         slower: 0,
         slower_producer: Alu,
+        own: Own::default(),
     };
     assert!((literal::dependence(&machine(4), &row) - 3.0 / 16.0).abs() < 1e-12);
 }
@@ -127,6 +128,7 @@ fn four_long_instructions_pay_four_penalties_or_three() {
                     producer: Alu,
                     slower: 0,
                     slower_producer: Alu,
+                    own: Own::default(),
                 };
                 literal::units(&machine, &row)
             };

@@ -159,6 +159,7 @@ fn loop_over_lines(iterations: u32, stride: u64) -> (Profile, Order) {
             after: 0x100b,
             backward: true,
         }),
+        ..Piece::default()
     };
     let mut collector = Collector::with_order();
     for n in 0..iterations {

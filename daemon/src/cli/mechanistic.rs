@@ -10,9 +10,10 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use mcad_isa::machine;
+use mcad_isa::machine::{self, CpuModel};
 use mcad_model::built_in;
 use mcad_model::chain::Chain;
 use mcad_model::kind::Kind;
@@ -23,6 +24,7 @@ use mcad_model::profile::Profile;
 use mcad_model::rows::Rows;
 use mcad_model::space::Space;
 use mcad_model::stack::Stack;
+use mcad_model::timing::Timing;
 use mcad_viewers::sweep::{self, Point};
 
 use crate::near::nearest;
@@ -142,6 +144,13 @@ impl Predictor {
         })
     }
 
+    /// Tells instructions apart by what they cost on a CPU, where its model and the profile say that.
+    fn tell_apart(&mut self, model: &Arc<CpuModel>) {
+        if let Some(timing) = Timing::of(model, &self.profile) {
+            self.chain = Rc::new(Chain::new(&Rows::on(&self.profile, &timing)));
+        }
+    }
+
     fn predict(&self, machine: &Machine) -> Predicted {
         let stack = if self.how.literal {
             literal::predict(machine, &self.rows)
@@ -169,11 +178,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             cpu,
             how,
             json,
-        } => predict(
-            &Predictor::new(profile, *how)?,
-            &machine(cpu)?,
-            json.open([])?,
-        )?,
+        } => {
+            let mut predictor = Predictor::new(profile, *how)?;
+            if let Some(model) = modelled(cpu) {
+                predictor.tell_apart(&model);
+            }
+            predict(&predictor, &machine(cpu)?, json.open([])?)?;
+        }
         Command::Units {
             profile,
             width,
@@ -233,6 +244,12 @@ fn read(path: &Path) -> anyhow::Result<Profile> {
     let shown = path.display();
     let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
     Profile::read(BufReader::new(file)).with_context(|| format!("cannot read {shown}"))
+}
+
+/// The CPU of this name, where that does not mean a machine that is built in.
+fn modelled(name: &str) -> Option<Arc<CpuModel>> {
+    let other = Machine::built_in(name).is_some() || name.ends_with(".toml");
+    (!other).then(|| machine::cpu(name).ok()).flatten()
 }
 
 /// The text of a machine: built in, or a file.

@@ -15,7 +15,7 @@ use mcad_isa::x86::inorder::{Class, Translator, classify};
 use mcad_model::kind::Kind;
 use mcad_model::predictors::{Ending, Jump};
 use mcad_model::profile::{Collector, Inst, Order, Piece, Profile};
-use mcad_proto::event::{EndReason, Event};
+use mcad_proto::event::{Arch, EndReason, Event};
 use mcad_proto::word::StreamId;
 use rustc_hash::FxHashMap;
 
@@ -114,7 +114,13 @@ impl Pass {
 
     fn event(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
         match event {
-            Event::Session(info) => self.dictionary = Dictionary::new(info.arch),
+            Event::Session(info) => {
+                self.dictionary = Dictionary::new(info.arch);
+                // x86-64's in-order CPUs have no scheduling model.
+                if info.arch != Arch::X86_64 {
+                    self.collector.keep_code(info.arch);
+                }
+            }
             Event::Block(def) => {
                 self.dictionary.define(def).map_err(anyhow::Error::msg)?;
             }
@@ -216,8 +222,18 @@ fn piece(translator: &mut Translator, block: &TranslatedBlock, first: usize, end
     Piece {
         insts: part.iter().map(|code| inst(translator, code)).collect(),
         addresses: (first..end).map(|n| block.address_of(n)).collect(),
+        bytes: match block.arch {
+            Arch::X86_64 => Vec::new(),
+            _ => bytes(block, first, end).to_vec(),
+        },
         ending: last.filter(|_| end == block.len()).and_then(ending),
     }
+}
+
+/// Their bytes.
+fn bytes(block: &TranslatedBlock, first: usize, end: usize) -> &[u8] {
+    let offset = |n: usize| block.offsets.get(n).map_or(0, |&o| usize::from(o));
+    block.bytes.get(offset(first)..offset(end)).unwrap_or(&[])
 }
 
 /// The branch that an instruction is.
