@@ -2,27 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use fastrand::Rng;
 use mcad_core::fuzz;
 use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
 use mcad_proto::trace::TraceWriter;
 use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-}
 
 /// A loop with loads, stores, a division and a string instruction, as a trace of several chunks.
 fn honest() -> Vec<u8> {
@@ -54,19 +38,19 @@ fn honest() -> Vec<u8> {
         };
         writer.event(&Event::Block(block)).unwrap();
     }
-    let mut random = Random(1);
+    let mut random = Rng::with_seed(1);
     let stream = StreamId(0);
     writer.event(&Event::StreamStart(stream)).unwrap();
     let mut words = Vec::new();
     for _ in 0..60 {
-        let block = random.below(4) as u32;
+        let block = random.usize(..4) as u32;
         words.push(block_word(BlockId(block)));
-        for index in 0..random.below(3) as u16 {
+        for index in 0..random.usize(..3) as u16 {
             words.push(access_word(Access {
                 index,
-                store: random.next() & 1 != 0,
+                store: random.bool(),
                 size: 8,
-                address: GuestAddr(0x7000 + random.next() % 256),
+                address: GuestAddr(0x7000 + random.u64(..256)),
             }));
         }
     }
@@ -76,20 +60,20 @@ fn honest() -> Vec<u8> {
     writer.finish_into().unwrap().1
 }
 
-fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
+fn mutate(random: &mut Rng, bytes: &mut Vec<u8>) {
     if bytes.is_empty() {
         return;
     }
-    for _ in 0..=random.below(4) {
-        let at = random.below(bytes.len());
-        match random.below(5) {
-            0 => bytes[at] ^= 1 << random.below(8),
-            1 => bytes[at] = [0, 0x7f, 0x80, 0xff][random.below(4)],
-            2 => bytes.insert(at, random.next() as u8),
+    for _ in 0..=random.usize(..4) {
+        let at = random.usize(..bytes.len());
+        match random.usize(..5) {
+            0 => bytes[at] ^= 1 << random.usize(..8),
+            1 => bytes[at] = [0, 0x7f, 0x80, 0xff][random.usize(..4)],
+            2 => bytes.insert(at, random.u8(..)),
             3 => bytes.truncate(at + 1),
             _ => {
                 let copied = bytes[at..].to_vec();
-                let to = random.below(bytes.len());
+                let to = random.usize(..bytes.len());
                 bytes.splice(to..to, copied.into_iter().take(40));
             }
         }
@@ -100,40 +84,36 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
 fn columns_with_right_checksums_and_wrong_content_end_with_a_report() {
     let honest = honest();
     assert!(fuzz::trace(4, &honest).unwrap().program.complete);
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     let mut incomplete = 0;
     for _ in 0..400 {
         let forged = mcad_proto::fuzz::reseal(&honest, &mut |columns, words| {
-            if random.below(3) == 0 {
-                let column = random.below(columns.len());
+            if random.usize(..3) == 0 {
+                let column = random.usize(..columns.len());
                 mutate(&mut random, &mut columns[column]);
             }
-            if random.below(20) == 0 {
-                *words = random.next() as u32;
+            if random.usize(..20) == 0 {
+                *words = random.u32(..);
             }
         })
         .unwrap();
-        let choice = random.next() as u8;
+        let choice = random.u8(..);
         incomplete += u32::from(!fuzz::trace(choice, &forged).unwrap().program.complete);
     }
     assert!(incomplete > 80, "{incomplete}");
     for _ in 0..200 {
-        let bytes: Vec<u8> = (0..random.below(400))
-            .map(|_| random.next() as u8)
-            .collect();
+        let bytes: Vec<u8> = (0..random.usize(..400)).map(|_| random.u8(..)).collect();
         let file = mcad_proto::fuzz::columns(&bytes);
-        assert!(fuzz::trace(random.next() as u8, &file).is_some());
+        assert!(fuzz::trace(random.u8(..), &file).is_some());
     }
 }
 
 #[test]
 fn random_blocks_and_words_end_with_a_report() {
-    let mut random = Random(9);
+    let mut random = Rng::with_seed(9);
     let mut executed = 0;
     for _ in 0..600 {
-        let bytes: Vec<u8> = (0..random.below(600))
-            .map(|_| random.next() as u8)
-            .collect();
+        let bytes: Vec<u8> = (0..random.usize(..600)).map(|_| random.u8(..)).collect();
         let report = fuzz::events(&bytes).unwrap();
         executed += u32::from(report.trace.instructions > 0);
     }

@@ -207,19 +207,41 @@ fn code_sections<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Vec<Found> {
     .collect()
 }
 
+/// Named functions: symbols of that type, and global ones of no type in code, as assembly without
+/// `.type NAME, @function` has them. Of the latter not those inside of one of the former: places in it.
 fn named<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, functions: &mut Vec<Found>) {
+    let in_code = |symbol: &object::Symbol<'d, '_, R>| {
+        let section = symbol.section_index();
+        let section = section.and_then(|index| file.section_by_index(index).ok());
+        section.is_some_and(|section| {
+            // What linkers define at a section's end is none of its functions.
+            let inside = symbol.address().checked_sub(section.address());
+            section.kind() == SectionKind::Text && inside.is_some_and(|at| at < section.size())
+        })
+    };
+    let mut untyped = Vec::new();
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
-        if symbol.kind() != SymbolKind::Text || symbol.is_undefined() {
-            continue;
-        }
+        let found = match symbol.kind() {
+            SymbolKind::Text if !symbol.is_undefined() => &mut *functions,
+            SymbolKind::Unknown if symbol.is_global() && in_code(&symbol) => &mut untyped,
+            _ => continue,
+        };
         let Ok(name) = symbol.name() else { continue };
         let Some(end) = symbol.address().checked_add(symbol.size()) else {
             continue;
         };
         if !name.is_empty() {
-            functions.push(Found::new(symbol.address()..end, Some(name)));
+            found.push(Found::new(symbol.address()..end, Some(name)));
         }
     }
+    let inside = |typed: &[Found], at: u64| {
+        let after = typed.partition_point(|entry| entry.range.start <= at);
+        let before = typed.get(..after).and_then(<[Found]>::last);
+        before.is_some_and(|entry| entry.range.contains(&at))
+    };
+    functions.sort_by_key(|entry| (entry.range.start, entry.range.end));
+    untyped.retain(|entry| !inside(functions, entry.range.start));
+    functions.append(&mut untyped);
 }
 
 fn debug_file<'d, R: ReadRef<'d>>(file: &object::File<'d, R>) -> Option<PathBuf> {

@@ -30,6 +30,35 @@ fn a_function_to_be_found(seed: u64) -> u64 {
     seed ^ 0x5555
 }
 
+std::arch::global_asm!(
+    ".pushsection .text.mcad_untyped, \"ax\", @progbits",
+    ".globl mcad_untyped",
+    "mcad_untyped:",
+    ".byte 0x90, 0x90, 0x90, 0x90",
+    ".popsection",
+);
+
+// SAFETY: only its address is taken.
+unsafe extern "C" {
+    safe fn mcad_untyped();
+}
+
+#[test]
+fn functions_of_assembly_are_found_that_say_no_type() {
+    let mut symbols = Symbols::new();
+    let modules = own_modules();
+    for module in &modules {
+        symbols.add(module);
+    }
+    let address = GuestAddr(mcad_untyped as *const () as u64);
+    let symbol = symbols.symbol(BlockId(0), address).unwrap();
+    assert_eq!((symbol.name.as_str(), symbol.offset), ("mcad_untyped", 0));
+    let find = |module: &ModuleDef| symbols.find("mcad_untyped", module);
+    let region = modules.iter().find_map(find).unwrap();
+    assert_eq!(region.start, address);
+    assert!(region.end.0 >= address.0 + 4);
+}
+
 #[test]
 fn own_functions_and_lines_are_found() {
     let mut symbols = Symbols::new();

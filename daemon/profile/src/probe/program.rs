@@ -23,6 +23,13 @@ pub const CHAIN_CYCLES: f64 = 3.0 * CHAIN as f64;
 /// Bytes of a round in the output: ticks of the chain and of the measured part.
 pub const ROUND_BYTES: usize = 16;
 
+/// Reads the time-stamp counter into rax when all before is done, and before all behind.
+const STAMP: &str = "    lfence
+    rdtsc
+    lfence
+    shl rdx, 32
+    or rax, rdx";
+
 /// The text of the whole program.
 #[must_use]
 pub fn text(source: &Source) -> String {
@@ -42,11 +49,7 @@ pub fn text(source: &Source) -> String {
         format!(
             "    pop rax
 {before}
-    lfence
-    rdtsc
-    lfence
-    shl rdx, 32
-    or rax, rdx
+{STAMP}
     push rax
     lea rdi, [rip + data]
 "
@@ -89,11 +92,7 @@ next_round:
     mov eax, 1
     mov r8d, 3
     mov r9d, {loops}
-    lfence
-    rdtsc
-    lfence
-    shl rdx, 32
-    or rax, rdx
+{STAMP}
     push rax
     .p2align 6
 2:  .rept 20
@@ -101,11 +100,7 @@ next_round:
     .endr
     dec r9
     jnz 2b
-    lfence
-    rdtsc
-    lfence
-    shl rdx, 32
-    or rax, rdx
+{STAMP}
     pop rcx
     push rax
     sub rax, rcx
