@@ -87,6 +87,8 @@ pub struct Memory {
     region_delay: u64,
     l1_stream: Option<Stream>,
     stream: Option<Stream>,
+    /// That one does not see code.
+    stream_data_only: bool,
     /// What was found so far.
     pub counts: Counts,
     /// The same by instruction, of those that miss.
@@ -146,6 +148,7 @@ impl Memory {
             region_delay: core.prefetch.region.map_or(0, |p| p.delay),
             l1_stream: core.prefetch.l1_stream.as_ref().map(Stream::new),
             stream: core.prefetch.stream.as_ref().map(Stream::new),
+            stream_data_only: core.prefetch.stream.is_some_and(|p| p.data_only),
             counts: Counts::default(),
             by_instruction: MissesByInstruction::default(),
         }))
@@ -305,7 +308,7 @@ impl Memory {
                 answer.from = state.level();
             }
         } else {
-            let found = self.below(line, at, Why::Demand);
+            let found = self.below(line, at, Why::Code);
             self.l1i
                 .insert(Key(line), State::new(found.at, found.level));
             answer.late += found.at - at;

@@ -18,13 +18,15 @@ pub(super) struct Found {
 pub(super) enum Why {
     Demand,
     Prefetch,
+    Code,
 }
 
 impl Memory {
     /// A request that misses the first level, in cycle `at`.
     pub(super) fn below(&mut self, line: u64, at: u64, why: Why) -> Found {
         let found = self.second(line, at, why);
-        if let Some(stream) = &mut self.stream {
+        let seen = why != Why::Code || !self.stream_data_only;
+        if let Some(stream) = self.stream.as_mut().filter(|_| seen) {
             let wanted = stream.access(line);
             for line in wanted.lines() {
                 self.prefetch_l2(line, at);
@@ -38,7 +40,7 @@ impl Memory {
             let state = self.l2.state(place);
             let seen = *state;
             *state = state.prefetched(false);
-            if seen.is_prefetched() && why == Why::Demand {
+            if seen.is_prefetched() && why != Why::Prefetch {
                 self.counts.useful_prefetches += 1;
             }
             let start = self.l2_rate.take(at);

@@ -211,6 +211,9 @@ pub struct StreamPrefetch {
     /// It goes on in the next page.
     #[serde(default)]
     pub crosses_pages: bool,
+    /// Lines of code that are asked for are not seen.
+    #[serde(default)]
+    pub data_only: bool,
 }
 
 /// Lines around the first one of a region, told by the load that begins it.

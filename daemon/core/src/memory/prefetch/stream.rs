@@ -172,6 +172,7 @@ mod tests {
             ahead: 8,
             degree: 2,
             crosses_pages,
+            data_only: false,
         })
     }
 

@@ -77,15 +77,21 @@ impl Arrivals {
         }
     }
 
-    /// When the next one arrives, which is asked for in cycle `at` and takes so many cycles.
-    fn come(&mut self, at: u64, cycles: u64) -> u64 {
-        let oldest = self.count % self.last.len();
-        self.count = self.count.wrapping_add(1);
-        let Some(slot) = self.last.get_mut(oldest) else {
-            return at + cycles;
-        };
-        *slot = at.max(*slot) + cycles;
-        *slot
+    /// When the next one arrives, which is asked for in cycle `at` and takes so many cycles, at least
+    /// `spacing` behind the last one. No more than `most` are on their way then, if that is less than
+    /// may be at all.
+    fn come(&mut self, at: u64, cycles: u64, spacing: u64, most: usize) -> u64 {
+        let places = self.last.len();
+        let place = |back: usize| (self.count + places - back) % places;
+        let arrival = |back| self.last.get(place(back)).copied().unwrap_or(0);
+        let room = arrival(most.clamp(1, places));
+        let arrives = (at.max(room) + cycles).max(arrival(1) + spacing);
+        let own = place(0);
+        self.count = (self.count + 1) % places;
+        if let Some(slot) = self.last.get_mut(own) {
+            *slot = arrives;
+        }
+        arrives
     }
 }
 
@@ -98,6 +104,11 @@ pub struct Ahead {
     bubbles: [u64; MAX_BTB_LEVELS],
     lines: usize,
     line_delay: u64,
+    line_spacing: u64,
+    /// Lines behind a branch for which any number may be on its way, and how many may be further on.
+    straight: (u32, usize),
+    /// Lines since the last branch that was taken.
+    behind: u32,
     /// When the last lines that missed arrived, one for each that may be on its way.
     arrivals: Arrivals,
     /// The same of translations that the nearest buffer had not.
@@ -134,6 +145,12 @@ impl Ahead {
             bubbles,
             lines: (p.ahead as usize).clamp(1, RING),
             line_delay: p.line_delay,
+            line_spacing: p.line_spacing,
+            straight: match p.straight_lines {
+                0 => (u32::MAX, usize::MAX),
+                lines => (lines, p.straight_misses as usize),
+            },
+            behind: 0,
             arrivals: Arrivals::new(p.line_misses),
             translations: Arrivals::new(p.translations),
             at: 0,
@@ -186,10 +203,21 @@ impl Ahead {
         let line = start.address >> LINE_SHIFT;
         if line != self.line {
             self.line = line;
+            self.behind = match start.way {
+                Way::Line => self.behind.saturating_add(1),
+                Way::Branch(_) => 1,
+            };
+            let most = match self.behind > self.straight.0 {
+                true => self.straight.1,
+                false => usize::MAX,
+            };
             at = match late(start, at) {
                 Late::Line(0) | Late::Translation(0) => at,
-                Late::Line(late) => self.arrivals.come(at, late + self.line_delay),
-                Late::Translation(late) => self.translations.come(at, late),
+                Late::Line(late) => {
+                    let cycles = late + self.line_delay;
+                    self.arrivals.come(at, cycles, self.line_spacing, most)
+                }
+                Late::Translation(late) => self.translations.come(at, late, 0, usize::MAX),
             };
         }
         self.stamp = self.stamp.max(at);
@@ -321,6 +349,70 @@ mod tests {
             assert_eq!((limit, wait), (expected, None));
         }
         assert_eq!(asked, [0, 8, 16, 24]);
+    }
+
+    /// Cycles a line of code that misses the first level, in runs of so many lines between jumps.
+    fn cycles_a_line(p: &Branch, run: u64, late: u64) -> f64 {
+        let mut ahead = Ahead::new(p);
+        let mut frames = Frames::new(p);
+        let lines = 4000;
+        let mut starts = Backlog::new();
+        starts.extend((0..lines).map(|n| Start {
+            number: n,
+            address: 64 * n,
+            way: match n % run {
+                0 => Way::Branch(Steer::Taken(0)),
+                _ => Way::Line,
+            },
+            bubbles: 0,
+            frame: Frame::Stays,
+        }));
+        let mut clock = 0;
+        while starts.front().is_some() {
+            let now = Now {
+                head: u64::MAX,
+                released: u64::MAX,
+                clock,
+                executed: 0,
+                visits: 0,
+            };
+            let waiting = (&mut starts, &mut frames);
+            if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_, _| Late::Line(late)) {
+                clock = at;
+            }
+        }
+        clock as f64 / lines as f64
+    }
+
+    #[test]
+    fn fewer_lines_of_straight_code_than_of_jumps_are_on_their_way_at_once() {
+        let mut p = mcad_isa::machine::cpu("zen5")
+            .ok()
+            .and_then(|model| model.core.branch.clone())
+            .expect("zen5 has branch prediction");
+        p.line_delay = 0;
+        p.line_misses = 12;
+        p.line_spacing = 3;
+        p.straight_lines = 4;
+        p.straight_misses = 6;
+        for (run, late, expected) in [
+            // As many as may be on their way share the time that one takes.
+            (1, 60, 60.0 / 12.0),
+            (4, 60, 60.0 / 12.0),
+            (4000, 60, 60.0 / 6.0),
+            // No faster than one behind the other.
+            (1, 12, 3.0),
+            (4000, 12, 3.0),
+        ] {
+            let found = cycles_a_line(&p, run, late);
+            assert!((found - expected).abs() < 0.1, "{run} {late}: {found}");
+        }
+        // Each run of eight has some that wait.
+        let mixed = cycles_a_line(&p, 8, 60);
+        assert!((5.5..9.5).contains(&mixed), "{mixed}");
+        p.straight_lines = 0;
+        let found = cycles_a_line(&p, 4000, 60);
+        assert!((found - 5.0).abs() < 0.1, "{found}");
     }
 
     #[test]

@@ -35,6 +35,16 @@ pub struct Branch {
     pub ahead: u32,
     /// Lines that may be on their way into the first-level instruction cache.
     pub line_misses: u32,
+    /// Least cycles from the arrival of one of these lines to that of the next.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub line_spacing: u64,
+    /// Lines behind a taken branch for which that number may be on their way; 0: there is no end of
+    /// them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub straight_lines: u32,
+    /// Lines that may be on their way further on in straight code.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub straight_misses: u32,
     /// Translations of code that may be on their way from the second-level buffer.
     #[serde(default = "one")]
     pub translations: u32,
@@ -70,6 +80,18 @@ pub struct Branch {
 
 fn one() -> u32 {
     1
+}
+
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+fn is_none(value: &u32) -> bool {
+    *value == 0
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// Direction of conditional branches: bimodal base, tagged tables of increasing history lengths, loop
@@ -176,6 +198,7 @@ impl Branch {
             ("starts_per_cycle", self.starts_per_cycle, 1, 8),
             ("ahead", self.ahead, 1, 255),
             ("line_misses", self.line_misses, 1, 64),
+            ("straight_misses", self.straight_misses, 1, self.line_misses),
             ("translations", self.translations, 1, 64),
             ("return_stack", self.return_stack, 1, 1024),
             ("direction.tables", d.tables, 1, MAX_TABLES),
@@ -254,6 +277,7 @@ impl Branch {
             ("redirect", self.redirect),
             ("decode_redirect", self.decode_redirect),
             ("line_delay", self.line_delay),
+            ("line_spacing", self.line_spacing),
             ("call_bubbles", self.call_bubbles),
             ("return_bubbles", self.return_bubbles),
             (
