@@ -184,8 +184,8 @@ pub enum BranchKind {
 /// One instruction of the static program.
 #[derive(Clone, Debug)]
 pub struct Instr {
-    /// No instruction of its block writes the registers that make up its address; told where
-    /// renaming of loads depends on it.
+    /// Neither it nor one of the next few instructions of its block writes a register of its address
+    /// ([`crate::machine::params::Execute::memory_renaming_kept`]).
     pub address_kept: bool,
     /// See [`flag`].
     pub flags: u32,

@@ -5,6 +5,7 @@
 //! access ([`memory`]), its outputs, and retirement ([`retire`]). Parts know nothing of each other
 //! beyond what they are handed, nor of the back end.
 
+mod addresses;
 pub mod issue;
 pub mod memory;
 pub mod moves;

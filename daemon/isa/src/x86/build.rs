@@ -182,9 +182,16 @@ impl Builder {
         }
         let zmm = block.iter().any(|d| uses_zmm(&d.instruction));
         known.prepare(model, block, zmm);
-        let written = (0..block.len()).fold(0, |all, n| all | known.prepared(n).written);
+        let kept = core.execute.memory_renaming_kept as usize;
+        let written_from = |known: &Known, n: usize| {
+            let behind = n..block.len().min(n + kept);
+            let all = behind.fold(0, |all, n| all | known.prepared(n).written);
+            // Rename follows the stack pointer.
+            all & !(1 << RegId::RSP.0)
+        };
         let fused = fuse(&core.frontend, block, |n| known.prepared(n));
         for (n, (decoded, fused)) in block.iter().zip(fused).enumerate() {
+            let written = written_from(known, n);
             let made = known.made(n, fused, |prepared, operation| {
                 make(core, decoded, prepared, fused, operation)
             });
@@ -193,8 +200,7 @@ impl Builder {
             let facts = (made.facts).of_other(instruction, first_immediate(instruction));
             if let Some(instr) = program.instrs.last_mut() {
                 // What is not the same for all of a pattern.
-                instr.address_kept =
-                    core.execute.memory_renaming_learnt > 0 && made.addressed & written == 0;
+                instr.address_kept = made.addressed & written == 0;
                 instr.displacement = displacement(instruction);
                 instr.step = step(facts, fused).unwrap_or(0);
             }

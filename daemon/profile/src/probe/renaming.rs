@@ -17,6 +17,18 @@ pub(super) const PROBES: &[Probe] = &[
         points: by_address,
     },
     Probe {
+        name: "rewritten",
+        what: "a chain through one place whose address is moved to its register anew for each link, by links \
+               in a loop: how many loads are learnt",
+        axis: Axis {
+            name: "links",
+            unit: "",
+            logarithmic: false,
+        },
+        unit: "cycles per link",
+        points: by_rewritten,
+    },
+    Probe {
         name: "saved-registers",
         what: "a function that saves and restores registers which the caller's chain goes through",
         axis: Axis {
@@ -41,6 +53,23 @@ pub(super) const PROBES: &[Probe] = &[
 ];
 
 const TURNS: u64 = 2000;
+
+fn by_rewritten() -> Vec<Point> {
+    let link = "mov rsi, rdi\n    mov rax, [rsi + 64]\n    add rax, 16\n    mov [rsi + 64], rax";
+    let point = |links: u64| {
+        let source = Source {
+            run: counted(TURNS, &repeated(links, link)),
+            data: 8192,
+            operations: (TURNS * links) as f64,
+            ..Source::default()
+        };
+        Point::new(links as f64, source)
+    };
+    [4, 8, 16, 24, 32, 40, 44, 48, 64, 96]
+        .into_iter()
+        .map(point)
+        .collect()
+}
 
 fn by_address() -> Vec<Point> {
     let unrolled = 10;

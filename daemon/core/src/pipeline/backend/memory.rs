@@ -7,6 +7,7 @@
 //! retires, which writes it to its line.
 
 pub mod fences;
+mod learnt;
 pub mod lines;
 pub mod older_stores;
 pub mod store_buffer;
@@ -14,6 +15,7 @@ pub mod store_buffer;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::addresses::Made;
 use crate::memory::Answer;
 use crate::memory::counts::Counts;
 use crate::pipeline::access::{Access, Line};
@@ -21,6 +23,7 @@ use crate::pipeline::fold::Folding;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::state::{Fingerprint, Moment, Part, parts};
 use fences::Fences;
+use learnt::Learnt;
 use lines::{Late, Lines, Lookup, SharedLines};
 use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::machine::params::{Core, Execute};
@@ -90,7 +93,7 @@ impl Memory {
             older: OlderStores::new(),
             buffer: StoreBuffer::new(p.store_buffer, p.store_buffer_any_two),
             lines: Lines::default(),
-            renaming: Renaming::default(),
+            renaming: Renaming::new(p),
             owned: Box::default(),
             reaches: VecDeque::new(),
             late: Late::No,
@@ -272,7 +275,7 @@ impl Memory {
         self.older.line()
     }
 
-    /// Where load number `number` of an instruction gets its data from.
+    /// Where load number `number` of an instruction gets its data from; `made`: what its address is made of.
     #[inline(always)]
     pub fn load(
         &mut self,
@@ -281,6 +284,7 @@ impl Memory {
         number: u8,
         dispatched: u64,
         accesses: &[Access],
+        made: Made,
     ) -> Loaded {
         self.late = Late::No;
         if inst.loads == 0 {
@@ -305,10 +309,11 @@ impl Memory {
             }
             Forward::From {
                 source: Some(source),
+                store,
                 ..
             } if instr.is(flag::RENAMED_LOAD)
                 && (inst.stores == 0 || self.p.memory_renaming_updates)
-                && self.renaming.possible(&self.p, inst, instr) =>
+                && self.renaming.possible(&self.p, inst, instr, store, made) =>
             {
                 Loaded::Register(source)
             }
@@ -355,8 +360,8 @@ impl Memory {
         Loaded::Line(answer.late)
     }
 
-    /// The address of store number `number` of an instruction is sent at `dispatched`; returns
-    /// when it is there.
+    /// The address of store number `number` of an instruction, made of `made`, is sent at `dispatched`;
+    /// returns when it is there.
     #[inline]
     pub fn store_address(
         &mut self,
@@ -364,6 +369,7 @@ impl Memory {
         number: u8,
         dispatched: u64,
         accesses: &[Access],
+        made: Made,
     ) -> u64 {
         let at = dispatched + self.p.store_address_latency;
         let access = (inst.stores > 0)
@@ -372,6 +378,7 @@ impl Memory {
             })
             .flatten();
         self.older.address(access.copied(), at);
+        self.renaming.store(self.older.count() + 1, made);
         self.late = Late::No;
         if let Some(access) = access.filter(|_| self.lines.are_modelled()) {
             let lookup = Lookup {
@@ -451,27 +458,49 @@ impl Memory {
     }
 }
 
-/// Loads of code from the decoders are renamed to registers only where they lie far apart; those
-/// whose address may be another one each time only if they were seen before.
-#[derive(Default)]
+/// Which loads are renamed to registers, of those that could be: of code from the decoders only such as
+/// lie far apart; where addresses are not known at rename, only those that have been learnt.
 struct Renaming {
     /// Addresses of the last two loads from the decoders that could be renamed.
     last: [u64; 2],
-    /// Addresses of loads seen, each in its place.
-    seen: Vec<u64>,
+    /// What the addresses of the last stores are made of, by number; empty where it does not matter.
+    stores: Box<[Made]>,
+    learnt: Learnt,
 }
 
 impl Renaming {
-    /// Whether a load may be renamed, which could be.
-    fn possible(&mut self, p: &Execute, inst: &Inst, instr: &Instr) -> bool {
-        if p.memory_renaming_learnt > 0 && !instr.address_kept {
-            self.seen
-                .resize(p.memory_renaming_learnt as usize, u64::MAX);
-            let place = inst.address % u64::from(p.memory_renaming_learnt);
-            let Some(seen) = self.seen.get_mut(place as usize) else {
-                return false;
-            };
-            if std::mem::replace(seen, inst.address) != inst.address {
+    fn new(p: &Execute) -> Self {
+        let stores = match p.memory_renaming_learnt {
+            0 => Box::default(),
+            _ => vec![Made::UNKNOWN; older_stores::RECENT].into(),
+        };
+        Self {
+            last: [0; 2],
+            stores,
+            learnt: Learnt::new(p.memory_renaming_learnt),
+        }
+    }
+
+    /// What the address of a store is made of.
+    #[inline]
+    fn store(&mut self, number: u64, made: Made) {
+        if let Some(store) = self.stores.get_mut(number as usize % older_stores::RECENT) {
+            *store = made;
+        }
+    }
+
+    /// Whether a load may be renamed, which could be to the register of this store.
+    fn possible(
+        &mut self,
+        p: &Execute,
+        inst: &Inst,
+        instr: &Instr,
+        store: u64,
+        made: Made,
+    ) -> bool {
+        if let Some(of_store) = self.stores.get(store as usize % older_stores::RECENT) {
+            let known = instr.address_kept && made.is_known_as(*of_store);
+            if !known && !self.learnt.know(inst.address) {
                 return false;
             }
         }
@@ -487,18 +516,28 @@ impl Renaming {
 
 impl Part for Renaming {
     fn fold(&mut self, folding: &mut Folding) {
-        folding.list(&mut self.seen, u64::MAX);
+        folding.table(&mut self.stores, Made::UNKNOWN);
+        self.learnt.fold(folding);
     }
 
-    fn reset(&mut self, _: &Moment) {
-        let Self { last, seen } = self;
+    fn reset(&mut self, end: &Moment) {
+        let Self {
+            last,
+            stores,
+            learnt,
+        } = self;
         *last = [0; 2];
-        seen.clear();
+        stores.fill(Made::UNKNOWN);
+        learnt.reset(end);
     }
 
-    /// Two states are compared only where code lies alike; how far it has come is no difference, and
-    /// loads have been seen by then or never will be.
-    fn fingerprint(&self, _: &Moment, _: &mut Fingerprint) {
-        let Self { last: _, seen: _ } = self;
+    /// Two states are compared only where code lies alike; how far it has come is no difference.
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self {
+            last: _,
+            stores: _,
+            learnt,
+        } = self;
+        learnt.fingerprint(at, h);
     }
 }

@@ -1,6 +1,7 @@
 //! What rename and the scheduler know of registers: when each is there, what its last writer means
 //! for who reads it, which share a physical one, and sums that rename has added.
 
+use super::addresses::{Addresses, Made};
 use super::moves::Moves;
 use crate::lists::part;
 use crate::pipeline::fold::Folding;
@@ -109,6 +110,7 @@ pub struct Registers {
     /// What the current instruction writes when all of its µops have read.
     deferred: Vec<(RegId, Stamp, u8)>,
     moves: Moves,
+    addresses: Addresses,
 }
 
 #[inline(always)]
@@ -137,6 +139,7 @@ impl Registers {
             },
             deferred: Vec::new(),
             moves: Moves::new(rename),
+            addresses: Addresses::default(),
         }
     }
 
@@ -276,6 +279,10 @@ impl Registers {
                 0
             };
             self.writer[to] = self.writer[from] & !writer::MOVE32 | moved;
+            match instr.move_to {
+                RegId::RSP => self.addresses.leave_stack(),
+                to => self.addresses.overwrite(to),
+            }
             return AtRename::Done;
         }
         if instr.is(flag::ADD_IMMEDIATE) {
@@ -325,6 +332,7 @@ impl Registers {
         self.ready[to] = ready;
         self.writer[to] = 0;
         self.moves.overwrite(instr.move_to);
+        self.addresses.overwrite(instr.move_to);
         for output in program.outputs_of(uop) {
             let place = place(output.reg);
             if place != to {
@@ -474,13 +482,36 @@ impl Registers {
         let place = place(reg);
         self.ready[place] = at;
         self.writer[place] = flags;
-        if reg.0 < RegId::MASK && (self.moves.shared() | self.summed) >> reg.0 & 1 != 0 {
+        if reg.0 < RegId::MASK && self.watched() >> reg.0 & 1 != 0 {
             self.end_sharing(reg);
         }
     }
 
+    /// Registers of which there is more to say than when they are there, one bit each.
+    #[inline(always)]
+    fn watched(&self) -> u64 {
+        self.moves.shared() | self.summed | self.addresses.followed()
+    }
+
+    /// What the address of a load or store is made of, with these inputs; see [`Addresses::made_of`].
+    #[must_use]
+    pub fn address(&self, inputs: &[RegId; FIRST_INPUTS], stack: bool) -> Made {
+        self.addresses.made_of(inputs, stack)
+    }
+
+    /// A store's address is made of these.
+    pub fn follow_address(&mut self, inputs: &[RegId; FIRST_INPUTS]) {
+        self.addresses.follow(inputs);
+    }
+
+    /// The stack pointer has a value that rename does not follow.
+    pub fn leave_stack(&mut self) {
+        self.addresses.leave_stack();
+    }
+
     /// A register gets a physical one for itself, with nothing to add to it.
     fn end_sharing(&mut self, reg: RegId) {
+        self.addresses.overwrite(reg);
         self.moves.overwrite(reg);
         self.set_sum(place(reg), 0);
     }
@@ -547,6 +578,7 @@ impl Part for Registers {
             awaited,
             deferred,
             moves,
+            addresses,
         } = self;
         *ready = [Stamp::default(); RegId::COUNT];
         *writer = [0; RegId::COUNT];
@@ -557,6 +589,7 @@ impl Part for Registers {
         awaited.fill(Awaited::default());
         deferred.clear();
         moves.reset(end);
+        addresses.reset(end);
     }
 
     /// Whether a value comes from a load matters to nothing but where lost slots are booked.
@@ -575,6 +608,7 @@ impl Part for Registers {
             // Between instructions there is nothing.
             deferred: _,
             moves,
+            addresses,
         } = self;
         h.add(u64::from(*late_flags == at.issue) << 8 | u64::from(*high8_apart));
         for (n, ready) in ready.iter().enumerate() {
@@ -599,5 +633,6 @@ impl Part for Registers {
             }
         }
         moves.fingerprint(at, h);
+        addresses.fingerprint(at, h);
     }
 }

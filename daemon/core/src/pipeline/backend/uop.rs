@@ -4,6 +4,7 @@
 //! ([`mcad_isa::program::Instr::plain`]); what both do is here once.
 
 use super::Backend;
+use super::addresses::Made;
 use super::memory::Loaded;
 use super::ports::Request;
 use super::registers::{AtRename, Stamp};
@@ -297,7 +298,8 @@ impl Backend {
                 executed
             }
             UopKind::StoreAddress(n) => {
-                let at = (self.memory).store_address(i.inst, n, dispatched, i.accesses);
+                let made = self.address_of(i, uop);
+                let at = (self.memory).store_address(i.inst, n, dispatched, i.accesses, made);
                 self.after_fault();
                 let executed = at_least.max(at);
                 self.memory.fences_mut().store_done(executed);
@@ -333,7 +335,8 @@ impl Backend {
     #[inline(always)]
     fn load(&mut self, i: &Given<'_>, uop: &Uop, number: u8, dispatched: u64) -> u64 {
         let issued = self.issue.cycle();
-        let loaded = (self.memory).load(i.inst, i.instr, number, dispatched, i.accesses);
+        let made = self.address_of(i, uop);
+        let loaded = (self.memory).load(i.inst, i.instr, number, dispatched, i.accesses, made);
         let (not_before, later) = match loaded {
             Loaded::Line(later) => {
                 self.after_fault();
@@ -352,6 +355,22 @@ impl Backend {
         (self.registers).write_loaded(
             i.program, i.instr, uop, issued, dispatched, not_before, sooner, later,
         )
+    }
+
+    /// What the address of a load or store is made of, where that matters.
+    #[inline(always)]
+    fn address_of(&mut self, i: &Given<'_>, uop: &Uop) -> Made {
+        if self.execute.memory_renaming_learnt == 0 {
+            return Made::UNKNOWN;
+        }
+        if i.instr.is(flag::WRITES_RSP) && matches!(uop.kind, UopKind::Load(_)) {
+            // `leave` and `pop rsp`.
+            self.registers.leave_stack();
+        }
+        if matches!(uop.kind, UopKind::StoreAddress(_)) {
+            self.registers.follow_address(&uop.first_inputs);
+        }
+        (self.registers).address(&uop.first_inputs, i.instr.rsp_change != 0)
     }
 
     /// What the calendar must know of a µop that more than its port may hold up.

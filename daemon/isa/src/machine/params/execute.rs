@@ -64,10 +64,15 @@ pub struct Execute {
     /// latencies through memory are.
     #[serde(default)]
     pub memory_renaming_general: bool,
-    /// Loads that were executed before whose address registers are written in their block; 0:
-    /// whether a load was executed before does not matter for its being renamed.
+    /// Loads that are renamed since they took their data from a store before, though rename cannot know
+    /// that the addresses are equal: they are not made of the same values of the same registers, or
+    /// [`Execute::memory_renaming_kept`] forbids it. 0: what addresses are made of does not matter.
     #[serde(default)]
     pub memory_renaming_learnt: u32,
+    /// Rename knows the address of no load for which one of so many instructions, itself and those behind
+    /// it, writes a register of its address.
+    #[serde(default)]
+    pub memory_renaming_kept: u32,
     /// The loads of instructions that update memory can be renamed too.
     #[serde(default)]
     pub memory_renaming_updates: bool,

@@ -12,7 +12,7 @@ use crate::pipeline::window::last;
 
 const ENTRIES: usize = 1 << 12;
 /// At least as many stores as can be in flight.
-const RECENT: usize = 1 << 10;
+pub const RECENT: usize = 1 << 10;
 
 const NO_SOURCE: u64 = u64::MAX;
 

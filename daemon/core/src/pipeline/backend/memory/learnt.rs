@@ -1,0 +1,79 @@
+//! Loads that rename gives the register of a store since it has seen them take their data from one: a small table of
+//! the loads' addresses.
+//!
+//! On Zen 5 two sets of twenty, least recently used: 40 such loads fifteen bytes apart are all renamed and
+//! of 42 none, 20 sixteen bytes apart and of 21 none. Which bits tell the sets apart is not
+//! known; here it is all of them (docs/ZEN5.md, "Memory renaming").
+
+use crate::pipeline::fold::Folding;
+use crate::pipeline::state::{Fingerprint, Moment, Part};
+
+const SETS: usize = 2;
+
+/// The loads, in each set the last one used first.
+#[derive(Default)]
+pub struct Learnt {
+    ways: usize,
+    sets: [Vec<u64>; SETS],
+}
+
+impl Learnt {
+    /// Of so many entries.
+    #[must_use]
+    pub fn new(entries: u32) -> Self {
+        Self {
+            ways: entries as usize / SETS,
+            sets: Default::default(),
+        }
+    }
+
+    /// The load at `address` takes its data from a store; returns whether it was known to.
+    pub fn know(&mut self, address: u64) -> bool {
+        let set = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63) as usize % SETS;
+        let set = &mut self.sets[set];
+        if let Some(place) = set.iter().position(|known| *known == address) {
+            set[..=place].rotate_right(1);
+            return true;
+        }
+        set.truncate(self.ways.saturating_sub(1));
+        set.insert(0, address);
+        false
+    }
+}
+
+impl Part for Learnt {
+    fn fold(&mut self, folding: &mut Folding) {
+        for set in &mut self.sets {
+            folding.list(set, u64::MAX);
+        }
+    }
+
+    fn reset(&mut self, _: &Moment) {
+        let Self { ways: _, sets } = self;
+        sets.iter_mut().for_each(Vec::clear);
+    }
+
+    /// States are compared only where code lies alike: loads have been seen by then or never will be.
+    fn fingerprint(&self, _: &Moment, _: &mut Fingerprint) {
+        let Self { ways: _, sets: _ } = self;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_as_fit_into_their_sets_stay_known() {
+        let mut learnt = Learnt::new(40);
+        let loads: Vec<u64> = (0..20).map(|n| 0x1000 + 15 * n).collect();
+        loads.iter().for_each(|load| assert!(!learnt.know(*load)));
+        loads.iter().for_each(|load| assert!(learnt.know(*load)));
+        // In turn, none of more than there is room for.
+        let loads: Vec<u64> = (0..100).map(|n| 0x1000 + 15 * n).collect();
+        for _ in 0..2 {
+            loads.iter().for_each(|load| _ = learnt.know(*load));
+        }
+        assert!(loads.iter().all(|load| !learnt.know(*load)));
+    }
+}
