@@ -113,6 +113,18 @@ pub(super) const PROBES: &[Probe] = &[
         points: pattern,
     },
     Probe {
+        name: "pattern-apart",
+        what: "a conditional branch in a random order of 256 that recurs, by taken branches between its turns: \
+               whether it has a history of its own",
+        axis: Axis {
+            name: "taken branches between",
+            unit: "",
+            logarithmic: false,
+        },
+        unit: "cycles per branch",
+        points: pattern_apart,
+    },
+    Probe {
         name: "history",
         what: "a branch that does what a random one did, by taken branches between the two: what \
                stands out is the end of the history that predicts it",
@@ -403,39 +415,52 @@ next_turn:
 fn pattern() -> Vec<Point> {
     [8u64, 32, 128, 512, 1024, 2048, 4096, 8192, 16_384, 32_768]
         .into_iter()
-        .map(|length| {
-            let turns = turns(length).max(8);
-            let mut order = String::new();
-            for n in random::numbers(length, 2) {
-                let _ = writeln!(order, "    .byte {n}");
-            }
-            let run = format!(
-                "    .pushsection .data\n    .p2align 6\norder:\n{order}    .popsection
+        .map(|length| Point::new(length as f64, recurring(length, 0)))
+        .collect()
+}
+
+fn pattern_apart() -> Vec<Point> {
+    [0u64, 4, 8, 12, 16, 24, 32, 48]
+        .into_iter()
+        .map(|between| Point::new(between as f64, recurring(256, between)))
+        .collect()
+}
+
+/// A branch in a random order of `length` directions that recurs, with taken jumps between its turns.
+fn recurring(length: u64, between: u64) -> Source {
+    let turns = turns(length).max(8);
+    let mut order = String::new();
+    for n in random::numbers(length, 2) {
+        let _ = writeln!(order, "    .byte {n}");
+    }
+    let jumps = match between {
+        0 => String::new(),
+        _ => repeated(between, "jmp 6f\n    .p2align 4\n6:"),
+    };
+    let run = format!(
+        "    .pushsection .data\n    .p2align 6\norder:\n{order}    .popsection
     lea rbx, [rip + order]
     mov rsi, rbx
     lea rdx, [rbx + {length}]
 {}",
-                counted(
-                    turns * length,
-                    "    cmp byte ptr [rsi], 0
+        counted(
+            turns * length,
+            &format!(
+                "    cmp byte ptr [rsi], 0
     lea rsi, [rsi + 1]
     jz 4f
     nop
 4:  cmp rsi, rdx
     cmove rsi, rbx
-"
-                )
-            );
-            Point::new(
-                length as f64,
-                Source {
-                    run,
-                    operations: (turns * length) as f64,
-                    ..Source::default()
-                },
+{jumps}"
             )
-        })
-        .collect()
+        )
+    );
+    Source {
+        run,
+        operations: (turns * length) as f64,
+        ..Source::default()
+    }
 }
 
 /// A sequence of random bits (Knuth's MMIX) in rax, of which bit 60 is used; kept in the data.
