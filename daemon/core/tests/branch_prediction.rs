@@ -192,7 +192,7 @@ fn wrong_of_loops(branch: &Branch, turns: u64) -> f64 {
 }
 
 /// Measured on a Zen 5: ends of loops are foreseen as far as the history of taken branches goes, those of
-/// 192 turns cost 22 cycles each; `skl` has a predictor of loops.
+/// 192 turns cost 22 cycles each. `zen3` has a predictor of loops.
 #[test]
 fn zen5_foresees_ends_of_loops_by_history_alone() {
     let wrong = |cpu: &str, turns| {
