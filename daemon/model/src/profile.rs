@@ -12,6 +12,7 @@
 
 use std::io::{Read, Write};
 
+use mcad_isa::llvm;
 use mcad_proto::event::Arch;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,22 @@ pub struct Inst {
     pub reads: Vec<u8>,
     /// Registers that it writes.
     pub writes: Vec<u8>,
+}
+
+impl Inst {
+    /// An instruction of A64 or RISC-V, by what LLVM says of it.
+    #[must_use]
+    pub fn of_llvm(instruction: &llvm::Instruction) -> Self {
+        let registers = |writes: bool| {
+            let all = llvm::build::registers_of(instruction, writes);
+            all.into_iter().map(|register| register.0).collect()
+        };
+        Self {
+            kind: llvm::kind::kind(instruction),
+            reads: registers(false),
+            writes: registers(true),
+        }
+    }
 }
 
 /// Bytes of instructions.

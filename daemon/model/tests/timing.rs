@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mcad_isa::code::{self, Code};
-use mcad_isa::{llvm, machine};
+use mcad_isa::machine;
 use mcad_model::chain::Chain;
 use mcad_model::machine::Machine;
 use mcad_model::profile::{Collector, Inst, Piece, Profile};
@@ -19,15 +19,7 @@ fn repeated(words: &[u32], times: u32) -> Profile {
         let Code::Llvm(instruction) = code else {
             unreachable!("decoded as A64");
         };
-        let registers = |writes: bool| {
-            let all = llvm::build::registers_of(instruction, writes);
-            all.into_iter().map(|register| register.0).collect()
-        };
-        Inst {
-            kind: llvm::kind::kind(instruction),
-            reads: registers(false),
-            writes: registers(true),
-        }
+        Inst::of_llvm(instruction)
     });
     let piece = Piece {
         insts: insts.collect(),

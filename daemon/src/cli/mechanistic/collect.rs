@@ -9,7 +9,6 @@ use mcad_core::pipeline::inorder::code::Code;
 use mcad_core::simulation::dictionary::{Dictionary, TranslatedBlock};
 use mcad_core::simulation::execution::{Assembler, Execution};
 use mcad_isa::code::{Code as Decoded, Flow};
-use mcad_isa::llvm;
 use mcad_isa::machine::{self, CpuModel};
 use mcad_isa::x86::inorder::{Class, Translator, classify};
 use mcad_model::kind::Kind;
@@ -260,17 +259,7 @@ fn ending(instruction: &Decoded) -> Option<Ending> {
 fn inst(translator: &mut Translator, instruction: &Decoded) -> Inst {
     let mut inst = match instruction {
         Decoded::X86(decoded) => of_x86(translator, &decoded.instruction),
-        Decoded::Llvm(instruction) => {
-            let registers = |writes: bool| {
-                let all = llvm::build::registers_of(instruction, writes);
-                all.into_iter().map(|register| register.0).collect()
-            };
-            Inst {
-                kind: llvm::kind::kind(instruction),
-                reads: registers(false),
-                writes: registers(true),
-            }
-        }
+        Decoded::Llvm(instruction) => Inst::of_llvm(instruction),
     };
     inst.reads.sort_unstable();
     inst.reads.dedup();
