@@ -279,25 +279,10 @@ mod tests {
     use super::*;
     use crate::pipeline::frontend::predict::frames::Frame;
 
-    /// Cycles in which the predictor comes to the starts of turns of a loop: a call, a return and a
-    /// jump back, all predicted and in the nearest buffer, with code in the first-level cache.
-    fn cycles_a_turn(call: u32, back: u32) -> f64 {
-        let mut p = mcad_isa::machine::cpu("zen5")
-            .ok()
-            .and_then(|model| model.core.branch.clone())
-            .expect("zen5 has branch prediction");
-        p.starts_per_cycle = 2;
-        let mut ahead = Ahead::new(&p);
-        let mut frames = Frames::new(&p);
-        let turns = 1000;
-        let mut starts = Backlog::new();
-        starts.extend((0..3 * turns).map(|n| Start {
-            number: n,
-            address: 0x1000 * (1 + n % 3),
-            way: Way::Branch(Steer::Taken(0)),
-            bubbles: [call, back, 0][n as usize % 3],
-            frame: Frame::Stays,
-        }));
+    /// Cycles until fetch has begun everywhere, where each line comes so late.
+    fn cycles(p: &Branch, mut starts: Backlog<Start>, late: u64) -> u64 {
+        let mut ahead = Ahead::new(p);
+        let mut frames = Frames::new(p);
         let mut clock = 0;
         while starts.front().is_some() {
             let now = Now {
@@ -307,13 +292,32 @@ mod tests {
                 executed: 0,
                 visits: 0,
             };
-            if let (_, Some((at, _))) =
-                ahead.limit((&mut starts, &mut frames), &now, |_, _| Late::Line(0))
-            {
+            let waiting = (&mut starts, &mut frames);
+            if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_, _| Late::Line(late)) {
                 clock = at;
             }
         }
-        clock as f64 / turns as f64
+        clock
+    }
+
+    /// Cycles in which the predictor comes to the starts of turns of a loop: a call, a return and a
+    /// jump back, all predicted and in the nearest buffer, with code in the first-level cache.
+    fn cycles_a_turn(call: u32, back: u32) -> f64 {
+        let mut p = mcad_isa::machine::cpu("zen5")
+            .ok()
+            .and_then(|model| model.core.branch.clone())
+            .expect("zen5 has branch prediction");
+        p.starts_per_cycle = 2;
+        let turns = 1000;
+        let mut starts = Backlog::new();
+        starts.extend((0..3 * turns).map(|n| Start {
+            number: n,
+            address: 0x1000 * (1 + n % 3),
+            way: Way::Branch(Steer::Taken(0)),
+            bubbles: [call, back, 0][n as usize % 3],
+            frame: Frame::Stays,
+        }));
+        cycles(&p, starts, 0) as f64 / turns as f64
     }
 
     #[test]
@@ -353,8 +357,6 @@ mod tests {
 
     /// Cycles a line of code that misses the first level, in runs of so many lines between jumps.
     fn cycles_a_line(p: &Branch, run: u64, late: u64) -> f64 {
-        let mut ahead = Ahead::new(p);
-        let mut frames = Frames::new(p);
         let lines = 4000;
         let mut starts = Backlog::new();
         starts.extend((0..lines).map(|n| Start {
@@ -367,21 +369,7 @@ mod tests {
             bubbles: 0,
             frame: Frame::Stays,
         }));
-        let mut clock = 0;
-        while starts.front().is_some() {
-            let now = Now {
-                head: u64::MAX,
-                released: u64::MAX,
-                clock,
-                executed: 0,
-                visits: 0,
-            };
-            let waiting = (&mut starts, &mut frames);
-            if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_, _| Late::Line(late)) {
-                clock = at;
-            }
-        }
-        clock as f64 / lines as f64
+        cycles(p, starts, late) as f64 / lines as f64
     }
 
     #[test]
