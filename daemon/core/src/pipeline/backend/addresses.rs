@@ -14,7 +14,7 @@ use mcad_isa::regs::RegId;
 const REGISTERS: usize = 16;
 
 /// What an address is made of: up to two registers' values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Made(u64);
 
 impl Made {

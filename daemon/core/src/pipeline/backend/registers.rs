@@ -1,7 +1,7 @@
 //! What rename and the scheduler know of registers: when each is there, what its last writer means
 //! for who reads it, which share a physical one, and sums that rename has added.
 
-use super::addresses::{Addresses, Made};
+use super::addresses::Addresses;
 use super::moves::Moves;
 use crate::lists::part;
 use crate::pipeline::fold::Folding;
@@ -493,20 +493,9 @@ impl Registers {
         self.moves.shared() | self.summed | self.addresses.followed()
     }
 
-    /// What the address of a load or store is made of, with these inputs; see [`Addresses::made_of`].
-    #[must_use]
-    pub fn address(&self, inputs: &[RegId; FIRST_INPUTS], stack: bool) -> Made {
-        self.addresses.made_of(inputs, stack)
-    }
-
-    /// A store's address is made of these.
-    pub fn follow_address(&mut self, inputs: &[RegId; FIRST_INPUTS]) {
-        self.addresses.follow(inputs);
-    }
-
-    /// The stack pointer has a value that rename does not follow.
-    pub fn leave_stack(&mut self) {
-        self.addresses.leave_stack();
+    /// What addresses are made of.
+    pub fn addresses(&mut self) -> &mut Addresses {
+        &mut self.addresses
     }
 
     /// A register gets a physical one for itself, with nothing to add to it.

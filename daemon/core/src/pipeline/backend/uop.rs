@@ -363,14 +363,14 @@ impl Backend {
         if self.execute.memory_renaming_learnt == 0 {
             return Made::UNKNOWN;
         }
-        if i.instr.is(flag::WRITES_RSP) && matches!(uop.kind, UopKind::Load(_)) {
+        let addresses = self.registers.addresses();
+        match uop.kind {
             // `leave` and `pop rsp`.
-            self.registers.leave_stack();
+            UopKind::Load(_) if i.instr.is(flag::WRITES_RSP) => addresses.leave_stack(),
+            UopKind::StoreAddress(_) => addresses.follow(&uop.first_inputs),
+            _ => {}
         }
-        if matches!(uop.kind, UopKind::StoreAddress(_)) {
-            self.registers.follow_address(&uop.first_inputs);
-        }
-        (self.registers).address(&uop.first_inputs, i.instr.rsp_change != 0)
+        addresses.made_of(&uop.first_inputs, i.instr.rsp_change != 0)
     }
 
     /// What the calendar must know of a µop that more than its port may hold up.

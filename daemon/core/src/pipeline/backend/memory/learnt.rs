@@ -11,7 +11,6 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 const SETS: usize = 2;
 
 /// The loads, in each set the last one used first.
-#[derive(Default)]
 pub struct Learnt {
     ways: usize,
     sets: [Vec<u64>; SETS],
