@@ -95,7 +95,7 @@ impl Backend {
         let waited = inputs.keeps_waiting_for_a_load(issued);
         let inputs = inputs.cycle();
         let mut ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs);
-        ready = ready.max(self.fenced(uop));
+        ready = ready.max(self.fenced(uop.kind));
         let spaced = is_first && i.instr.is(flag::SPACED);
         if spaced {
             ready = self.first_uop_ready(i, issued.max(inputs), ready);
@@ -103,10 +103,10 @@ impl Backend {
         let port = self.ports.choose(uop.ports, self.issue.slots());
         let (port, dispatched) = if uop.divider == 0 && !self.ports.are_bound(uop.ports) {
             self.start_on_any(i, uop, ready)
-        } else if uop.divider == 0 && !self.conflicts(uop) {
+        } else if uop.divider == 0 && !self.conflicts(uop.kind) {
             (port, self.ports.start(port, ready))
         } else {
-            let request = self.request(i, uop, port, ready);
+            let request = self.request(i, (uop, uop.kind), port, ready);
             (port, self.ports.dispatch(request))
         };
         let mut executed = dispatched + 2;
@@ -114,7 +114,7 @@ impl Backend {
             executed = executed.max(dispatched + u64::from(i.instr.throughput) / 100);
         }
         executed = executed.max(if is_memory(uop) {
-            self.access(i, uop, dispatched, inputs, executed)
+            self.access(i, (uop, uop.kind), dispatched, inputs, executed)
         } else {
             (self.registers).write(i.program, i.instr, uop, issued, dispatched)
         });
@@ -123,7 +123,7 @@ impl Backend {
             self.memory.fences_mut().done(executed, loads, stores);
         }
         let cause = match Unit::of(issued + self.execute.issue_to_dispatch, ready, dispatched) {
-            _ if is_memory(uop) => self.accessed(uop),
+            _ if is_memory(uop) => self.accessed(uop.kind),
             _ if waited => Cause::memory(Wait::First),
             Unit::Ports if uop.divider > 0 => Cause::core(Unit::Divider),
             Unit::Dependencies if spaced && ready > inputs + 1 => Cause::core(Unit::Divider),
@@ -146,13 +146,17 @@ impl Backend {
             | flag::BY_WRITER
             | flag::SHIFT
             | flag::CONDITIONAL;
-        if is_memory(uop) {
-            (self.plain_access(i, uop), self.accessed(uop))
-        } else if uop.ports.is_empty() || i.instr.is(UNUSUAL) {
-            self.plain_unusual(i, uop)
-        } else {
-            let inputs = self.registers.inputs(&uop.first_inputs);
-            self.compute(i, uop, inputs)
+        match uop.kind {
+            UopKind::Load(number) => self.plain_load(i, uop, number),
+            UopKind::StoreAddress(number) => self.plain_store_address(i, uop, number),
+            UopKind::StoreData(number) => self.plain_store_data(i, uop, number),
+            UopKind::Compute if uop.ports.is_empty() || i.instr.is(UNUSUAL) => {
+                self.plain_unusual(i, uop)
+            }
+            UopKind::Compute => {
+                let inputs = self.registers.inputs(&uop.first_inputs);
+                self.compute(i, uop, inputs)
+            }
         }
     }
 
@@ -199,22 +203,44 @@ impl Backend {
         self.compute(i, uop, inputs)
     }
 
-    /// A memory µop of a plain instruction; returns when it is done.
+    /// A load of a plain instruction; returns when it is done, and why then.
     #[inline(never)]
-    fn plain_access(&mut self, i: &Given<'_>, uop: &Uop) -> u64 {
+    fn plain_load(&mut self, i: &Given<'_>, uop: &Uop, number: u8) -> (u64, Cause) {
+        self.plain_access(i, uop, UopKind::Load(number))
+    }
+
+    /// The same of a store's address.
+    #[inline(never)]
+    fn plain_store_address(&mut self, i: &Given<'_>, uop: &Uop, number: u8) -> (u64, Cause) {
+        self.plain_access(i, uop, UopKind::StoreAddress(number))
+    }
+
+    /// The same of its data.
+    #[inline(never)]
+    fn plain_store_data(&mut self, i: &Given<'_>, uop: &Uop, number: u8) -> (u64, Cause) {
+        self.plain_access(i, uop, UopKind::StoreData(number))
+    }
+
+    /// A memory µop of a plain instruction, of this kind; what the others need falls away.
+    #[inline(always)]
+    fn plain_access(&mut self, i: &Given<'_>, uop: &Uop, kind: UopKind) -> (u64, Cause) {
         let inputs = self.registers.inputs(&uop.first_inputs).cycle();
         let ready = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
-        let ready = ready.max(self.fenced(uop));
+        let ready = ready.max(self.fenced(kind));
         let port = self.ports.choose(uop.ports, self.issue.slots());
         let dispatched = if !self.ports.are_bound(uop.ports) {
             self.start_on_any(i, uop, ready).1
-        } else if self.conflicts(uop) {
-            let request = self.request(i, uop, port, ready);
-            self.ports.dispatch(request)
+        } else if self.conflicts(kind) {
+            let request = self.request(i, (uop, kind), port, ready);
+            self.ports.dispatch(Request {
+                divider: 0,
+                ..request
+            })
         } else {
             self.ports.start(port, ready)
         };
-        self.access(i, uop, dispatched, inputs, dispatched + 2)
+        let executed = self.access(i, (uop, kind), dispatched, inputs, dispatched + 2);
+        (executed, self.accessed(kind))
     }
 
     /// Starts a µop of unbound ports that is ready at `ready`; returns where and when.
@@ -262,8 +288,8 @@ impl Backend {
 
     /// First cycle in which fences let a µop be ready.
     #[inline(always)]
-    fn fenced(&self, uop: &Uop) -> u64 {
-        match uop.kind {
+    fn fenced(&self, kind: UopKind) -> u64 {
+        match kind {
             UopKind::Compute => 0,
             UopKind::Load(_) => self.memory.fences().load(),
             UopKind::StoreAddress(_) | UopKind::StoreData(_) => self.memory.fences().store(),
@@ -272,8 +298,8 @@ impl Backend {
 
     /// Whether more than its port may hold a µop up, or it others.
     #[inline(always)]
-    fn conflicts(&self, uop: &Uop) -> bool {
-        match uop.kind {
+    fn conflicts(&self, kind: UopKind) -> bool {
+        match kind {
             UopKind::Load(_) => self.ports.loads_conflict(),
             UopKind::StoreData(_) => self.ports.stores_conflict(),
             UopKind::StoreAddress(_) | UopKind::Compute => false,
@@ -285,12 +311,12 @@ impl Backend {
     fn access(
         &mut self,
         i: &Given<'_>,
-        uop: &Uop,
+        (uop, kind): (&Uop, UopKind),
         dispatched: u64,
         inputs: u64,
         at_least: u64,
     ) -> u64 {
-        match uop.kind {
+        match kind {
             UopKind::Compute => at_least,
             UopKind::Load(n) => {
                 let executed = at_least.max(self.load(i, uop, n, dispatched));
@@ -324,8 +350,8 @@ impl Backend {
 
     /// Why a load or store that has just executed is done when it is.
     #[inline(always)]
-    fn accessed(&self, uop: &Uop) -> Cause {
-        match uop.kind {
+    fn accessed(&self, kind: UopKind) -> Cause {
+        match kind {
             UopKind::Load(_) => Cause::memory(Wait::of(self.memory.late())),
             _ => Cause::memory(Wait::First),
         }
@@ -374,12 +400,19 @@ impl Backend {
     }
 
     /// What the calendar must know of a µop that more than its port may hold up.
-    fn request(&self, i: &Given<'_>, uop: &Uop, port: u8, ready: u64) -> Request {
-        let store_line = match uop.kind {
+    #[inline(always)]
+    fn request(
+        &self,
+        i: &Given<'_>,
+        (uop, kind): (&Uop, UopKind),
+        port: u8,
+        ready: u64,
+    ) -> Request {
+        let store_line = match kind {
             UopKind::StoreData(_) => self.memory.store_line(),
             _ => None,
         };
-        let in_line = match uop.kind {
+        let in_line = match kind {
             UopKind::Load(n) if i.inst.loads > 0 => i
                 .accesses
                 .get(usize::from(n.min(i.inst.loads - 1)))
@@ -390,7 +423,7 @@ impl Backend {
             port,
             ready,
             divider: uop.divider,
-            load: matches!(uop.kind, UopKind::Load(_)),
+            load: matches!(kind, UopKind::Load(_)),
             wide: i.instr.is(flag::WIDE_ACCESS),
             store_line,
             in_line,
