@@ -379,3 +379,61 @@ fn branches_told_from_ahead_are_those_that_a_core_predicts() {
         }
     }
 }
+
+/// Moves whose values nobody overwrites, and a loop of moves that has their slots less.
+const MOVES: Blocks = &[
+    // mov r8,rax; mov r9,rbx; mov r10,rcx; xor eax,eax; xor ebx,ebx; xor ecx,ecx
+    (
+        0x1000,
+        6,
+        &[
+            0x49, 0x89, 0xc0, 0x49, 0x89, 0xd9, 0x49, 0x89, 0xca, 0x31, 0xc0, 0x31, 0xdb, 0x31,
+            0xc9,
+        ],
+    ),
+    // mov rdx,rsi; lea rsi,[rdx+1]; dec rbp; jne to itself
+    (
+        0x100f,
+        4,
+        &[
+            0x48, 0x89, 0xf2, 0x48, 0x8d, 0x72, 0x01, 0x48, 0xff, 0xcd, 0x75, 0xf4,
+        ],
+    ),
+];
+
+/// The loop, behind the first block or without it.
+fn run_moves(mut simulation: Simulation, is_shared: bool) -> u64 {
+    support::begin(&mut simulation, Arch::X86_64, MOVES);
+    let first = is_shared.then(|| block_word(BlockId(0)));
+    let words: Vec<u64> = (first.into_iter())
+        .chain(std::iter::repeat_n(block_word(BlockId(1)), 60_000))
+        .collect();
+    let stream = StreamId(0);
+    let words = &words;
+    simulation.event(&Event::Records { stream, words }).unwrap();
+    simulation.event(&Event::End(EndReason::Exited(0))).unwrap();
+    simulation.finish(&NoSymbols).cpus[0].cycles
+}
+
+#[test]
+fn intervals_know_who_shares_registers_since_long_ago() {
+    for cpu in ["skl", "hsw"] {
+        let [shared, apart] =
+            [true, false].map(|is_shared| run_moves(Simulation::new(options(&[cpu])), is_shared));
+        assert!(shared > apart + apart / 10, "{cpu}: {shared}, {apart}");
+        let intervals = Intervals {
+            length: 40_000,
+            warm_up: 2_000,
+        };
+        let cut = Parallel {
+            jobs: 2,
+            intervals: Some(intervals),
+            ..Parallel::default()
+        };
+        let cut = run_moves(parallel(&[cpu], cut), true);
+        assert!(
+            cut.abs_diff(shared) <= shared / 2000,
+            "{cpu}: {cut}, {shared}"
+        );
+    }
+}

@@ -79,8 +79,8 @@ pub struct Backend {
 }
 
 parts! {
-    Backend { issue, ports, retirement, registers, spacing, queue, slot_count }
-    remembers { memory }
+    Backend { issue, ports, retirement, spacing, queue, slot_count }
+    remembers { memory, registers }
     fixed { rename, execute, alu_ports, merge_ports, ends, string_known }
 }
 

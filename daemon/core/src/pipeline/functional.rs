@@ -15,6 +15,7 @@
 
 mod code;
 pub mod pace;
+pub mod sharing;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use super::access::{Access, Address};
 use super::backend::memory::lines::SharedLines;
+use super::backend::moves::Moves;
 use super::frontend::plan::Plan;
 use super::frontend::predict::Steer;
 use super::frontend::predict::stream::{Steers, Way};
@@ -33,6 +35,7 @@ use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::program::Program;
 use mcad_proto::word::Kernel;
 use pace::{Pace, Stores};
+use sharing::{Sharing, Step};
 
 /// State that a core begins with in the middle of a program.
 pub struct Warm {
@@ -40,6 +43,8 @@ pub struct Warm {
     pub(super) memory: Option<Box<Memory>>,
     /// What the front end remembers.
     pub(super) code: Option<WarmCode>,
+    /// What rename does, where it remembers for long.
+    pub(super) moves: Option<Moves>,
 }
 
 /// Instructions that wait in the queue before their lines are fetched.
@@ -55,6 +60,7 @@ pub struct Functional {
     pace: Pace,
     stores: Stores,
     faults: Faults,
+    sharing: Option<Sharing>,
 }
 
 /// Page faults and system calls, which code that is delivered from the µop cache must hear of in
@@ -105,6 +111,7 @@ impl Functional {
             pace: Pace::new(&model.core),
             stores: Stores::default(),
             faults: Faults::default(),
+            sharing: Sharing::new(&model.core.rename),
             model: Arc::clone(model),
         }
     }
@@ -125,6 +132,7 @@ impl Functional {
         Warm {
             memory: memory.map(|memory| memory.snapshot(now)),
             code: Some(self.code.snapshot()),
+            moves: self.sharing.as_mut().map(Sharing::snapshot),
         }
     }
 
@@ -143,6 +151,14 @@ impl Functional {
     pub fn push(&mut self, program: &Program, inst: &Inst) {
         self.code.push(program, inst);
         self.fetch();
+    }
+
+    /// Instructions pass that do this to who shares registers.
+    #[inline]
+    pub fn share(&mut self, steps: &[Step]) {
+        if let Some(sharing) = &mut self.sharing {
+            sharing.pass(steps);
+        }
     }
 
     /// So many instructions of so many µops pass.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use mcad_isa::code::Code;
 use mcad_isa::machine::CpuModel;
-use mcad_isa::program::{Program, flag};
+use mcad_isa::program::{Instr, Program, flag};
 use mcad_proto::word::{BlockId, StreamId};
 use rustc_hash::FxHashMap;
 
@@ -19,6 +19,7 @@ use super::homes::{Change, Homes};
 use super::places::{Place, Places, Shared};
 use crate::lists::part;
 use crate::pipeline::frontend::predict::stream::Steers;
+use crate::pipeline::functional::sharing::{self, Sharing, Step};
 use crate::pipeline::functional::{Functional, Warm};
 use crate::pipeline::inst::Inst;
 
@@ -27,6 +28,8 @@ pub(super) struct Walker {
     model: Arc<CpuModel>,
     program: Program,
     places: Places,
+    /// What blocks do to who shares registers, where that matters.
+    steps: Option<Vec<Box<[Step]>>>,
     threads: FxHashMap<StreamId, Functional>,
     /// Whose threads are whose; what those of a process share is lent to the one that executes.
     homes: Homes,
@@ -40,6 +43,7 @@ impl Walker {
             model: Arc::clone(model),
             program: Program::default(),
             places: Places::new(model),
+            steps: Sharing::new(&model.core.rename).map(|_| Vec::new()),
             threads: FxHashMap::default(),
             homes: Homes::default(),
             memory,
@@ -47,7 +51,17 @@ impl Walker {
     }
 
     pub(super) fn define(&mut self, id: BlockId, decoded: &[Code], shared: Option<&Shared>) {
-        (self.places).define(&mut self.program, id, decoded, shared);
+        let (place, _) = (self.places).define(&mut self.program, id, decoded, shared);
+        if let Some(steps) = &mut self.steps {
+            let at = id.0 as usize;
+            if steps.len() <= at {
+                steps.resize(at + 1, Box::default());
+            }
+            steps[at] = sharing::steps(
+                &self.program,
+                instructions(&self.program, place, 0, place.len as usize),
+            );
+        }
     }
 
     /// Something happens to processes.
@@ -73,6 +87,10 @@ impl Walker {
             let id = execution.block;
             if let (Some(block), Some(place)) = (dictionary.get(id), self.places.get(id)) {
                 execute(thread, program, place, block, &execution, self.memory);
+                if let Some(steps) = &self.steps {
+                    let known = steps.get(id.0 as usize).map_or(&[][..], |steps| steps);
+                    share(thread, program, place, known, &execution);
+                }
             }
         }
         thread.lend(self.homes.lines(model, process));
@@ -119,8 +137,7 @@ fn execute(
                 let inst = Inst::new(place.first + n as u32, block.address_of(n));
                 thread.push(program, &inst);
             }
-            let first = place.first as usize;
-            let executed = part(&program.instrs, first + execution.first..first + end);
+            let executed = instructions(program, place, execution.first, end);
             executed.iter().map(|i| u32::from(i.fused)).sum()
         }
     };
@@ -132,6 +149,31 @@ fn execute(
     }
     let instructions = end.saturating_sub(execution.first);
     thread.pass(instructions as u64, u64::from(uops));
+}
+
+/// The instructions `first..end` of a block.
+fn instructions<'a>(program: &'a Program, place: &Place, first: usize, end: usize) -> &'a [Instr] {
+    let from = place.first as usize;
+    part(&program.instrs, from + first..from + end)
+}
+
+/// Who shares registers behind an executed block, of which `steps` says what it does to that if all of
+/// it is executed.
+#[inline]
+fn share(
+    thread: &mut Functional,
+    program: &Program,
+    place: &Place,
+    steps: &[Step],
+    execution: &Execution<'_>,
+) {
+    let (first, end) = (execution.first, execution.end.min(place.len as usize));
+    if first == 0 && end == place.len as usize {
+        thread.share(steps);
+    } else {
+        let executed = instructions(program, place, first, end);
+        thread.share(&sharing::steps(program, executed));
+    }
 }
 
 /// Accesses of an executed block.

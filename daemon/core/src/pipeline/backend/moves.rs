@@ -72,6 +72,7 @@ struct Shared {
 }
 
 /// Slots of one register class.
+#[derive(Clone)]
 struct Class {
     slots: Option<u32>,
     all_aliases: bool,
@@ -251,6 +252,7 @@ fn is_single(regs: u64) -> bool {
 }
 
 /// Move elimination of one core.
+#[derive(Clone)]
 pub struct Moves {
     gpr: Class,
     simd: Class,
@@ -308,6 +310,18 @@ impl Moves {
         if let Some(class) = self.class(reg) {
             class.overwrite(1 << reg.0, active);
         }
+    }
+
+    /// Several registers of any class get physical ones of their own.
+    pub fn overwrite_all(&mut self, registers: u64) {
+        self.gpr.overwrite(registers, self.active);
+        self.simd.overwrite(registers, self.active);
+    }
+
+    /// Lets pass what it takes until slots that are no longer needed are free, and known to be.
+    #[inline]
+    pub fn settle(&mut self) {
+        self.end_cycle(HISTORY);
     }
 
     /// Ends the current active cycle and lets `idle` more pass.

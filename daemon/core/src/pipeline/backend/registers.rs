@@ -5,7 +5,8 @@ use super::addresses::Addresses;
 use super::moves::Moves;
 use crate::lists::part;
 use crate::pipeline::fold::Folding;
-use crate::pipeline::state::{Fingerprint, Moment, Part};
+use crate::pipeline::functional::Warm;
+use crate::pipeline::state::{Fingerprint, Moment, Part, Remember};
 use mcad_isa::machine::params::{Execute, Rename};
 use mcad_isa::program::{FIRST_INPUTS, Instr, Laminated, NO_REG, Output, Program, Uop, flag};
 use mcad_isa::regs::RegId;
@@ -545,6 +546,15 @@ impl Registers {
     #[inline]
     pub fn end_cycle(&mut self, idle: u64) {
         self.moves.end_cycle(idle);
+    }
+}
+
+impl Remember for Registers {
+    /// Who shares a physical register may do so for as long as nobody writes to it.
+    fn resume(&mut self, warm: &mut Warm) {
+        if let Some(moves) = warm.moves.take() {
+            self.moves = moves;
+        }
     }
 }
 
