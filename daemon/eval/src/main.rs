@@ -4,8 +4,11 @@
 //! The figures themselves are those of `mcad eval`, and so are the files and the choice of blocks.
 //! [`topics`] finds the categories, with [`lda`] behind them; [`applications`] says where blocks
 //! come from; [`evaluation`] has the measures, [`text`] the tables, [`heatmap`] the picture.
+//!
+//! [`branches`] holds the core's direction predictor against a literal one of the same class.
 
 mod applications;
+mod branches;
 mod evaluation;
 mod heatmap;
 mod lda;
@@ -14,6 +17,7 @@ mod topics;
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
@@ -26,10 +30,18 @@ use evaluation::Evaluation;
 
 /// Evaluates predictions of blocks as published tables have them.
 #[derive(Debug, Parser)]
-#[command(name = "mcad-eval", version, max_term_width = 100)]
+#[command(
+    name = "mcad-eval",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     #[command(flatten)]
-    set: SetArgs,
+    set: Option<SetArgs>,
     /// Figures by category, which are found by port use
     #[arg(long)]
     topics: bool,
@@ -43,10 +55,21 @@ struct Args {
     json: JsonArgs,
 }
 
-fn main() -> anyhow::Result<()> {
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Hold the core's predictor of directions against a literal TAGE-SC-L of 64 KB, over recorded traces
+    Branches(branches::Args),
+}
+
+fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
+    if let Some(Command::Branches(args)) = &args.command {
+        return branches::run(args);
+    }
     let json = args.json.open(args.heatmap.as_deref())?;
-    let set = args.set.gather()?;
+    // Without a command they are required.
+    let set = args.set.as_ref().context("no file of labels is given")?;
+    let set = set.gather()?;
     let applications = args.applications.as_deref().map(read_applications);
     let applications = applications.transpose()?;
     let topics = match args.topics {
@@ -64,7 +87,8 @@ fn main() -> anyhow::Result<()> {
         text::write(&evaluation, output::style_of(&io::stdout()), &mut stdout)?;
         stdout.flush().context("cannot write to stdout")?;
     }
-    json.write(&evaluation)
+    json.write(&evaluation)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn read_applications(path: &Path) -> anyhow::Result<Applications> {
