@@ -6,6 +6,8 @@
 
 mod reference;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
@@ -29,6 +31,8 @@ use reference::Reference;
 const CLASS: &str = "zen3";
 /// How far the core's predictor may be from the reference, relative.
 const AGREEMENT: f64 = 0.05;
+/// References that differ in what is left to chance; what they predict wrongly is taken at its mean.
+const REFERENCES: u64 = 4;
 
 /// Options of `mcad-eval branches`.
 #[derive(Debug, clap::Args)]
@@ -52,11 +56,13 @@ pub struct Directions {
     pub instructions: u64,
     /// Conditional branches executed.
     pub conditional: u64,
-    /// Predicted wrongly by the literal reference.
+    /// Predicted wrongly by the literal references, rounded to whole ones.
     pub reference: Wrong,
+    /// Least and most that one of them did.
+    pub of_references: [u64; 2],
     /// By the core's predictor with tables of the same class.
     pub here: Wrong,
-    /// How far that is from the reference, as a fraction of it.
+    /// How far that is from the references' mean, as a fraction of it.
     pub difference: f64,
     /// By CPUs' own tables.
     pub cpus: Vec<OfCpu>,
@@ -86,14 +92,14 @@ pub struct OfCpu {
 struct Evaluation {
     /// How far the core's predictor may be from the reference, as a fraction.
     limit: f64,
-    /// All programs are within that.
+    /// All programs are within that, or between what the references give.
     kept: bool,
     programs: Vec<Directions>,
 }
 
 /// The predictors of one thread, and what all threads' predicted wrongly.
 struct Predictors<'a> {
-    reference: Reference,
+    references: Vec<Reference>,
     /// The core's: of the class, then the CPUs'.
     core: Vec<Predictor>,
     sums: &'a RefCell<Sums>,
@@ -101,7 +107,7 @@ struct Predictors<'a> {
 
 struct Sums {
     conditional: u64,
-    reference: u64,
+    references: Vec<u64>,
     core: Vec<u64>,
 }
 
@@ -109,7 +115,7 @@ impl Sums {
     fn new(predictors: usize) -> Self {
         Self {
             conditional: 0,
-            reference: 0,
+            references: vec![0; REFERENCES as usize],
             core: vec![0; predictors],
         }
     }
@@ -118,7 +124,7 @@ impl Sums {
 impl<'a> Predictors<'a> {
     fn new(parameters: &[Branch], sums: &'a RefCell<Sums>) -> Self {
         Self {
-            reference: Reference::new(),
+            references: (0..REFERENCES).map(Reference::new).collect(),
             core: parameters.iter().map(Predictor::new).collect(),
             sums,
         }
@@ -127,7 +133,9 @@ impl<'a> Predictors<'a> {
     fn branch(&mut self, b: &Executed) {
         let sums = &mut *self.sums.borrow_mut();
         sums.conditional += u64::from(b.kind == Kind::Conditional);
-        sums.reference += u64::from(self.reference.branch(b));
+        for (reference, sum) in self.references.iter_mut().zip(&mut sums.references) {
+            *sum += u64::from(reference.branch(b));
+        }
         for (predictor, sum) in self.core.iter_mut().zip(&mut sums.core) {
             *sum += u64::from(predictor.branch(b) == Steer::WrongDirection);
         }
@@ -147,6 +155,8 @@ impl Directions {
             wrong,
             per_1000_instructions: 1000.0 * wrong as f64 / instructions.max(1) as f64,
         };
+        let mean = sums.references.iter().sum::<u64>() as f64 / REFERENCES as f64;
+        let ends = [sums.references.iter().min(), sums.references.iter().max()];
         let mut core = sums.core.into_iter();
         let here = core.next().unwrap_or(0);
         let cpus = names.iter().cloned().zip(core);
@@ -154,9 +164,10 @@ impl Directions {
             trace: trace.display().to_string(),
             instructions,
             conditional: sums.conditional,
-            reference: wrong(sums.reference),
+            reference: wrong(mean.round() as u64),
+            of_references: ends.map(|end| end.copied().unwrap_or(0)),
             here: wrong(here),
-            difference: difference(here, sums.reference),
+            difference: here as f64 / mean.max(1.0) - 1.0,
             cpus: cpus
                 .map(|(cpu, count)| OfCpu {
                     cpu,
@@ -167,9 +178,18 @@ impl Directions {
     }
 }
 
-/// How far `ours` is from `theirs`, relative to that.
-fn difference(ours: u64, theirs: u64) -> f64 {
-    ours as f64 / theirs.max(1) as f64 - 1.0
+impl Directions {
+    /// It is predicted as the reference does: within the limit of the mean, or between the references.
+    fn kept(&self) -> bool {
+        let [least, most] = self.of_references;
+        self.difference.abs() <= AGREEMENT || (least..=most).contains(&self.here.wrong)
+    }
+
+    /// Half of the distance between the references, as a fraction.
+    fn spread(&self) -> f64 {
+        let [least, most] = self.of_references;
+        (most - least) as f64 / 2.0 / self.reference.wrong.max(1) as f64
+    }
 }
 
 /// A CPU's branch prediction.
@@ -195,12 +215,20 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for cpu in &args.predict {
         all.push(parameters(cpu)?);
     }
-    let programs = args.traces.iter();
-    let programs = programs.map(|trace| Directions::of(trace, &args.predict, &all));
-    let programs = programs.collect::<anyhow::Result<Vec<_>>>()?;
+    let programs = std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for trace in &args.traces {
+            let all = &all;
+            threads.push(scope.spawn(move || Directions::of(trace, &args.predict, all)));
+        }
+        let failed = |_| Err(anyhow!("internal error while a trace was walked"));
+        let done = threads.into_iter();
+        let done = done.map(|thread| thread.join().unwrap_or_else(failed));
+        done.collect::<anyhow::Result<Vec<_>>>()
+    })?;
     let evaluation = Evaluation {
         limit: AGREEMENT,
-        kept: programs.iter().all(|p| p.difference.abs() <= AGREEMENT),
+        kept: programs.iter().all(Directions::kept),
         programs,
     };
     if !json.is_stdout() {
@@ -233,6 +261,7 @@ fn write(e: &Evaluation, cpus: &[String], style: Style, out: &mut dyn Write) -> 
         ("instructions".to_owned(), Align::Right),
         ("conditional".to_owned(), Align::Right),
         ("literal".to_owned(), Align::Right),
+        ("±".to_owned(), Align::Right),
         ("here".to_owned(), Align::Right),
         ("off".to_owned(), Align::Right),
     ];
@@ -249,6 +278,7 @@ fn write(e: &Evaluation, cpus: &[String], style: Style, out: &mut dyn Write) -> 
             p.instructions.to_string(),
             p.conditional.to_string(),
             rate(&p.reference),
+            format!("{:.1} %", 100.0 * p.spread()),
             rate(&p.here),
             format!("{:+.1} %", 100.0 * p.difference),
         ];

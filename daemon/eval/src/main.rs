@@ -41,7 +41,7 @@ struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    set: Option<SetArgs>,
+    set: SetArgs,
     /// Figures by category, which are found by port use
     #[arg(long)]
     topics: bool,
@@ -67,9 +67,7 @@ fn main() -> anyhow::Result<ExitCode> {
         return branches::run(args);
     }
     let json = args.json.open(args.heatmap.as_deref())?;
-    // Without a command they are required.
-    let set = args.set.as_ref().context("no file of labels is given")?;
-    let set = set.gather()?;
+    let set = args.set.gather()?;
     let applications = args.applications.as_deref().map(read_applications);
     let applications = applications.transpose()?;
     let topics = match args.topics {

@@ -139,7 +139,7 @@ impl Corrector {
         let address = pc ^ pc >> 2;
         let bit = u64::from(before);
         let torn = found.low && found.longest != found.alternate;
-        let of_table = (found.hit as u64 + 1) / 4 << 4
+        let of_table = ((found.hit as u64 + 1) / 4) << 4
             | u64::from(found.other > 0) << 3
             | u64::from(found.low) << 2
             | u64::from(found.high) << 1;
