@@ -1,7 +1,8 @@
 //! Whole programs: predicted against measured cycles, absolute and from version to version.
 //!
 //! Beside every ratio of cycles stands the ratio of instructions, which is what anybody has without
-//! a model. Errors of a ratio are (predicted ratio / measured ratio - 1).
+//! a model. Errors of a ratio are (predicted ratio / measured ratio - 1). What the labels' own spread
+//! would make of it for a model that is right is [`LabelNoise`].
 
 use std::path::Path;
 
@@ -29,6 +30,9 @@ pub struct Row {
     /// Interquartile range of the runs over their median.
     #[serde(default)]
     pub interquartile_over_median: Option<f64>,
+    /// How many runs these are of.
+    #[serde(default)]
+    pub runs: Option<u32>,
     /// Least measured user cycles.
     #[serde(default)]
     pub min_cycles: Option<f64>,
@@ -110,6 +114,54 @@ impl Errors {
     }
 }
 
+/// Standard deviations between the quartiles of a normal distribution.
+const QUARTILES: f64 = 1.349;
+
+/// Mean error of ratios from version to version that the labels' spread alone gives: what a model that
+/// is right would be off by.
+///
+/// Runs are taken to be normal, so that one has a standard deviation of the quartiles' distance over
+/// 1.349, and two labels to be independent: the error of their ratio is then normal with the two
+/// variances' sum, and the mean of its absolute value `sqrt(2 / π)` of its standard deviation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LabelNoise {
+    /// The runs of a label share what moved it (a machine's other guests last longer than a run): it is
+    /// as uncertain as one of them. An upper bound.
+    pub as_one_run: f64,
+    /// They are independent: their median has `sqrt(π / 2 / runs)` of the standard deviation of one. A lower
+    /// bound; none where the list does not say how many runs there were.
+    pub independent_runs: Option<f64>,
+}
+
+impl LabelNoise {
+    /// Of a series; none without versions to compare, or where a spread is not known.
+    fn of(programs: &[Predicted]) -> Option<Self> {
+        let mut pairs = Vec::new();
+        let mut of_medians = Some(Vec::new());
+        for pair in programs.windows(2) {
+            let [from, to] = pair else { continue };
+            let one_run = |p: &Predicted| Some(p.row.interquartile_over_median? / QUARTILES);
+            let median = |p: &Predicted| {
+                let runs = f64::from(p.row.runs.filter(|&runs| runs > 0)?);
+                Some(one_run(p)? * (std::f64::consts::FRAC_PI_2 / runs).sqrt())
+            };
+            pairs.push(one_run(from)?.hypot(one_run(to)?));
+            of_medians = of_medians.and_then(|mut all: Vec<f64>| {
+                all.push(median(from)?.hypot(median(to)?));
+                Some(all)
+            });
+        }
+        let mean = |deviations: &[f64]| {
+            let sum: f64 = deviations.iter().sum();
+            std::f64::consts::FRAC_2_PI.sqrt() * sum / deviations.len() as f64
+        };
+        (!pairs.is_empty()).then(|| Self {
+            as_one_run: mean(&pairs),
+            independent_runs: of_medians.as_deref().map(mean),
+        })
+    }
+}
+
 /// The versions of one package.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Series {
@@ -123,6 +175,8 @@ pub struct Series {
     pub consecutive: Errors,
     /// The same from counting instructions.
     pub consecutive_by_instructions: Errors,
+    /// What the labels' own spread would make of the former.
+    pub consecutive_by_spread: Option<LabelNoise>,
     /// Errors of the ratio of a version to the first.
     pub against_first: Errors,
     /// The same from counting instructions.
@@ -179,6 +233,7 @@ pub fn series(programs: Vec<Predicted>) -> Vec<Series> {
             absolute: Errors::of(programs.iter().map(Predicted::error)),
             consecutive: consecutive(CYCLES),
             consecutive_by_instructions: consecutive(INSTRUCTIONS),
+            consecutive_by_spread: LabelNoise::of(&programs),
             against_first: first(CYCLES),
             against_first_by_instructions: first(INSTRUCTIONS),
             spread: (!spreads.is_empty())
@@ -204,6 +259,7 @@ mod tests {
                 stdin: None,
                 user_cycles: measured,
                 interquartile_over_median: Some(0.01),
+                runs: Some(25),
                 min_cycles: None,
                 tunables: None,
                 qemu_cpu: None,
@@ -232,5 +288,30 @@ mod tests {
         let counted = one.consecutive_by_instructions;
         assert!((counted.mean - (1.0 / 11.0 + 0.1) / 2.0).abs() < 1e-9);
         assert_eq!(one.spread, Some(0.01));
+    }
+
+    #[test]
+    fn labels_that_spread_tell_ratios_only_so_well() {
+        let mut programs = vec![
+            program("1", 100.0, 100.0, 1.0),
+            program("2", 100.0, 100.0, 1.0),
+        ];
+        let noise = LabelNoise::of(&programs).unwrap();
+        // Quartiles 1 % apart: two deviations of 0.741 %, and the mean of a normal error's size.
+        let one_run = 0.01 / 1.349 * 2f64.sqrt() * 0.797_884_560_8;
+        assert!((noise.as_one_run - one_run).abs() < 1e-9);
+        let median = one_run * 1.253_314_137_3 / 5.0;
+        assert!((noise.independent_runs.unwrap() - median).abs() < 1e-9);
+        // The same from drawn labels: sums of twelve uniform numbers are nearly normal.
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut label = || 1.0 + 0.01 / 1.349 * ((0..12).map(|_| random.f64()).sum::<f64>() - 6.0);
+        let mut off = || (label() / label() - 1.0).abs();
+        let drawn = (0..100_000).map(|_| off()).sum::<f64>() / 1e5;
+        assert!((drawn / noise.as_one_run - 1.0).abs() < 0.02, "{drawn}");
+        programs[1].row.runs = None;
+        assert_eq!(LabelNoise::of(&programs).unwrap().independent_runs, None);
+        programs[1].row.interquartile_over_median = None;
+        assert_eq!(LabelNoise::of(&programs), None);
+        assert_eq!(LabelNoise::of(&programs[..1]), None);
     }
 }

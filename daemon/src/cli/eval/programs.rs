@@ -210,6 +210,7 @@ mod tests {
             stdin: None,
             user_cycles: 1.0,
             interquartile_over_median: None,
+            runs: None,
             min_cycles: None,
             tunables: None,
             qemu_cpu: None,

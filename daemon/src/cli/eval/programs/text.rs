@@ -3,7 +3,9 @@
 
 use std::io::{self, Write};
 
-use crate::eval::programs::{Errors, Predicted, Series};
+use crate::eval::programs::{Errors, LabelNoise, Predicted, Series};
+
+const CONSECUTIVE: &str = "from version to version";
 
 pub(super) fn print(all: &[Series], out: &mut dyn Write) -> io::Result<()> {
     let (single, several): (Vec<_>, Vec<_>) = all.iter().partition(|s| s.programs.len() == 1);
@@ -15,12 +17,15 @@ pub(super) fn print(all: &[Series], out: &mut dyn Write) -> io::Result<()> {
         }
         for (name, errors) in [
             ("cycles", &s.absolute),
-            ("from version to version", &s.consecutive),
+            (CONSECUTIVE, &s.consecutive),
             ("  counting instructions", &s.consecutive_by_instructions),
             ("against the first version", &s.against_first),
             ("  counting instructions", &s.against_first_by_instructions),
         ] {
             line(name, errors, out)?;
+            if name == CONSECUTIVE {
+                noise(s.consecutive_by_spread, out)?;
+            }
         }
         writeln!(out)?;
     }
@@ -70,4 +75,15 @@ fn line(name: &str, errors: &Errors, out: &mut dyn Write) -> io::Result<()> {
         100.0 * errors.worst,
         errors.count
     )
+}
+
+/// What labels that spread would make of a model that is right.
+fn noise(noise: Option<LabelNoise>, out: &mut dyn Write) -> io::Result<()> {
+    let Some(noise) = noise else { return Ok(()) };
+    let name = "  labels' spread alone";
+    let least = noise.independent_runs.map_or_else(String::new, |least| {
+        format!(" ({:.1} % if runs are independent)", 100.0 * least)
+    });
+    let most = 100.0 * noise.as_one_run;
+    writeln!(out, "  {name:<34} mean {most:>5.1} %{least}")
 }
