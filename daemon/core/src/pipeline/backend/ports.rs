@@ -41,6 +41,8 @@ const WORDS: usize = (WINDOW / 64) as usize;
 struct Slot {
     /// Ports on which a µop starts.
     ports: u32,
+    /// Unbound ports that µops take in vain, which were woken too soon.
+    in_vain: u32,
     /// Number of these µops, by scheduler.
     started: Started,
     /// Port that the µop was assigned to which starts on the first divider's port, plus 1.

@@ -262,13 +262,18 @@ impl Backend {
         outputs: &[Output],
         ready: u64,
     ) -> (u8, u64) {
-        if !self.execute.vain_starts {
-            return self.ports.start_on_any(ports, ready, ready);
-        }
-        let inputs = self.registers.awaited_inputs(inputs);
-        let woken = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
+        let (issued, delay) = (self.issue.cycle(), self.execute.issue_to_dispatch);
+        let in_vain = self.execute.vain_starts;
+        // One that waits for nothing cannot be woken any sooner.
+        let woken = if in_vain && ready > issued + delay {
+            ready_cycle(issued, delay, self.registers.awaited_inputs(inputs))
+        } else {
+            ready
+        };
         let (port, dispatched) = self.ports.start_on_any(ports, woken, ready);
-        self.registers.awaited(outputs, ready, dispatched);
+        if in_vain {
+            self.registers.awaited(outputs, ready, dispatched);
+        }
         (port, dispatched)
     }
 

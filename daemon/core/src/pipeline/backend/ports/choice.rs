@@ -62,6 +62,9 @@ pub struct Chooser {
     unbound: u32,
     /// Vectors of ports that there are.
     vectors: usize,
+    /// Whether the choice looks at most at what is assigned now, so that what was before need not be
+    /// kept.
+    looks_at_now: bool,
     /// µops assigned and not dispatched: now, at the start of the issue cycle and of the one before.
     now: Usage,
     at_start: Usage,
@@ -83,6 +86,10 @@ impl Chooser {
             alu: layout.alu,
             count,
             unbound: layout.unbound.with(layout.oldest_first).0,
+            looks_at_now: matches!(
+                layout.choice,
+                PortChoice::InTurn | PortChoice::Scattered | PortChoice::LeastUsed
+            ),
             vectors: count.div_ceil(MAX_PORTS / VECTORS).min(VECTORS),
             now: usage,
             at_start: usage,
@@ -112,6 +119,12 @@ impl Chooser {
     #[inline(always)]
     pub fn next_cycle(&mut self, ports: u32) {
         let ports = ports & !self.unbound;
+        if self.looks_at_now {
+            if ports != 0 {
+                (0..self.vectors).for_each(|vector| self.now.remove_each(ports, vector));
+            }
+            return;
+        }
         self.next_cycle_of(ports, 0);
         if self.vectors > 1 {
             self.next_cycle_of(ports, 1);
@@ -288,6 +301,7 @@ impl Part for Chooser {
             count: _,
             unbound: _,
             vectors: _,
+            looks_at_now: _,
             now,
             at_start,
             before,
@@ -313,6 +327,7 @@ impl Part for Chooser {
             count,
             unbound: _,
             vectors: _,
+            looks_at_now: _,
             now,
             at_start,
             before,

@@ -50,6 +50,7 @@ impl Ports {
 
     /// Books a free one of unbound `ports` for a µop that was woken at `woken` and is ready at
     /// `ready`; returns which, and the cycle.
+    #[inline]
     pub fn start_on_any(&mut self, ports: PortSet, woken: u64, ready: u64) -> (u8, u64) {
         let strict = self.unbound.oldest_first.meets(ports);
         let ports = ports.0 & self.unbound.ports.0;
@@ -95,16 +96,24 @@ impl Ports {
 
     /// Nothing else may start on a port in a cycle.
     fn take(&mut self, at: u64, port: u32) {
-        let busy = &mut self.busy[(at & MASK) as usize / 64];
-        busy[port as usize & PORT_MASK] |= 1 << (at & 63);
+        let place = (at & MASK) as usize;
+        self.slots[place].in_vain |= 1 << port;
+        self.busy[place / 64][port as usize & PORT_MASK] |= 1 << (at & 63);
+    }
+
+    /// Those of unbound `ports` that are free in a cycle of the calendar: nothing takes them but what
+    /// starts there and what [`Ports::take`] does.
+    #[inline(always)]
+    fn free_in(&self, ports: u32, at: u64) -> u32 {
+        let slot = &self.slots[(at & MASK) as usize];
+        ports & !(slot.ports | slot.in_vain)
     }
 
     /// The lowest of `ports` that is free in a cycle of the calendar.
     #[inline(always)]
     fn lowest_free(&self, ports: u32, at: u64) -> Option<u8> {
-        let busy = &self.busy[(at & MASK) as usize / 64];
-        let is_free = |port: &u8| busy[usize::from(*port) & PORT_MASK] >> (at & 63) & 1 == 0;
-        PortSet(ports).iter().find(is_free)
+        let free = self.free_in(ports, at);
+        (free != 0).then_some(free.trailing_zeros() as u8)
     }
 
     /// The first cycle at or after `at` in which some of `ports` are free, and which; the end of the
@@ -121,10 +130,7 @@ impl Ports {
             let free = !all >> (at & 63);
             if free != 0 {
                 at += u64::from(free.trailing_zeros());
-                let is_free =
-                    |port: &u8| busy[usize::from(*port) & PORT_MASK] >> (at & 63) & 1 == 0;
-                let free = PortSet(ports).iter().filter(is_free);
-                return (at, free.fold(0, |set, port| set | 1 << port));
+                return (at, self.free_in(ports, at));
             }
             at = (at | 63) + 1;
         }
