@@ -102,6 +102,47 @@ impl<'t> Subjects<'t> {
     }
 }
 
+/// A loop that shows the latency from one operand to another.
+#[derive(Clone, Debug)]
+pub struct LatencyLoop {
+    /// The operands.
+    pub pair: Pair,
+    /// Every helper is in it with the whole of its latency.
+    pub exact: bool,
+    /// The loop, complete with counter and branch.
+    pub bytes: Vec<u8>,
+    /// How often the latency is in a turn.
+    pub links: f64,
+    /// Helpers by name, and how often the latency of each is in a turn.
+    pub helpers: Vec<(String, f64)>,
+}
+
+/// A helper's own loop.
+#[derive(Clone, Debug)]
+pub struct HelperLoop {
+    /// Its name, as in [`LatencyLoop::helpers`].
+    pub name: String,
+    /// The loop, complete with counter and branch.
+    pub bytes: Vec<u8>,
+    /// How often its latency is in a turn.
+    pub links: f64,
+}
+
+/// The loops that the helpers' latencies are measured with, of those that this CPU has.
+#[must_use]
+pub fn helper_loops() -> Vec<HelperLoop> {
+    let one = |helper: Helper| {
+        let (bytes, latencies) = helper.chain()?;
+        let (bytes, copies) = looped(&bytes);
+        Some(HelperLoop {
+            name: helper.to_string(),
+            bytes,
+            links: latencies * f64::from(copies),
+        })
+    };
+    helpers().filter_map(one).collect()
+}
+
 impl<'t> Subject<'_, 't> {
     /// The form.
     #[must_use]
@@ -137,15 +178,32 @@ impl<'t> Subject<'_, 't> {
     pub fn throughput_loops(&self) -> Vec<(Vec<u8>, u32)> {
         let ways = throughput::ways(self.shape).into_iter();
         ways.map(|way| {
-            let copies = copies(&way.bytes);
-            let mut bytes = way.bytes.repeat(copies);
-            bytes.extend(COUNT_DOWN);
-            let back = -(bytes.len() as i32 + JUMP_BACK.len() as i32 + 4);
-            bytes.extend(JUMP_BACK);
-            bytes.extend(back.to_le_bytes());
-            (bytes, way.count * copies as u32)
+            let (bytes, copies) = looped(&way.bytes);
+            (bytes, way.count * copies)
         })
         .collect()
+    }
+
+    /// The loops that its latencies are measured with, for those pairs of operands that have one.
+    #[must_use]
+    pub fn latency_loops(&self) -> Vec<LatencyLoop> {
+        let one = |pair: Pair| {
+            let chain = latency::chain(self.shape, pair)?;
+            let (bytes, copies) = looped(&chain.bytes);
+            let copies = f64::from(copies);
+            let helpers = chain.helpers.iter();
+            Some(LatencyLoop {
+                pair,
+                exact: chain.exact(),
+                bytes,
+                links: chain.links * copies,
+                helpers: helpers
+                    .map(|(helper, ways)| (helper.to_string(), ways * copies))
+                    .collect(),
+            })
+        };
+        let pairs = latency::pairs(self.shape).into_iter();
+        pairs.filter_map(one).collect()
     }
 }
 
@@ -358,6 +416,17 @@ impl Bench {
 fn copies(bytes: &[u8]) -> usize {
     let instructions = bytes.len().div_ceil(4).max(1);
     (BODY / instructions).clamp(1, BODY)
+}
+
+/// A piece of code in as many copies as make a body, with counter and branch; and how many these are.
+fn looped(code: &[u8]) -> (Vec<u8>, u32) {
+    let copies = copies(code);
+    let mut bytes = code.repeat(copies);
+    bytes.extend(COUNT_DOWN);
+    let back = -(bytes.len() as i32 + JUMP_BACK.len() as i32 + 4);
+    bytes.extend(JUMP_BACK);
+    bytes.extend(back.to_le_bytes());
+    (bytes, copies as u32)
 }
 
 /// `dec r15`, and `jnz` with four bytes of distance to come.

@@ -1,11 +1,14 @@
-//! `mcad eval --forms`: throughputs of single instruction forms, simulated, beside published or measured
-//! ones.
+//! `mcad eval --forms`: throughputs and latencies of single instruction forms, simulated, beside published
+//! or measured ones.
 //!
 //! Each form is simulated in the very code with which `mcad profile instruction` measures it:
 //! independent instances in a loop, and the same with what they hand on cut where that is possible;
-//! the least is the throughput. Cycles from one instance to the next.
+//! the least is the throughput. Cycles from one instance to the next. Latencies are those of [`latencies`].
+
+mod latencies;
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,6 +21,7 @@ use mcad_profile::instruction::{Subject, Subjects};
 use serde::Deserialize;
 
 use crate::cli::{input, model};
+use latencies::{Helpers, PairName};
 
 /// How far a throughput may be off, relative.
 const AGREEMENT: f64 = 0.05;
@@ -25,17 +29,23 @@ const AGREEMENT: f64 = 0.05;
 const GROUPS: usize = 40;
 const EXAMPLES: usize = 3;
 
-/// Throughputs by the names of forms; a name that several forms share has all of theirs.
-type Published = HashMap<String, Vec<f64>>;
+/// What a file has, by the names of forms; a name that several forms share has all of theirs.
+#[derive(Default)]
+struct Published {
+    throughputs: HashMap<String, Vec<f64>>,
+    latencies: HashMap<(String, PairName), Vec<f64>>,
+}
 
 /// A row of uops.info's.
 #[derive(Deserialize)]
 struct Row {
     string: String,
     tp: Option<f64>,
+    #[serde(default)]
+    lat: Vec<(String, String, String, f64)>,
 }
 
-/// A form with its simulated and its published throughput.
+/// A form with its simulated and its published throughput or latency.
 struct Compared {
     name: String,
     simulated: f64,
@@ -43,6 +53,17 @@ struct Compared {
 }
 
 impl Compared {
+    /// With the one of the figures that is nearest; none where there is none.
+    fn with_nearest(name: String, simulated: f64, published: &[f64]) -> Option<Self> {
+        let off = |cycles: &&f64| (simulated - **cycles).abs() / **cycles;
+        let nearest = published.iter().min_by(|a, b| off(a).total_cmp(&off(b)))?;
+        Some(Self {
+            name,
+            simulated,
+            published: *nearest,
+        })
+    }
+
     fn agrees(&self) -> bool {
         (self.simulated - self.published).abs() <= AGREEMENT * self.published
     }
@@ -62,43 +83,63 @@ pub(super) fn run(cpu: Option<&str>, files: &[impl AsRef<Path>]) -> anyhow::Resu
         Kind::Rows => through_memory_of_their_own(&model),
         Kind::Figures => model,
     };
-    let mut compared = Vec::new();
+    let mut throughputs = Vec::new();
+    let mut exact = Vec::new();
+    let mut halves = Vec::new();
+    let helpers = Helpers::of(&model);
     for subject in Subjects::of(table).iter() {
         let name = &*subject.form().name;
-        if let Some(rows) = published.get(name)
-            && subject.objection().is_none()
+        if subject.objection().is_some() {
+            continue;
+        }
+        if let Some(rows) = published.throughputs.get(name)
             && let Some(simulated) = simulate(&model, subject)
         {
-            let off = |cycles: &&f64| (simulated / **cycles).ln().abs();
-            let nearest = rows.iter().min_by(|a, b| off(a).total_cmp(&off(b)));
-            compared.extend(nearest.map(|published| Compared {
-                name: name.to_owned(),
-                simulated,
-                published: *published,
-            }));
+            throughputs.extend(Compared::with_nearest(name.to_owned(), simulated, rows));
+        }
+        for latency in subject.latency_loops() {
+            let pair = PairName::of(latency.pair);
+            if let Some(rows) = published.latencies.get(&(name.to_owned(), pair.clone()))
+                && let Some(simulated) = helpers.simulate(&model, &latency)
+            {
+                let list = match latency.exact {
+                    true => &mut exact,
+                    false => &mut halves,
+                };
+                let name = format!("{name} {pair}");
+                list.extend(Compared::with_nearest(name, simulated, rows));
+            }
         }
     }
-    if compared.is_empty() {
+    if throughputs.is_empty() && exact.is_empty() {
         bail!("no form of {cpu} is in {}", file.as_ref().display());
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    write(&compared, &mut out).context("cannot write to stdout")?;
+    for (what, compared) in [
+        ("throughputs", &throughputs),
+        ("latencies", &exact),
+        ("latencies with half of a way there and back", &halves),
+    ] {
+        write(what, compared, &mut out).context("cannot write to stdout")?;
+    }
     out.flush().context("cannot write to stdout")?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Cycles from one instance to the next.
 fn simulate(model: &Arc<CpuModel>, subject: Subject<'_, '_>) -> Option<f64> {
+    let ways = subject.throughput_loops().into_iter();
+    ways.filter_map(|(bytes, count)| Some(turn(model, &bytes)? / f64::from(count)))
+        .min_by(f64::total_cmp)
+}
+
+/// Cycles of a turn of a loop.
+fn turn(model: &Arc<CpuModel>, bytes: &[u8]) -> Option<f64> {
     let options = Options {
         mode: Mode::Loop,
         ..Options::default()
     };
-    let ways = subject.throughput_loops().into_iter();
-    ways.filter_map(|(bytes, count)| {
-        let block = Block::new(model, &bytes).ok()?;
-        Some(block.predict(options).cycles / f64::from(count))
-    })
-    .min_by(f64::total_cmp)
+    Some(Block::new(model, bytes).ok()?.predict(options).cycles)
 }
 
 /// The model with instances that store to places of their own: so are published rows measured, while
@@ -130,19 +171,20 @@ fn read(path: &Path) -> anyhow::Result<(Published, Kind)> {
     input::open(path)?
         .read_to_string(&mut text)
         .with_context(place)?;
-    let mut published = Published::new();
-    let mut add = |name: String, cycles: f64| {
-        if cycles > 0.0 {
-            published.entry(name).or_default().push(cycles);
-        }
-    };
+    let mut published = Published::default();
+    let Published {
+        throughputs,
+        latencies,
+    } = &mut published;
     if text.starts_with('{') {
         for (n, line) in text.lines().enumerate() {
             let row: Row = serde_json::from_str(line)
                 .with_context(|| format!("{}:{}: no row of uops.info's", place(), n + 1))?;
-            if let Some(cycles) = row.tp {
-                add(row.string, cycles);
+            for (from, to, kind, cycles) in row.lat {
+                let name = (row.string.clone(), PairName { from, to, kind });
+                add(latencies, name, cycles);
             }
+            add(throughputs, row.string, row.tp.unwrap_or_default());
         }
         return Ok((published, Kind::Rows));
     }
@@ -150,25 +192,42 @@ fn read(path: &Path) -> anyhow::Result<(Published, Kind)> {
     for record in reader.records() {
         let record = record.with_context(place)?;
         let field = |n: usize| record.get(n).unwrap_or_default();
-        if field(2) == "throughput"
-            && let Ok(cycles) = field(6).parse()
-        {
-            add(field(0).to_owned(), cycles);
+        let name = field(0).to_owned();
+        let Ok(cycles) = field(6).parse() else {
+            continue;
+        };
+        match field(2) {
+            "throughput" => add(throughputs, name, cycles),
+            "latency" => {
+                let [from, to, kind] = [3, 4, 5].map(|n| field(n).to_owned());
+                add(latencies, (name, PairName { from, to, kind }), cycles);
+            }
+            _ => {}
         }
     }
     // A form that was measured several times has its least figure.
-    for figures in published.values_mut() {
+    for figures in throughputs.values_mut().chain(latencies.values_mut()) {
         let least = figures.iter().copied().min_by(f64::total_cmp);
         *figures = least.into_iter().collect();
     }
     Ok((published, Kind::Figures))
 }
 
-fn write(compared: &[Compared], out: &mut dyn Write) -> io::Result<()> {
+/// Files a figure; none of nothing, of which no error is a fraction.
+fn add<K: Eq + Hash>(figures: &mut HashMap<K, Vec<f64>>, name: K, cycles: f64) {
+    if cycles > 0.0 {
+        figures.entry(name).or_default().push(cycles);
+    }
+}
+
+fn write(what: &str, compared: &[Compared], out: &mut dyn Write) -> io::Result<()> {
+    if compared.is_empty() {
+        return Ok(());
+    }
     let agreeing = compared.iter().filter(|c| c.agrees()).count();
     writeln!(
         out,
-        "throughputs of {} forms: {:.1} % within {:.0} %",
+        "{} {what} of forms: {:.1} % within {:.0} %",
         compared.len(),
         100.0 * agreeing as f64 / compared.len().max(1) as f64,
         100.0 * AGREEMENT
@@ -214,14 +273,21 @@ mod tests {
     fn rows_and_figures_are_read_alike() {
         let rows = file(
             ".jsonl",
-            "{\"string\":\"A\",\"tp\":7.0}\n{\"string\":\"B\"}\n{\"string\":\"A\",\"tp\":5.0}\n",
+            "{\"string\":\"A\",\"tp\":7.0,\"lat\":[[\"REG0\",\"REG0\",\"reg\",3]]}\n{\"string\":\"B\"}\n{\"string\":\"A\",\"tp\":5.0}\n",
         );
         let (published, kind) = read(&rows).unwrap();
         assert_eq!(
-            (published["A"].as_slice(), kind),
+            (published.throughputs["A"].as_slice(), kind),
             ([7.0, 5.0].as_slice(), Kind::Rows)
         );
-        assert_eq!(published.len(), 1);
+        assert_eq!(published.throughputs.len(), 1);
+        let pair = PairName {
+            from: "REG0".into(),
+            to: "REG0".into(),
+            kind: "reg".into(),
+        };
+        let latency = ("A".to_owned(), pair);
+        assert_eq!(published.latencies[&latency], [3.0]);
         let figures = file(
             ".csv",
             "form,example,figure,from,to,kind,cycles,spread,exact,reason\n\
@@ -229,9 +295,10 @@ mod tests {
         );
         let (published, kind) = read(&figures).unwrap();
         assert_eq!(
-            (published["A"].as_slice(), kind),
+            (published.throughputs["A"].as_slice(), kind),
             ([6.98].as_slice(), Kind::Figures)
         );
+        assert_eq!(published.latencies[&latency], [1.0]);
     }
 
     #[test]
