@@ -163,14 +163,14 @@ impl Chooser {
         {
             return turn.next();
         }
-        match self.vectors {
+        match usage::vectors_of(ports) {
             1 => self.by_use::<1>(ports, slot),
             2 => self.by_use::<2>(ports, slot),
             _ => self.by_use::<VECTORS>(ports, slot),
         }
     }
 
-    /// A port by the choice's rule, on a core with so many vectors of ports.
+    /// A port by the choice's rule, of those in so many vectors.
     #[inline(never)]
     fn by_use<const N: usize>(&mut self, ports: PortSet, slot: u32) -> u8 {
         match self.choice {

@@ -58,6 +58,12 @@ fn bits_of(ports: u32, vector: usize) -> usize {
     usize::from((ports >> (LANES * vector)) as u8)
 }
 
+/// How many vectors some ports lie in: in the first ones.
+#[inline(always)]
+pub fn vectors_of(ports: PortSet) -> usize {
+    (u32::BITS - ports.0.leading_zeros()).div_ceil(LANES as u32) as usize
+}
+
 /// µops by port.
 #[derive(Clone, Copy)]
 pub struct Usage([Vector; VECTORS]);
