@@ -79,9 +79,10 @@ pub(super) fn run(cpu: Option<&str>, files: &[impl AsRef<Path>]) -> anyhow::Resu
         .forms()
         .with_context(|| format!("{cpu} has no table of instruction forms"))?;
     let (published, kind) = read(file.as_ref())?;
-    let model = match kind {
+    // Latencies through memory are of instances that share one in both.
+    let independent = match kind {
         Kind::Rows => through_memory_of_their_own(&model),
-        Kind::Figures => model,
+        Kind::Figures => Arc::clone(&model),
     };
     let mut throughputs = Vec::new();
     let mut exact = Vec::new();
@@ -93,7 +94,7 @@ pub(super) fn run(cpu: Option<&str>, files: &[impl AsRef<Path>]) -> anyhow::Resu
             continue;
         }
         if let Some(rows) = published.throughputs.get(name)
-            && let Some(simulated) = simulate(&model, subject)
+            && let Some(simulated) = simulate(&independent, subject)
         {
             throughputs.extend(Compared::with_nearest(name.to_owned(), simulated, rows));
         }
