@@ -25,6 +25,9 @@ use crate::program::{BranchKind, Instr, NO_REG, PointerLoad, Program, flag};
 use crate::regs::{RegId, size_bits};
 use crate::uop::LaminatedSpec;
 
+/// What stands for the form of all locked instructions where these start in turn; no form is at this address.
+const LOCKED: usize = 1;
+
 /// Makes static instructions for one CPU, each only once as long as it is known.
 pub struct Builder {
     model: Arc<CpuModel>,
@@ -336,7 +339,12 @@ fn finish(
         move_to: o.out_regs.first().and_then(|v| v.id).unwrap_or(RegId(0)),
         throughput: perf.tp.unwrap_or(0),
         form: prepared.form.map_or(u32::MAX, |f| {
-            program.number_of_form(std::ptr::from_ref(f).addr())
+            let one = f.locked && core.execute.locked_in_turn;
+            program.number_of_form(if one {
+                LOCKED
+            } else {
+                std::ptr::from_ref(f).addr()
+            })
         }),
         zeroed: zeroed..program.zeroed.len() as u32,
         fused: 0,

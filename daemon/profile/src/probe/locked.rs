@@ -24,6 +24,10 @@ fn points() -> Vec<Point> {
         ("lock cmpxchg", "lock cmpxchg [rdi], rbx"),
         ("xchg", "xchg [rdi], rax"),
         (
+            "lock cmpxchg and xchg, half",
+            "lock cmpxchg [rdi], rbx\n    xchg [rdi], rax",
+        ),
+        (
             "lock add, two lines in turn",
             "lock add qword ptr [rdi], 1\n    lock add qword ptr [rdi + 64], 1",
         ),

@@ -83,6 +83,9 @@ pub struct Execute {
     /// their inputs are known, and they are ready a cycle later.
     #[serde(default)]
     pub spacing_when_ready: bool,
+    /// Locked instructions start one behind the other, whatever their forms; else those of one form.
+    #[serde(default)]
+    pub locked_in_turn: bool,
     /// Extra cycles of a load that cannot be renamed to the store that it takes its data from,
     /// though others could.
     #[serde(default)]
