@@ -26,6 +26,9 @@ fn parameters() -> Branch {
         returns_fall_back: false,
         call_bubbles: 0,
         return_bubbles: 0,
+        indirect_alone: false,
+        chosen_bubbles: 0,
+        lines_in_pairs: false,
         direction: Direction {
             base_entries: 8192,
             tables: 15,

@@ -15,6 +15,7 @@ mod chase;
 mod code;
 mod forwarding;
 mod kernel;
+mod linked;
 mod locked;
 pub mod native;
 mod parallel;
@@ -123,6 +124,7 @@ pub fn probes() -> Vec<Probe> {
         locked::PROBES,
         kernel::PROBES,
         branches::PROBES,
+        linked::PROBES,
         code::PROBES,
     ] {
         all.extend_from_slice(part);

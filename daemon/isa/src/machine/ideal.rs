@@ -122,6 +122,7 @@ pub fn ideals() -> &'static [Ideal] {
             change: |core| {
                 if let Some(branch) = &mut core.branch {
                     (branch.call_bubbles, branch.return_bubbles) = (0, 0);
+                    branch.chosen_bubbles = 0;
                 }
             },
         },

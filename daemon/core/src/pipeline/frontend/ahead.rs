@@ -188,15 +188,15 @@ impl Ahead {
             self.at = self.at.max(cycle * per_cycle);
         } else {
             let bubbles = match start.way {
-                Way::Branch(Steer::Taken(level)) => {
-                    u64::from(start.bubbles)
-                        + self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
+                Way::Branch(Steer::Taken(level) | Steer::Chosen(level)) => {
+                    self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
                 }
                 _ => 0,
             };
             let oldest = self.count.wrapping_sub(self.lines) % RING;
             let room = self.fetched.get(oldest).copied().unwrap_or(0);
-            self.at = (self.at + 1 + bubbles * per_cycle).max(room * per_cycle);
+            self.at =
+                (self.at + u64::from(start.shares) + bubbles * per_cycle).max(room * per_cycle);
         }
         frames.pass(start.frame, now.visits);
         let mut at = self.at / per_cycle;
@@ -314,7 +314,7 @@ mod tests {
             number: n,
             address: 0x1000 * (1 + n % 3),
             way: Way::Branch(Steer::Taken(0)),
-            bubbles: [call, back, 0][n as usize % 3],
+            shares: 1 + 2 * [call, back, 0][n as usize % 3],
             frame: Frame::Stays,
         }));
         cycles(&p, starts, 0) as f64 / turns as f64
@@ -332,7 +332,7 @@ mod tests {
             number: 8 * n,
             address: 0x1000 + 64 * n,
             way: Way::Line,
-            bubbles: 0,
+            shares: 1,
             frame: Frame::Stays,
         };
         let mut starts = Backlog::new();
@@ -366,7 +366,7 @@ mod tests {
                 0 => Way::Branch(Steer::Taken(0)),
                 _ => Way::Line,
             },
-            bubbles: 0,
+            shares: 1,
             frame: Frame::Stays,
         }));
         cycles(p, starts, late) as f64 / lines as f64
@@ -428,7 +428,7 @@ mod tests {
                 number: n,
                 address: 0x1000 * (1 + n),
                 way: Way::Branch(Steer::Taken(0)),
-                bubbles: 0,
+                shares: 1,
                 frame: if n < depth {
                     Frame::Opens
                 } else {

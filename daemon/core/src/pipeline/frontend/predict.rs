@@ -52,6 +52,8 @@ pub enum Steer {
     Straight,
     /// Taken, predicted so, and its target was in that level of branch target buffer.
     Taken(u8),
+    /// The same, of an indirect branch that has gone elsewhere, too: its target was chosen.
+    Chosen(u8),
     /// Taken, and found out at decode: the target was in none.
     Decoded,
     /// Its direction was predicted wrongly.
@@ -212,10 +214,13 @@ impl Predictor {
     }
 
     fn indirect(&mut self, b: &Executed) -> Steer {
-        let target = self.indirect.predict(b.pc, &self.path);
+        let guess = self.indirect.predict(b.pc, &self.path);
         self.indirect.update(b.target);
         match self.find(b) {
-            Some(level) if target == b.target => Steer::Taken(level),
+            Some(level) if guess.target == b.target => match guess.chosen {
+                true => Steer::Chosen(level),
+                false => Steer::Taken(level),
+            },
             // Where no buffer has it, nothing says that there is a branch.
             _ => Steer::WrongTarget,
         }
@@ -226,9 +231,9 @@ impl Predictor {
         let found = self.find(b);
         let target = match target {
             None if self.returns_fall_back => {
-                let target = self.indirect.predict(b.pc, &self.path);
+                let guess = self.indirect.predict(b.pc, &self.path);
                 self.indirect.update(b.target);
-                Some(target)
+                Some(guess.target)
             }
             other => other,
         };

@@ -58,6 +58,16 @@ pub struct Branch {
     /// The same after a return.
     #[serde(default)]
     pub return_bubbles: u64,
+    /// A predicted indirect jump is alone in its cycle, whatever `starts_per_cycle` is.
+    #[serde(default)]
+    pub indirect_alone: bool,
+    /// Cycles in which the predictor finds nothing more after a return, besides `return_bubbles`, if since
+    /// the last one an indirect branch was predicted that has gone to several places.
+    #[serde(default)]
+    pub chosen_bubbles: u64,
+    /// The line behind the one that a branch goes to is predicted together with it.
+    #[serde(default)]
+    pub lines_in_pairs: bool,
     /// Directions and targets are always right (ablation).
     #[serde(default)]
     pub ideal: bool,
@@ -280,6 +290,7 @@ impl Branch {
             ("line_spacing", self.line_spacing),
             ("call_bubbles", self.call_bubbles),
             ("return_bubbles", self.return_bubbles),
+            ("chosen_bubbles", self.chosen_bubbles),
             (
                 "btb.bubbles",
                 self.btb.iter().map(|b| b.bubbles).max().unwrap_or(0),

@@ -17,6 +17,17 @@ struct Entry {
     tag: u16,
     confidence: u8,
     useful: bool,
+    /// A last target that was another one before.
+    changed: bool,
+}
+
+/// What is predicted of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guess {
+    /// Where it goes.
+    pub target: u64,
+    /// It has gone elsewhere, too, since it is known.
+    pub chosen: bool,
 }
 
 /// The predictor.
@@ -78,11 +89,11 @@ impl IndirectTargets {
     }
 
     /// The last target of the branch with this key, which is the last used of its set afterwards.
-    fn last_target(&mut self, key: u64) -> u64 {
+    fn last_target(&mut self, key: u64) -> Entry {
         let ways = self.base_ways;
         self.base_place = key as usize & (self.base.len() - 1) & !(ways - 1);
         let Some(set) = self.base.get_mut(self.base_place..self.base_place + ways) else {
-            return 0;
+            return Entry::default();
         };
         if ways > 1 {
             let tag = (key >> 48) as u16;
@@ -95,12 +106,12 @@ impl IndirectTargets {
                 };
             }
         }
-        set.first().map_or(0, |e| e.target)
+        set.first().copied().unwrap_or_default()
     }
 
     /// Predicts where the branch at `pc` goes; `history` is the direction
     /// predictor's.
-    pub fn predict(&mut self, pc: u64, history: &Path) -> u64 {
+    pub fn predict(&mut self, pc: u64, history: &Path) -> Guess {
         let key = spread(pc);
         let base = self.last_target(key);
         self.hit = 0;
@@ -125,7 +136,7 @@ impl IndirectTargets {
                 longest = *entry;
             }
         }
-        let other = self.other.unwrap_or(base);
+        let other = self.other.unwrap_or(base.target);
         self.other = Some(other);
         // A new entry is believed once it has been right.
         self.guess = if self.hit > 0 && longest.confidence > 0 {
@@ -133,7 +144,10 @@ impl IndirectTargets {
         } else {
             other
         };
-        self.guess
+        Guess {
+            target: self.guess,
+            chosen: base.changed,
+        }
     }
 
     /// The branch predicted last went to `target`.
@@ -141,6 +155,7 @@ impl IndirectTargets {
         let right = self.guess == target;
         let other_right = self.other == Some(target);
         if let Some(base) = self.base.get_mut(self.base_place) {
+            base.changed |= base.target != 0 && base.target != target;
             train(base, target);
         }
         let mut longest_right = false;
@@ -171,8 +186,7 @@ impl IndirectTargets {
                 *entry = Entry {
                     target,
                     tag: self.tags[n],
-                    confidence: 0,
-                    useful: false,
+                    ..Entry::default()
                 };
                 self.tick = (self.tick - 1).max(0);
                 return;

@@ -39,8 +39,9 @@ pub struct Start {
     pub address: u64,
     /// How fetch comes there.
     pub way: Way,
-    /// Cycles that the predictor takes longer for the kind of branch that it was.
-    pub bubbles: u32,
+    /// Shares of a cycle, of which `starts_per_cycle` make one, that the predictor takes for it, besides the
+    /// bubbles of the branch target buffer.
+    pub shares: u32,
     /// What that branch does to the frames of calls.
     pub frame: Frame,
 }
@@ -167,6 +168,58 @@ impl Iterator for Steers {
     }
 }
 
+/// How long the predictor takes from start to start, in shares of a cycle.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// Shares of a cycle.
+    per_cycle: u32,
+    /// More for a call, for a return, and for the first return behind a chosen target.
+    call: u32,
+    back: u32,
+    back_chosen: u32,
+    indirect_alone: bool,
+    lines_in_pairs: bool,
+    /// A target was chosen since the last return.
+    chosen: bool,
+    /// The last start was where a branch went.
+    at_target: bool,
+}
+
+impl Pace {
+    fn new(p: &branch::Branch) -> Self {
+        let shares = |cycles: u64| {
+            u32::try_from(cycles.saturating_mul(p.starts_per_cycle.into())).unwrap_or(u32::MAX)
+        };
+        Self {
+            per_cycle: p.starts_per_cycle,
+            call: shares(p.call_bubbles),
+            back: shares(p.return_bubbles),
+            back_chosen: shares(p.chosen_bubbles),
+            indirect_alone: p.indirect_alone,
+            lines_in_pairs: p.lines_in_pairs,
+            chosen: false,
+            at_target: false,
+        }
+    }
+
+    /// Those of the next start, to which a branch of that kind leads, if any does.
+    fn shares(&mut self, way: Way, kind: Option<Kind>) -> u32 {
+        let paired = way == Way::Line && self.at_target && self.lines_in_pairs;
+        self.at_target = way != Way::Line;
+        self.chosen |= matches!(way, Way::Branch(Steer::Chosen(_)));
+        match kind {
+            None => u32::from(!paired),
+            Some(Kind::Call | Kind::IndirectCall) => 1 + self.call,
+            Some(Kind::Return) => {
+                let chosen = std::mem::take(&mut self.chosen);
+                1 + self.back + if chosen { self.back_chosen } else { 0 }
+            }
+            Some(Kind::IndirectJump) if self.indirect_alone => self.per_cycle,
+            Some(Kind::Conditional | Kind::Jump | Kind::IndirectJump) => 1,
+        }
+    }
+}
+
 /// Who predicts a thread's branches.
 enum Oracle {
     /// Predictors here.
@@ -179,8 +232,7 @@ enum Oracle {
 /// Predictors at work on a thread.
 pub struct Starts {
     oracle: Oracle,
-    call_bubbles: u32,
-    return_bubbles: u32,
+    pace: Pace,
     ideal: bool,
     /// The branch that was executed last, of which nobody knows where it went, and its instruction.
     pending: Option<(Branch, u32)>,
@@ -209,8 +261,7 @@ impl Starts {
     fn by(oracle: Oracle, p: &branch::Branch) -> Self {
         Self {
             oracle,
-            call_bubbles: u32::try_from(p.call_bubbles).unwrap_or(u32::MAX),
-            return_bubbles: u32::try_from(p.return_bubbles).unwrap_or(u32::MAX),
+            pace: Pace::new(p),
             ideal: p.ideal,
             pending: None,
             line: u64::MAX,
@@ -228,8 +279,7 @@ impl Starts {
                 Oracle::Own(predictor) => Oracle::Own(predictor.clone()),
                 Oracle::Told(_) => Oracle::Told(Steers::default()),
             },
-            call_bubbles: self.call_bubbles,
-            return_bubbles: self.return_bubbles,
+            pace: self.pace,
             ideal: self.ideal,
             pending: self.pending,
             line: self.line,
@@ -272,23 +322,28 @@ impl Starts {
         let other_line = line != self.line;
         self.line = line;
         let mut way = other_line.then_some(Way::Line);
-        let (mut bubbles, mut frame) = (0, Frame::Stays);
+        let mut frame = Frame::Stays;
+        let mut kind = None;
         if let Some((branch, instr)) = self.pending.take() {
             let steer = self.resolve((&branch, instr), inst.address);
             if steer != Steer::Straight {
                 way = Some(Way::Branch(steer));
-                bubbles = self.bubbles(branch.kind);
+                kind = Some(branch.kind);
                 frame = Frame::of(branch.kind);
             }
         }
         if let Some(way) = way {
-            let free = matches!(way, Way::Line | Way::Branch(Steer::Taken(_)));
+            let shares = self.pace.shares(way, kind);
+            let free = matches!(
+                way,
+                Way::Line | Way::Branch(Steer::Taken(_) | Steer::Chosen(_))
+            );
             if !(replayed && free) {
                 self.queue.push(Start {
                     number,
                     address: inst.address,
                     way,
-                    bubbles,
+                    shares,
                     frame,
                 });
             }
@@ -302,14 +357,6 @@ impl Starts {
         }
     }
 
-    fn bubbles(&self, kind: Kind) -> u32 {
-        match kind {
-            Kind::Call | Kind::IndirectCall => self.call_bubbles,
-            Kind::Return => self.return_bubbles,
-            Kind::Conditional | Kind::Jump | Kind::IndirectJump => 0,
-        }
-    }
-
     fn resolve(&mut self, (b, instr): (&Branch, u32), went: u64) -> Steer {
         let branch = b.went(went);
         let taken = branch.taken;
@@ -318,7 +365,7 @@ impl Starts {
         self.counts.taken += u64::from(taken);
         match steer {
             Steer::Straight => return steer,
-            Steer::Taken(level) => {
+            Steer::Taken(level) | Steer::Chosen(level) => {
                 if let Some(count) = self.counts.btb.get_mut(usize::from(level)) {
                     *count += 1;
                 }
@@ -353,5 +400,41 @@ impl Starts {
             }
         }
         steer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_return_behind_a_chosen_target_takes_longer_once() {
+        let p = mcad_isa::machine::cpu("zen5")
+            .ok()
+            .and_then(|model| model.core.branch.clone())
+            .expect("zen5 has branch prediction");
+        let mut pace = Pace::new(&p);
+        let taken = Way::Branch(Steer::Taken(0));
+        let chosen = Way::Branch(Steer::Chosen(0));
+        // Half cycles: a call with its return takes four cycles, an indirect jump between the two one
+        // more, and two more if its target was chosen; lines behind targets come with them.
+        let steps = [
+            (taken, Some(Kind::Call), 3),
+            (Way::Line, None, 0),
+            (Way::Line, None, 1),
+            (taken, Some(Kind::IndirectJump), 2),
+            (taken, Some(Kind::Return), 5),
+            (Way::Line, None, 0),
+            (taken, Some(Kind::Call), 3),
+            (chosen, Some(Kind::IndirectJump), 2),
+            (taken, Some(Kind::Conditional), 1),
+            (taken, Some(Kind::Return), 9),
+            (taken, Some(Kind::Return), 5),
+            (chosen, Some(Kind::IndirectCall), 3),
+            (taken, Some(Kind::Return), 9),
+        ];
+        for (n, (way, kind, shares)) in steps.into_iter().enumerate() {
+            assert_eq!(pace.shares(way, kind), shares, "{n}");
+        }
     }
 }
