@@ -28,6 +28,10 @@ fn points() -> Vec<Point> {
             "lock cmpxchg [rdi], rbx\n    xchg [rdi], rax",
         ),
         (
+            "xchg, chain of 4 loads",
+            "xchg [rdi], rax\n    mov rcx, [rdi + 64]\n    .rept 3\n    mov rcx, [rdi + rcx + 64]\n    .endr",
+        ),
+        (
             "lock add, two lines in turn",
             "lock add qword ptr [rdi], 1\n    lock add qword ptr [rdi + 64], 1",
         ),
