@@ -277,6 +277,7 @@ impl Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::frontend::predict::branches_of;
     use crate::pipeline::frontend::predict::frames::Frame;
 
     /// Cycles until fetch has begun everywhere, where each line comes so late.
@@ -303,10 +304,7 @@ mod tests {
     /// Cycles in which the predictor comes to the starts of turns of a loop: a call, a return and a
     /// jump back, all predicted and in the nearest buffer, with code in the first-level cache.
     fn cycles_a_turn(call: u32, back: u32) -> f64 {
-        let mut p = mcad_isa::machine::cpu("zen5")
-            .ok()
-            .and_then(|model| model.core.branch.clone())
-            .expect("zen5 has branch prediction");
+        let mut p = branches_of("zen5");
         p.starts_per_cycle = 2;
         let turns = 1000;
         let mut starts = Backlog::new();
@@ -322,10 +320,7 @@ mod tests {
 
     #[test]
     fn what_may_be_kept_as_uops_is_not_asked_for_before_that_is_known() {
-        let p = mcad_isa::machine::cpu("zen5")
-            .ok()
-            .and_then(|model| model.core.branch.clone())
-            .expect("zen5 has branch prediction");
+        let p = branches_of("zen5");
         let mut ahead = Ahead::new(&p);
         let mut frames = Frames::new(&p);
         let line = |n: u64| Start {
@@ -374,10 +369,7 @@ mod tests {
 
     #[test]
     fn fewer_lines_of_straight_code_than_of_jumps_are_on_their_way_at_once() {
-        let mut p = mcad_isa::machine::cpu("zen5")
-            .ok()
-            .and_then(|model| model.core.branch.clone())
-            .expect("zen5 has branch prediction");
+        let mut p = branches_of("zen5");
         p.line_delay = 0;
         p.line_misses = 12;
         p.line_spacing = 3;
@@ -414,10 +406,7 @@ mod tests {
 
     #[test]
     fn each_return_of_a_call_from_before_the_kernel_ran_is_a_wrong_prediction() {
-        let p = mcad_isa::machine::cpu("zen5")
-            .ok()
-            .and_then(|model| model.core.branch.clone())
-            .expect("zen5 has branch prediction");
+        let p = branches_of("zen5");
         assert!(p.kernel_empties_returns);
         let depth = 20;
         let cycles = |visit: bool| {

@@ -244,3 +244,12 @@ impl Predictor {
         }
     }
 }
+
+/// Branch prediction of a CPU that has some, for tests.
+#[cfg(test)]
+pub fn branches_of(cpu: &str) -> branch::Branch {
+    mcad_isa::machine::cpu(cpu)
+        .ok()
+        .and_then(|model| model.core.branch.clone())
+        .expect("the CPU has branch prediction")
+}

@@ -405,14 +405,12 @@ impl Starts {
 
 #[cfg(test)]
 mod tests {
+    use super::super::branches_of;
     use super::*;
 
     #[test]
     fn a_return_behind_a_chosen_target_takes_longer_once() {
-        let p = mcad_isa::machine::cpu("zen5")
-            .ok()
-            .and_then(|model| model.core.branch.clone())
-            .expect("zen5 has branch prediction");
+        let p = branches_of("zen5");
         let mut pace = Pace::new(&p);
         let taken = Way::Branch(Steer::Taken(0));
         let chosen = Way::Branch(Steer::Chosen(0));
