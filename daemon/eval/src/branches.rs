@@ -176,9 +176,7 @@ impl Directions {
                 .collect(),
         })
     }
-}
 
-impl Directions {
     /// It is predicted as the reference does: within the limit of the mean, or between the references.
     fn kept(&self) -> bool {
         let [least, most] = self.of_references;
@@ -289,7 +287,7 @@ fn write(e: &Evaluation, cpus: &[String], style: Style, out: &mut dyn Write) -> 
     let verdict = if e.kept { "all are" } else { "NOT all are" };
     writeln!(
         out,
-        "{verdict} within {:.0} % of the literal one",
+        "{verdict} within {:.0} % of the literal one, the mean of {REFERENCES}, or between these",
         100.0 * e.limit
     )
 }
