@@ -33,6 +33,10 @@ pub(super) use collect::{Collected, Wanted, collect};
 use super::eval::cpu_time;
 use super::json::{JsonArgs, JsonOutput};
 
+/// What is said where a model takes for equal what a CPU tells apart.
+const KINDS_ALONE: &str = "this model knows kinds of instructions alone, and this CPU tells more apart: \
+                           the default model is nearer";
+
 /// Options of `mcad model`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -123,7 +127,7 @@ struct Predictor {
     how: How,
 }
 
-/// What is known of the cycles.
+/// What is known of the cycles, which are whole, as those of each part are.
 struct Predicted {
     cycles: f64,
     /// Absent for paths.
@@ -144,11 +148,14 @@ impl Predictor {
         })
     }
 
-    /// Tells instructions apart by what they cost on a CPU, where its model and the profile say that.
-    fn tell_apart(&mut self, model: &Arc<CpuModel>) {
-        if let Some(timing) = Timing::of(model, &self.profile) {
-            self.chain = Rc::new(Chain::new(&Rows::on(&self.profile, &timing)));
+    /// Tells instructions apart by what they cost on a CPU, where its model and the profile say that;
+    /// whether they do.
+    fn tell_apart(&mut self, model: &Arc<CpuModel>) -> bool {
+        let timing = Timing::of(model, &self.profile);
+        if let Some(timing) = &timing {
+            self.chain = Rc::new(Chain::new(&Rows::on(&self.profile, timing)));
         }
+        timing.is_some()
     }
 
     fn predict(&self, machine: &Machine) -> Predicted {
@@ -156,12 +163,13 @@ impl Predictor {
             literal::predict(machine, &self.rows)
         } else if self.how.paths {
             return Predicted {
-                cycles: self.paths.borrow_mut().predict(machine),
+                cycles: self.paths.borrow_mut().predict(machine).round(),
                 stack: None,
             };
         } else {
             self.chain.predict(machine)
         };
+        let stack = stack.whole();
         Predicted {
             cycles: stack.total(),
             stack: Some(stack),
@@ -180,8 +188,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             json,
         } => {
             let mut predictor = Predictor::new(profile, *how)?;
-            if let Some(model) = modelled(cpu) {
-                predictor.tell_apart(&model);
+            if let Some(model) = modelled(cpu)
+                && predictor.tell_apart(&model)
+                && (how.paths || how.literal)
+            {
+                crate::say!("note: {KINDS_ALONE}");
             }
             predict(&predictor, &machine(cpu)?, json.open([])?)?;
         }
@@ -304,7 +315,7 @@ fn predict(predictor: &Predictor, machine: &Machine, json: JsonOutput) -> anyhow
         writeln!(out, "cycles per instruction {:.4}", per(predicted.cycles))?;
         for (name, cycles) in predicted.stack.iter().flat_map(Stack::parts) {
             if cycles > 0.0 {
-                writeln!(out, "  {:8.4}  {name}", per(cycles))?;
+                writeln!(out, "  {:8.4}  {cycles:14.0}  {name}", per(cycles))?;
             }
         }
         out.flush().context("cannot write to stdout")?;
@@ -396,9 +407,12 @@ fn table(predictor: &Predictor, machines: &[Machine]) -> anyhow::Result<()> {
     for machine in machines {
         let predicted = predictor.predict(machine);
         let ipc = predictor.profile.instructions as f64 / predicted.cycles.max(1.0);
-        let stack = predicted.stack.unwrap_or_default();
         let figures = [format!("{:.0}", predicted.cycles), format!("{ipc:.4}")];
-        let parts = stack.parts().map(|p| format!("{:.0}", p.1));
+        // Paths say nothing of parts.
+        let parts: Vec<String> = match &predicted.stack {
+            Some(stack) => stack.parts().map(|p| format!("{:.0}", p.1)).collect(),
+            None => stack.parts().map(|_| String::new()).collect(),
+        };
         let record = columns(machine).into_iter().chain(figures).chain(parts);
         out.write_record(record)?;
     }

@@ -114,7 +114,7 @@ pub(super) fn run(figure: Figure, trace: &Path, instructions: u64) -> anyhow::Re
     let header = MACHINE.iter().chain(&figures).map(|s| (*s).to_owned());
     out.write_record(header.chain(parts.parts().map(|p| p.0)))?;
     for machine in &machines(figure, &chain)? {
-        let stack = chain.predict(machine);
+        let stack = chain.predict(machine).whole();
         let exact = stepwise(machine, &profile.blocks, &order);
         let error = 100.0 * (stack.total() / exact.max(1.0) - 1.0);
         let figures = [
