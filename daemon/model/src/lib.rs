@@ -7,7 +7,7 @@
 //!
 //! * [`literal`]: the published formulas, which take every place in an issue group as equally likely;
 //! * [`chain`]: the same rows, with the place in the group from a Markov chain over them (default);
-//! * [`paths`]: each path stepped once through the stepwise core, and what befalls a program on
+//! * [`paths`]: each path stepped once as the stepwise core does ([`shapes`]), and what befalls a program on
 //!   [`stretches`] of its execution.
 //!
 //! What misses in caches and predictors is counted for all of their sizes at once ([`distance`],
@@ -27,6 +27,7 @@ pub mod paths;
 pub mod predictors;
 pub mod profile;
 pub mod rows;
+pub mod shapes;
 pub mod space;
 pub mod stack;
 pub mod step;

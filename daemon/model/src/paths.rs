@@ -2,7 +2,7 @@
 //!
 //! A path costs what the stepwise core takes for all of it, less what it takes without its last
 //! block. Along an execution these differences add up to its cycles, as far as what happened before
-//! a path's context has no effect any more.
+//! a path's context has no effect any more. Paths of one shape are one ([`shapes`](crate::shapes)).
 //!
 //! Paths do not say when something misses or is mispredicted. What the chain says of that is put right by
 //! stretches of the execution ([`stretches`]), stepped with what befell them and without.
@@ -16,19 +16,12 @@ use crate::events::{Costs, Counted};
 use crate::kind::KINDS;
 use crate::machine::Machine;
 use crate::profile::Profile;
+use crate::shapes::Shapes;
 use crate::step::{StaticCode, Stepper};
 use crate::stretches::{self, Linear, Said, Stretch};
 
 /// Latencies of results by kinds.
 type Latencies = [[u8; KINDS]; KINDS];
-
-/// What a machine takes without misses and mispredictions.
-#[derive(Debug)]
-struct Ideal {
-    cycles: f64,
-    /// Of each stretch; empty until they are asked for.
-    stretches: Vec<u64>,
-}
 
 /// Predicts cycles of one program; keeps what several machines have in common.
 #[derive(Debug)]
@@ -37,9 +30,12 @@ pub struct Paths {
     chain: Rc<Chain>,
     /// What befell the program, all together.
     befell: Counted,
-    /// The code with the latencies that it was made for.
+    /// What of the paths matters; made when it is asked for.
+    shapes: Option<Shapes>,
+    /// The code of the stretches with the latencies that it was made for.
     code: Option<(Latencies, StaticCode)>,
-    ideal: FxHashMap<Machine, Ideal>,
+    /// By machine: the cycles of each stretch without misses and mispredictions.
+    stretches: FxHashMap<Machine, Vec<u64>>,
 }
 
 impl Paths {
@@ -54,8 +50,9 @@ impl Paths {
             profile,
             chain,
             befell,
+            shapes: None,
             code: None,
-            ideal: FxHashMap::default(),
+            stretches: FxHashMap::default(),
         }
     }
 
@@ -63,44 +60,44 @@ impl Paths {
     #[must_use]
     pub fn predict(&mut self, machine: &Machine) -> f64 {
         let profile = &*self.profile;
+        let shapes = self.shapes.get_or_insert_with(|| Shapes::of(profile));
+        let ideal = shapes.cycles(machine) as f64;
+        if !machine.has_events() {
+            return ideal;
+        }
         let latencies = machine.latencies();
         let code = match self.code.take() {
             Some(kept) if kept.0 == latencies => kept.1,
-            _ => StaticCode::new(machine, &profile.blocks),
+            _ => of_stretches(machine, profile),
         };
         let (_, code) = self.code.insert((latencies, code));
-        let without = machine.without_events();
-        let ideal = self
-            .ideal
-            .entry(without)
-            .or_insert_with_key(|machine| Ideal {
-                cycles: without_events(machine, code, profile),
-                stretches: Vec::new(),
+        let without = (self.stretches)
+            .entry(machine.without_events())
+            .or_insert_with_key(|machine| {
+                let mut stepper = Stepper::new(machine);
+                let cycles = |stretch: &Stretch| stepper.without_events(code, &stretch.order);
+                profile.stretches.iter().map(cycles).collect()
             });
-        if !machine.has_events() {
-            return ideal.cycles;
-        }
-        if ideal.stretches.is_empty() {
-            let mut stepper = Stepper::new(machine);
-            let cycles = |stretch: &Stretch| stepper.without_events(code, &stretch.order);
-            ideal.stretches = profile.stretches.iter().map(cycles).collect();
-        }
         let said = Said {
             stack: self.chain.predict(machine),
             of: Linear::counted(&Costs::new(machine), &self.befell),
         };
-        let stretches = profile
-            .stretches
-            .iter()
-            .zip(ideal.stretches.iter().copied());
-        ideal.cycles + stretches::cost(machine, code, stretches, &said)
+        let stretches = profile.stretches.iter().zip(without.iter().copied());
+        ideal + stretches::cost(machine, code, stretches, &said)
     }
 }
 
-/// Cycles of the program on a machine, misses and mispredictions left out.
-fn without_events(machine: &Machine, code: &StaticCode, profile: &Profile) -> f64 {
-    let mut stepper = Stepper::new(machine);
-    profile.paths.iter().fold(0.0, |cycles, path| {
-        cycles + path.count as f64 * stepper.last_of(code, &path.blocks) as f64
-    })
+/// The blocks that stretches have, under their numbers; the others are empty.
+fn of_stretches(machine: &Machine, profile: &Profile) -> StaticCode {
+    let mut has = vec![false; profile.blocks.len()];
+    for &piece in profile.stretches.iter().flat_map(|s| &s.order.pieces) {
+        if let Some(has) = has.get_mut(piece as usize) {
+            *has = true;
+        }
+    }
+    let mut code = StaticCode::default();
+    for (block, has) in profile.blocks.iter().zip(has) {
+        code.push(machine, if has { block } else { &[] });
+    }
+    code
 }

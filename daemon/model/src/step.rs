@@ -100,6 +100,15 @@ fn by_use(latencies: &[u8; KINDS], from: Kind) -> [u8; USES] {
     by_use
 }
 
+/// Cycles from issue to the use of a result, by its kind and the kind that uses it, as the core has them.
+pub(crate) fn latencies_by_kind(machine: &Machine) -> [[u8; KINDS]; KINDS] {
+    let latencies = machine.latencies();
+    Kind::ALL.map(|from| {
+        let by_use = by_use(&latencies[from as usize], from);
+        Kind::ALL.map(|to| by_use[used_as(to) as usize])
+    })
+}
+
 /// A machine that executes block after block.
 pub struct Stepper {
     core: Core<Issues>,
