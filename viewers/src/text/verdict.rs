@@ -49,13 +49,40 @@ pub(crate) fn of(slots: &SlotStack) -> Verdict {
     verdict(kinds(slots), slots.sum())
 }
 
-/// Of a whole program on a CPU, for people: nothing where what is not modelled may bound it.
+/// Of a whole program on a CPU, for people. Where what is not modelled may bound it that is not known;
+/// an in-order core, which has one cause for every lost slot, then says which is the largest of those that
+/// it has.
 pub(crate) fn of_cpu(cpu: &CpuReport) -> String {
     let verdict = of_program(&cpu.topdown).text();
-    match cpu.doubts.is_empty() || verdict.is_empty() {
-        true => verdict,
-        false => "not known".to_owned(),
+    if cpu.doubts.is_empty() || verdict.is_empty() {
+        return verdict;
     }
+    let cause = cpu.slots.as_ref().filter(|_| cpu.analysis == "inorder");
+    match cause.and_then(largest_loss).map(Verdict::text) {
+        Some(cause) => format!("not known; of what is modelled {cause}"),
+        None => "not known".to_owned(),
+    }
+}
+
+/// The cause that most slots are lost for.
+fn largest_loss(s: &SlotStack) -> Option<Verdict> {
+    let causes = [
+        ("bad speculation", s.bad_speculation),
+        ("front end", s.frontend),
+        ("loads and stores", s.l1),
+        ("dependencies", s.dependencies),
+        ("serialization and order of writes", s.latency),
+        ("units and pairing", s.ports),
+        ("divider", s.divider),
+        ("other", s.other),
+    ];
+    // Of equal ones the first.
+    let most = causes.iter().rev().max_by_key(|(_, slots)| *slots);
+    let (part, slots) = most.filter(|(_, slots)| *slots > 0)?;
+    Some(Verdict {
+        part,
+        share: 100.0 * *slots as f64 / s.sum().max(1) as f64,
+    })
 }
 
 /// Of a whole program.
@@ -129,5 +156,7 @@ mod tests {
         };
         assert_eq!(of(&busy).part, "retiring");
         assert_eq!(of(&SlotStack::default()).text(), "");
+        assert_eq!(largest_loss(&busy).unwrap().text(), "other 1 %");
+        assert_eq!(largest_loss(&SlotStack::default()), None);
     }
 }
