@@ -78,8 +78,8 @@ pub mod flag {
     pub const LATE_FLAGS: u32 = 1 << 29;
     /// Moves or sets on a condition.
     pub const CONDITIONAL: u32 = 1 << 30;
-    /// A move that is fused with the operation behind it, whose µops it has.
-    pub const MOVE_FUSED: u32 = 1 << 31;
+    /// The operation or no-operation behind it is part of it, which has the µops of both.
+    pub const TAKES_NEXT: u32 = 1 << 31;
 }
 
 /// One µop.

@@ -193,7 +193,7 @@ impl Block {
             }
         };
         note(
-            instr.is(flag::FUSED_NEXT | flag::MOVE_FUSED),
+            instr.is(flag::FUSED_NEXT | flag::TAKES_NEXT),
             "macro-fused with the next",
         );
         if instr.is(flag::FUSED_PREVIOUS) {

@@ -72,6 +72,8 @@ struct Now {
     places: bool,
     /// Whether it matters which stores share a line.
     shared_lines: bool,
+    /// Or parts of a line, of so many bytes.
+    part: u64,
     /// Whether it matters that a store crosses a line.
     crossings: bool,
     /// Whether the current iteration changed any value.
@@ -174,6 +176,7 @@ impl Now {
         self.places = execute.loads_per_bank > 0 || by_line;
         self.shared_lines = execute.paired_stores || by_line;
         self.crossings = execute.store_buffer > 0;
+        self.part = execute.store_pair_bytes.into();
         self.values = [None; RegId::COUNT];
         self.symbols.clear();
         self.regions.clear();
@@ -269,9 +272,11 @@ impl Now {
                 }
                 self.found.push(found);
             } else if self.shared_lines {
-                let line = access.line();
+                let line = access.part(self.part);
                 let lines = self.lines.iter().enumerate();
-                let shared = lines.fold(0u8, |all, (n, l)| all | u8::from(l.same(line)) << n);
+                let shared = lines.fold(0u8, |all, (n, l)| {
+                    all | u8::from(l.shares(line, self.part)) << n
+                });
                 // The youngest on top.
                 let oldest = (self.stored % NEIGHBOURS) as u32;
                 self.signature.add(u64::from(shared.rotate_right(oldest)));
@@ -465,6 +470,7 @@ impl Default for Now {
             stored: 0,
             places: false,
             shared_lines: false,
+            part: 1,
             crossings: false,
             changed: false,
             unchanged: 0,

@@ -45,7 +45,7 @@ pub struct Span {
     pub bytes: u64,
 }
 
-/// The line that an access begins in, as far as it is known.
+/// The line, or part of one, that an access begins in, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     base: u64,
@@ -63,10 +63,17 @@ impl Line {
     #[inline]
     #[must_use]
     pub fn same(self, other: Self) -> bool {
-        self.base == other.base && (self.offset - other.offset).unsigned_abs() < LINE
+        self.shares(other, LINE)
     }
 
-    /// The line that follows.
+    /// Whether two accesses go into the same part of a line, of parts of so many bytes.
+    #[inline]
+    #[must_use]
+    pub fn shares(self, other: Self, bytes: u64) -> bool {
+        self.base == other.base && (self.offset - other.offset).unsigned_abs() < bytes
+    }
+
+    /// The line, or part of one, that follows.
     #[inline]
     #[must_use]
     pub fn next(self) -> Self {
@@ -115,14 +122,25 @@ impl Access {
     #[inline]
     #[must_use]
     pub fn line(&self) -> Line {
+        self.part(LINE)
+    }
+
+    /// The part of a line that it begins in, of parts of so many bytes.
+    #[inline]
+    #[must_use]
+    pub fn part(&self, bytes: u64) -> Line {
         match self.address {
             Address::Known(start) => Line {
-                base: start / LINE,
+                base: start / bytes,
                 offset: 0,
             },
             Address::Symbolic(symbol) => Line {
                 base: u64::from(symbol.expression),
-                offset: symbol.displacement,
+                offset: match bytes {
+                    // As near to each other as a line's bytes are, wherever lines begin.
+                    LINE => symbol.displacement,
+                    _ => symbol.displacement.div_euclid(bytes as i64) * bytes as i64,
+                },
             },
         }
     }

@@ -134,6 +134,18 @@ fn yes() -> bool {
 }
 
 /// Whether an ablation or a mechanism that few cores have is off: reports leave it out.
+fn two() -> u32 {
+    2
+}
+
+fn is_two(number: &u32) -> bool {
+    *number == two()
+}
+
+fn is_yes(yes: &bool) -> bool {
+    *yes
+}
+
 fn is_no(yes: &bool) -> bool {
     !yes
 }

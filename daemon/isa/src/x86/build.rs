@@ -228,7 +228,7 @@ fn make(
     let mut program = Program::default();
     let mut own = prepared.perf.clone();
     if let Fused::WithJump(ports) = fused {
-        take_in_jump(&mut own, ports);
+        take_in_jump(&mut own, ports, &core.ports);
     }
     let stands_for = operation.map(|operation| stand_for(prepared, operation));
     let given = Given {
@@ -417,10 +417,15 @@ fn flags_of_operands(core: &Core, given: &Given<'_>, perf: &Perf, o: &Operands) 
     let updates = !o.in_mems.is_empty() && !o.out_mems.is_empty();
     let handed_on = stack || updates || instruction.memory_size().size() >= 4;
     let general = core.execute.memory_renaming_general;
+    let computes = perf
+        .ports
+        .iter()
+        .any(|(set, _)| core.ports.alu.contains(*set));
+    let alone = updates || !core.execute.memory_renaming_of_moves || !computes;
     let any = general && !o.vector && handed_on;
     let by_table = !general && !o.indexed;
     let load = |f| renamed_load(f, core.execute.table_load_latency);
-    let renamed_load = any || by_table && form.is_some_and(load);
+    let renamed_load = any && alone || by_table && form.is_some_and(load);
     let renamed_store = any || by_table && form.is_some_and(renamed_store);
     when(form.is_none(), flag::UNKNOWN)
         | when(

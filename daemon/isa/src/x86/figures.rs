@@ -3,7 +3,7 @@
 //! The tables have what was measured, with moves eliminated and additions done at rename most of the
 //! time; what is wanted here is what an instruction costs when rename does not do it.
 
-use iced_x86::{Instruction, InstructionInfoFactory};
+use iced_x86::{Instruction, InstructionInfoFactory, OpKind};
 
 use super::build::Decoded;
 use super::encoding::{Encoding, encoding};
@@ -13,6 +13,7 @@ use super::operands::{Operands, Value, operands, variant};
 use crate::machine::CpuModel;
 use crate::machine::params::{Core, PortSet};
 use crate::machine::table::{Form, Perf};
+use crate::regs::RegId;
 
 /// An instruction with its figures, before it is fused with its neighbours.
 pub(super) struct Prepared {
@@ -82,6 +83,7 @@ pub(super) fn prepare(
     if zmm && operands.vector {
         perf.ports = beside_512(core.ports.taken_by_512, &perf.ports);
     }
+    stay_together(core, instruction, &encoding, &operands, &mut perf);
     Prepared {
         form: Some(form),
         perf,
@@ -92,6 +94,50 @@ pub(super) fn prepare(
         facts,
         eliminable,
     }
+}
+
+/// Keeps what an instruction computes beside its address, where it has more inputs than the µops of a
+/// scheduler apart would: [`PortLayout::beside_addresses`](crate::machine::params::PortLayout).
+fn stay_together(
+    core: &Core,
+    instruction: &Instruction,
+    encoding: &Encoding,
+    operands: &Operands,
+    perf: &mut Perf,
+) {
+    let (alu, beside) = (core.ports.alu, core.ports.beside_addresses);
+    let stores = !operands.out_mems.is_empty();
+    let accesses = stores || !operands.in_mems.is_empty();
+    if beside.is_empty() || operands.vector || !accesses {
+        return;
+    }
+    let registers = operands.indexed && operands.in_regs.iter().any(|v| v.id.is_some());
+    let constants = instruction.memory_displ_size() > 0 && encoding.immediate.is_some();
+    if !registers && !constants {
+        return;
+    }
+    let computing = |(set, n): &&mut (PortSet, u16)| alu.contains(*set) && *n > 0;
+    if let Some((set, _)) = perf.ports.iter_mut().find(computing) {
+        let both = PortSet(set.0 & beside.0);
+        if !both.is_empty() {
+            *set = both;
+        }
+    } else if stores && (registers || !is_byte(instruction)) {
+        perf.ports.insert(0, (alu, 1));
+        perf.uops += 1;
+    }
+}
+
+/// Whether an instruction's last operand is an immediate of one byte.
+fn is_byte(instruction: &Instruction) -> bool {
+    let last = instruction.op_count().saturating_sub(1);
+    matches!(
+        instruction.op_kind(last),
+        OpKind::Immediate8
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+    )
 }
 
 /// The registers among values, but for the stack pointer where the stack engine follows it.
@@ -142,12 +188,19 @@ fn execute_move(
     let kept = operands(instruction, form, perf, true, renaming);
     let single = kept.in_regs.len() == 1 && kept.out_regs.len() == 1;
     let high8_alias = !core.rename.movzx_high8_alias_eliminated && facts.is(Fact::HIGH8_ALIAS);
-    let eliminable = single && !high8_alias;
-    if eliminable || high8_alias {
+    let of_rsp = !core.rename.move_elimination_of_rsp
+        && kept.in_regs.iter().any(|v| v.id == Some(RegId::RSP));
+    let executed = high8_alias || of_rsp;
+    let eliminable = single && !executed;
+    if eliminable || executed {
         if let Some(executed) = &form.same_reg {
             perf.uops = executed.uops;
             perf.ports = executed.ports.clone();
             perf.latencies = executed.latencies.clone();
+        }
+        if of_rsp {
+            perf.uops = 1;
+            perf.latencies.iter_mut().for_each(|l| l.cycles = 1);
         }
         if perf.uops > 0 && perf.ports.is_empty() {
             perf.ports = vec![(core.ports.alu, 1)];

@@ -1,6 +1,7 @@
 //! What a core makes of two instructions that stand side by side: one macro-op.
 //!
-//! A compare and its jump, and on some cores a move and the operation behind it. Who is fused is
+//! A compare and its jump, and on some cores a move and the operation behind it, or any instruction and
+//! a no-operation. Who is fused is
 //! decided when a block is built, since it depends on its addresses and neighbours only; what becomes
 //! of the first of a pair follows from the two.
 
@@ -10,7 +11,7 @@ use super::build::Decoded;
 use super::facts::Fact;
 use super::figures::Prepared;
 use super::operands::{Operands, Value};
-use crate::machine::params::{Frontend, PortSet};
+use crate::machine::params::{Frontend, PortLayout, PortSet};
 use crate::machine::table::Perf;
 use crate::program::flag;
 use crate::regs::RegId;
@@ -27,6 +28,8 @@ pub(super) enum Fused {
     WithJump(PortSet),
     /// A move that takes over the µops of the operation behind it.
     WithOperation,
+    /// The no-operation behind it is part of it.
+    WithNop,
 }
 
 impl Fused {
@@ -36,7 +39,7 @@ impl Fused {
             Self::Alone => 0,
             Self::Second => flag::FUSED_PREVIOUS,
             Self::WithJump(_) => flag::FUSED_NEXT,
-            Self::WithOperation => flag::MOVE_FUSED,
+            Self::WithOperation | Self::WithNop => flag::TAKES_NEXT,
         }
     }
 }
@@ -53,6 +56,9 @@ pub(super) fn fuse<'a>(
     }
     if p.move_fusion {
         fuse_moves(block, &prepared, &mut fused);
+    }
+    if p.nop_fusion {
+        fuse_nops(block, &prepared, &mut fused);
     }
     fused
 }
@@ -79,13 +85,17 @@ fn fuse_jumps<'a>(
 }
 
 /// Gives the first of a pair what it costs with a jump that executes on `jump_ports`.
-pub(super) fn take_in_jump(perf: &mut Perf, jump_ports: PortSet) {
+pub(super) fn take_in_jump(perf: &mut Perf, jump_ports: PortSet, ports: &PortLayout) {
     if perf.uops == 0 {
         perf.uops = 1;
         perf.ports = vec![(jump_ports, 1)];
     } else if let Some(place) = perf.ports.iter().position(|(p, _)| p.contains(jump_ports)) {
         // The pair executes where the jump can.
         perf.ports[place].0 = jump_ports;
+    } else if !ports.pairs.is_empty()
+        && let Some((set, _)) = (perf.ports.iter_mut()).find(|(set, _)| ports.alu.contains(*set))
+    {
+        *set = ports.pairs;
     }
 }
 
@@ -116,6 +126,32 @@ fn fuse_moves<'a>(
             && operation.op0_register() == to;
         if fits {
             fused[n - 1] = Fused::WithOperation;
+            fused[n] = Fused::Second;
+        }
+    }
+}
+
+/// Bytes of an instruction and the no-operation that is part of it, at most.
+const MOST_WITH_NOP: usize = 15;
+
+/// No-operations with the instructions before them (docs/ZEN4.md), unless they start a line of code.
+fn fuse_nops<'a>(
+    block: &[Decoded],
+    prepared: &impl Fn(usize) -> &'a Prepared,
+    fused: &mut [Fused],
+) {
+    for n in 1..block.len() {
+        let alone = fused[n] == Fused::Alone && fused[n - 1] == Fused::Alone;
+        let (first, nop) = (&block[n - 1].instruction, &block[n].instruction);
+        let known = prepared(n).form.is_some() && prepared(n - 1).form.is_some();
+        let fits = known
+            && nop.mnemonic() == Mnemonic::Nop
+            && !nop.ip().is_multiple_of(64)
+            && !prepared(n - 1).operands.vector
+            && !prepared(n - 1).facts.is(Fact::BRANCH)
+            && first.len() + nop.len() <= MOST_WITH_NOP;
+        if alone && fits {
+            fused[n - 1] = Fused::WithNop;
             fused[n] = Fused::Second;
         }
     }

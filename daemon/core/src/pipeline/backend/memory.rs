@@ -91,7 +91,7 @@ impl Memory {
             p: p.clone(),
             fences: Fences::default(),
             older: OlderStores::new(),
-            buffer: StoreBuffer::new(p.store_buffer, p.store_buffer_any_two),
+            buffer: StoreBuffer::new(p.store_buffer, p),
             lines: Lines::default(),
             renaming: Renaming::new(p),
             owned: Box::default(),
@@ -111,8 +111,7 @@ impl Memory {
         memory.lines = Lines::of_program(core);
         if let Some(caches) = core.cache.filter(|_| memory.lines.are_modelled()) {
             if !memory.buffer.is_modelled() {
-                let any_two = core.execute.store_buffer_any_two;
-                memory.buffer = StoreBuffer::new(caches.store_buffer, any_two);
+                memory.buffer = StoreBuffer::new(caches.store_buffer, &core.execute);
             }
             memory.owned = vec![0; OWNED as usize].into();
             memory.fault_cycles = core.tlb.map_or(0, |tlb| tlb.fault);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{Bounds, Checked};
-use super::yes;
+use super::{is_no, yes};
 
 /// Smallest bank of the first-level cache, in bytes.
 pub const MIN_BANK_BYTES: u32 = 4;
@@ -64,6 +64,9 @@ pub struct Execute {
     /// latencies through memory are.
     #[serde(default)]
     pub memory_renaming_general: bool,
+    /// Of those the loads of instructions that compute nothing with what they load, and of updates.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub memory_renaming_of_moves: bool,
     /// Loads that are renamed since they took their data from a store before, though rename cannot know
     /// that the addresses are equal: they are not made of the same values of the same registers, or
     /// [`Execute::memory_renaming_kept`] forbids it. 0: what addresses are made of does not matter.
@@ -95,6 +98,13 @@ pub struct Execute {
     /// no limit.
     #[serde(default)]
     pub store_buffer: u32,
+    /// Two stores in a row are written together where they go to the same so many bytes, aligned: a power of
+    /// two up to a line's 64.
+    #[serde(default = "line_bytes", skip_serializing_if = "is_line")]
+    pub store_pair_bytes: u32,
+    /// Any number of stores in a row to those bytes are written together, not only two.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub store_pair_any_number: bool,
     /// Any two stores in a row are written in a cycle, whichever lines they go to.
     #[serde(default)]
     pub store_buffer_any_two: bool,
@@ -151,6 +161,14 @@ pub struct Execute {
     pub rep_compare_cycles: u64,
 }
 
+fn line_bytes() -> u32 {
+    64
+}
+
+fn is_line(bytes: &u32) -> bool {
+    *bytes == line_bytes()
+}
+
 /// Agner Fog, "Instruction tables": fast string moves copy 32 bytes a cycle at best.
 fn rep_bytes_per_cycle() -> u64 {
     32
@@ -204,6 +222,7 @@ impl Execute {
                 100_000,
             )?;
         }
+        b.power_of_two("store_pair_bytes", self.store_pair_bytes, 1, 64)?;
         if self.loads_per_bank > 0 {
             b.power_of_two("bank_bytes", self.bank_bytes, MIN_BANK_BYTES, 64)?;
         }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{Bounds, Checked};
-use super::{is_no, is_zero, yes};
+use super::{is_no, is_two, is_yes, is_zero, two, yes};
 
 /// Which µops the µop cache delivers in one cycle beyond the end of a line. The rules of Intel's
 /// cores are uiCA's.
@@ -31,6 +31,10 @@ pub struct Frontend {
     /// its destination are fused.
     #[serde(default)]
     pub move_fusion: bool,
+    /// An instruction without vector registers and the no-operation behind it are fused, where they have at
+    /// most 15 bytes together.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub nop_fusion: bool,
     /// Compare and jump are fused.
     #[serde(default = "yes")]
     pub macro_fusion: bool,
@@ -101,6 +105,12 @@ pub struct Frontend {
     /// it delivers up to its width out of two lines by uiCA's rules.
     #[serde(default)]
     pub uop_cache_lines_per_cycle: u32,
+    /// Blocks of code are looked up also where all of them comes with a line of the one before.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub uop_cache_looks_up_all: bool,
+    /// Lines of a block that a look-up gives.
+    #[serde(default = "two", skip_serializing_if = "is_two")]
+    pub uop_cache_lines_per_look_up: u32,
     /// A line goes on with the code of the next block, as far as it has room, and belongs to the block
     /// in which it begins.
     #[serde(default)]

@@ -144,6 +144,14 @@ pub struct PortLayout {
     /// Ports whose vector units 512-bit operations take with others: closed to vector µops, but
     /// those that can go nowhere else, in a block that has such operations.
     pub taken_by_512: PortSet,
+    /// Where an operation on an ALU executes that is fused with a jump which can go elsewhere than to
+    /// ALUs. Empty: on any ALU.
+    pub pairs: PortSet,
+    /// Of [`PortLayout::alu`], those for what an instruction computes with memory that has a base, an
+    /// index and another register to read, or a displacement and an immediate: its µops stay together in
+    /// the scheduler of an address unit. A store of these takes any ALU, too, unless its immediate is a
+    /// byte. Empty: all, and such stores none.
+    pub beside_addresses: PortSet,
     /// Sets whose ports µops take in turn, whatever their use.
     pub in_turn: Vec<PortSet>,
     /// Ports of one scheduler whose µops are bound to none when they issue: each starts on whichever of
@@ -201,6 +209,10 @@ struct Text {
     divider: String,
     #[serde(default)]
     taken_by_512: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pairs: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    beside_addresses: String,
     #[serde(default)]
     in_turn: Vec<String>,
     #[serde(default)]
@@ -235,6 +247,8 @@ impl TryFrom<Text> for PortLayout {
             merge: set("merge", &text.merge)?,
             divider: set("divider", &text.divider)?,
             taken_by_512: set("taken_by_512", &text.taken_by_512)?,
+            pairs: set("pairs", &text.pairs)?,
+            beside_addresses: set("beside_addresses", &text.beside_addresses)?,
             in_turn: text
                 .in_turn
                 .iter()
@@ -276,6 +290,8 @@ impl From<PortLayout> for Text {
             merge: text(layout.merge),
             divider: text(layout.divider),
             taken_by_512: text(layout.taken_by_512),
+            pairs: text(layout.pairs),
+            beside_addresses: text(layout.beside_addresses),
             in_turn: layout.in_turn.iter().map(|set| text(*set)).collect(),
             unbound: text(layout.unbound),
             disorder: layout.disorder,

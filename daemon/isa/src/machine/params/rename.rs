@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{Bounds, Checked};
-use super::yes;
+use super::{is_yes, yes};
 
 /// A number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,9 @@ pub struct Rename {
     /// changes it.
     #[serde(default)]
     pub stack_offset_folded: bool,
+    /// Moves from the stack pointer can be eliminated.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub move_elimination_of_rsp: bool,
     /// Moves between general-purpose registers in flight that may be eliminated.
     pub move_elimination_gpr: Slots,
     /// Moves between vector registers in flight that may be eliminated.

@@ -1,11 +1,13 @@
 //! The store buffer: writes retired stores to the first-level cache in program order.
 //!
-//! Two stores in a row to one line are written together, on some cores any two; each other takes a cycle. A store that
+//! Two stores in a row to one line, or to one part of it, are written together, on some cores any two; each other takes
+//! a cycle. A store that
 //! finds the buffer full cannot issue. docs/GOLDEN-COVE.md has the measurements.
 
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
+use mcad_isa::machine::params::Execute;
 
 /// Stores whose cycles are kept, a power of two above the size of any buffer.
 const RING: u64 = 1 << 10;
@@ -15,6 +17,10 @@ pub struct StoreBuffer {
     entries: u64,
     /// Any two stores pair, not only those to one line.
     any_two: bool,
+    /// Bytes of the parts of a line in which two stores pair.
+    part: u64,
+    /// More than two do.
+    any_number: bool,
     ring: Box<[u64]>,
     count: u64,
     last: u64,
@@ -26,10 +32,12 @@ pub struct StoreBuffer {
 impl StoreBuffer {
     /// An empty buffer of so many entries; 0: it is not modelled.
     #[must_use]
-    pub fn new(entries: u32, any_two: bool) -> Self {
+    pub fn new(entries: u32, p: &Execute) -> Self {
         Self {
             entries: u64::from(entries).min(RING / 2),
-            any_two,
+            any_two: p.store_buffer_any_two,
+            part: p.store_pair_bytes.into(),
+            any_number: p.store_pair_any_number,
             ring: vec![0; RING as usize].into(),
             count: 0,
             last: 0,
@@ -90,8 +98,9 @@ impl StoreBuffer {
     /// `owned`.
     #[inline]
     pub fn retire(&mut self, access: Option<&Access>, retired: u64, owned: u64) {
-        let line = access.map_or(Line::NONE, Access::line);
-        let pairs = !self.paired && (self.any_two || line.same(self.line));
+        let line = access.map_or(Line::NONE, |access| access.part(self.part));
+        let room = self.any_number || !self.paired;
+        let pairs = room && (self.any_two || line.shares(self.line, self.part));
         let mut cycle = (self.last + u64::from(!pairs)).max(retired + 1).max(owned);
         self.paired = pairs && cycle == self.last;
         self.line = line;
@@ -116,6 +125,8 @@ impl Part for StoreBuffer {
         let Self {
             entries: _,
             any_two: _,
+            part: _,
+            any_number: _,
             ring: _,
             count,
             last,
@@ -130,6 +141,8 @@ impl Part for StoreBuffer {
         let Self {
             entries,
             any_two: _,
+            part: _,
+            any_number: _,
             ring,
             count,
             last,

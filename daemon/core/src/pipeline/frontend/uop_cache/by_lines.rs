@@ -1,7 +1,7 @@
 //! Delivery of whole lines, as AMD's op cache does it. Blocks of code are looked up, one a cycle and at
-//! its start, and a look-up gives two lines that begin in the block; what needs more of them is looked
-//! up again some cycles later. A block is looked up also where all of it comes with a line of the one
-//! before. The target of a taken branch is looked up in the same cycle as the line that the branch is
+//! its start, and a look-up gives two or three lines that begin in the block; what needs more of them is
+//! looked up again some cycles later. On some cores a block is looked up also where all of it comes with
+//! a line of the one before. The target of a taken branch is looked up in the same cycle as the line that the branch is
 //! in, when that begins in the branch's block, and when the target needs one look-up of another block.
 //! Lines come in program order, a few a cycle. docs/ZEN5.md has the measurements.
 
@@ -11,6 +11,7 @@ use crate::pipeline::frontend::target::Target;
 use crate::pipeline::inst::Source;
 use crate::pipeline::observer::{Delivery, Observer};
 use crate::pipeline::state::{Fingerprint, Moment};
+use mcad_isa::machine::params::Frontend;
 
 /// Where delivery is.
 #[derive(Debug, Default)]
@@ -81,8 +82,7 @@ impl State {
             }
             if line.begins {
                 self.look_up(t, first.address / bytes, last);
-                let again = 1 + u64::from(t.p.uop_cache_same_block_stall);
-                let there = self.looked_up + u64::from(self.lines / 2) * again;
+                let there = self.looked_up + comes_after(t.p, self.lines);
                 if delivered == t.p.uop_cache_lines_per_cycle || there > t.clock {
                     return;
                 }
@@ -106,12 +106,12 @@ impl State {
         if block == self.block && !last.taken {
             return;
         }
-        let again = 1 + u64::from(t.p.uop_cache_same_block_stall);
-        let own = 1 + u64::from(self.lines.saturating_sub(1) / 2) * again;
+        let own = 1 + comes_after(t.p, self.lines.saturating_sub(1));
         // Blocks of which no line begins.
-        let covered = match last.taken {
-            true => last.block.saturating_sub(self.block),
-            false => block.saturating_sub(self.block + 1),
+        let covered = match (t.p.uop_cache_looks_up_all, last.taken) {
+            (false, _) => 0,
+            (true, true) => last.block.saturating_sub(self.block),
+            (true, false) => block.saturating_sub(self.block + 1),
         };
         let follows = last.taken
             && t.p.uop_cache_follows_taken
@@ -141,7 +141,7 @@ impl State {
             at += usize::from(line.left);
             let last = at.checked_sub(1).and_then(|last| t.queue.entries.get(last));
             if last.is_some_and(|entry| entry.taken) {
-                return n < 2;
+                return n < t.p.uop_cache_lines_per_cycle as usize;
             }
         }
         false
@@ -214,6 +214,16 @@ impl Last {
     fn follows(&self, number: u64) -> bool {
         self.next == number || (self.within && self.next == number + 1)
     }
+}
+
+/// Cycles from a block's first look-up until it gives line number `line` (from 0).
+fn comes_after(p: &Frontend, line: u32) -> u64 {
+    let (a_cycle, a_look_up) = (
+        p.uop_cache_lines_per_cycle.max(1),
+        p.uop_cache_lines_per_look_up.max(1),
+    );
+    let again = a_look_up.div_ceil(a_cycle) + p.uop_cache_same_block_stall;
+    (line / a_look_up * again + line % a_look_up / a_cycle).into()
 }
 
 /// A look-up so many cycles ago has no effect any more.
