@@ -99,7 +99,7 @@ pub fn run(args: &Args) -> Result<()> {
     for draft in &mut drafts {
         analogy::offer(draft, &catalogue);
         estimate::offer(draft, &catalogue);
-        if draft.cpu.name == cpus::MEASURED {
+        if cpus::MEASURED.contains(&draft.cpu.name) {
             let file = format!("measured/{}.csv.xz", draft.cpu.name);
             zen::overlay(draft, &folder().join(file))?;
         }

@@ -25,6 +25,8 @@ pub use measured::overlay;
 pub struct Pipes {
     /// Whose they are.
     pub generation: Layout,
+    /// Macro-ops that are dispatched in a cycle.
+    pub width: u16,
     /// All integer units.
     pub alu: PortSet,
     /// Multiplication.
@@ -71,6 +73,7 @@ impl Pipes {
     pub const fn of(layout: Layout) -> Option<Self> {
         let common = Self {
             generation: layout,
+            width: 6,
             alu: set(0, 4),
             multiply: set(1, 1),
             shift: set(1, 2),
@@ -102,6 +105,7 @@ impl Pipes {
             }),
             Layout::Zen3 | Layout::Zen4 => Some(common),
             Layout::Zen5 => Some(Self {
+                width: 8,
                 alu: set(0, 6),
                 multiply: set(0, 3),
                 shift: set(3, 3),
@@ -195,7 +199,7 @@ fn complete_perf(perf: &mut Perf, name: &str, shape: memory::Shape, pipes: &Pipe
         || (no_delay && classes::is_register_move(name) && shape.is_none());
     let mut ports = if free { Vec::new() } else { vector };
     if !free {
-        let moves_only = shape.any() && shape.is_plain_move(name, perf);
+        let moves_only = shape.any() && shape.is_plain_move(name, perf, pipes.generation);
         let integer = match (moves_only, perf.retire_slots.saturating_sub(vector_uops)) {
             (true, n) => n.saturating_sub(1),
             // A load, a store and what is computed between are one macro-op.
@@ -233,13 +237,7 @@ pub fn adopt(form: &mut Form, cpu: &Cpu, own: &HashMap<String, Form>) {
         .or_else(|| own.get(&evex::vex_name(&form.name)?));
     let shape = memory::Shape::of(form);
     let name = form.name.to_string();
-    let wide = name.contains("ZMM") || name.contains("M512");
-    // Zen 4 does 512 bits in two halves.
-    let halves = if wide && cpu.layout == Layout::Zen4 {
-        2
-    } else {
-        1
-    };
+    let halves = halves(&name, cpu.layout);
     let variants = [
         Some(&mut form.perf),
         form.indexed.as_mut(),
@@ -282,6 +280,12 @@ pub fn adopt(form: &mut Form, cpu: &Cpu, own: &HashMap<String, Form>) {
     };
     form.source = format!("{}; macro-ops and pipes {pipes}", form.source).into();
     classes::cut_dependencies(form);
+}
+
+/// µops of one operation: Zen 4 does 512 bits in two halves.
+fn halves(name: &str, layout: Layout) -> u16 {
+    let wide = name.contains("ZMM") || name.contains("M512");
+    1 + u16::from(wide && layout == Layout::Zen4)
 }
 
 /// Macro-ops and computing µops of a form that nothing is known of but what Intel does.

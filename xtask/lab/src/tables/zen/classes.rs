@@ -14,7 +14,11 @@ fn mnemonic(name: &str) -> &str {
 pub fn pipes_of(name: &str, pipes: &Pipes) -> PortSet {
     let mnemonic = mnemonic(name);
     let is = |list: &[&str]| list.contains(&mnemonic);
-    if is(&["IMUL", "MUL", "MULX", "CRC32"]) {
+    let found_on_any = ["BSF", "BSR", "TZCNT", "BLSR", "BLSI", "BLSMSK"];
+    if pipes.generation == Layout::Zen4 && is(&found_on_any) {
+        // Four a cycle, as measured.
+        pipes.alu
+    } else if is(&["IMUL", "MUL", "MULX", "CRC32"]) {
         pipes.multiply
     } else if is(&["DIV", "IDIV"]) {
         pipes.divide

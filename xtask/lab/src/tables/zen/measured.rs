@@ -10,9 +10,9 @@ use liblzma::read::XzDecoder;
 use mcad_isa::machine::measured::{kind_of, operand_of};
 use mcad_isa::machine::table::{Binding, Form, Latency, LatencyKind, OperandName, Perf, PortSet};
 
-use super::Pipes;
 use super::classes;
 use super::memory::Shape;
+use super::{Pipes, halves};
 use crate::tables::draft::Draft;
 
 /// What was measured of the forms of one name.
@@ -143,14 +143,15 @@ fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
         perf.uops = 1;
     }
     fewer(perf, throughput, shape, pipes);
-    if !units(perf, &figures.conflicts, shape, pipes) {
+    let halves = halves(&name, pipes.generation);
+    if !units(perf, halves, throughput, &figures.conflicts, shape, pipes) {
         refit(perf, throughput, shape, pipes);
     }
     // What the core's parameters have: constants in a line, and the stack's way through memory.
     let elsewhere = ["I64", "Moffs"].iter().any(|part| name.contains(part))
         || operands.iter().any(|o| o.binding == Binding::StackEngine);
     let told = throughput >= LEAST_SPACING || !elsewhere;
-    perf.tp = (told && throughput > bound(perf) * (1.0 + exact))
+    perf.tp = (told && throughput > bound(perf, pipes) * (1.0 + exact))
         .then(|| (throughput * 100.0).round().min(6e6) as u32);
     // Equal registers and an index make no difference to what is executed, unless nothing is.
     for other in [form.same_reg.as_mut(), form.indexed.as_mut()]
@@ -225,11 +226,8 @@ const EXACT: f64 = 0.02;
 const EXACT_INTEGER: f64 = 0.3;
 /// What takes longer than this is executed: rename does six and more a cycle.
 const EXECUTED: f64 = 0.2;
-/// Macro-ops that the core dispatches in a cycle.
-const WIDTH: f64 = 8.0;
-
 /// Least cycles between two executions.
-fn bound(perf: &Perf) -> f64 {
+fn bound(perf: &Perf, pipes: &Pipes) -> f64 {
     let load = |union: u32| {
         let uops = perf.ports.iter().filter(|(set, _)| set.0 & !union == 0);
         let uops: u32 = uops.map(|(_, n)| u32::from(*n)).sum();
@@ -239,7 +237,7 @@ fn bound(perf: &Perf) -> f64 {
     let sets = perf.ports.iter().map(|(set, _)| set.0);
     let unions = sets.clone().flat_map(|a| sets.clone().map(move |b| a | b));
     let own = unions.map(load).fold(0.0, f64::max);
-    own.max(f64::from(perf.retire_slots) / WIDTH)
+    own.max(f64::from(perf.retire_slots) / f64::from(pipes.width))
 }
 
 /// Takes macro-ops away that the throughput leaves no room for: the core that the rows are of needs
@@ -251,7 +249,7 @@ fn fewer(perf: &mut Perf, throughput: f64, shape: Shape, pipes: &Pipes) {
     } else {
         0
     };
-    while bound(perf) > throughput * (1.0 + FIT) + 0.02 {
+    while bound(perf, pipes) > throughput * (1.0 + FIT) + 0.02 {
         let computing = |(set, n): &&mut (PortSet, u16)| *n > 0 && set.0 & (memory | data) == 0;
         let most = perf
             .ports
@@ -285,26 +283,44 @@ fn fewer(perf: &mut Perf, throughput: f64, shape: Shape, pipes: &Pipes) {
     perf.uops = perf.ports.iter().map(|p| p.1).sum();
 }
 
+/// What three units take in a cycle's share of two, 2/3, and a little.
+const FEWER: f64 = 0.7;
 /// A conflict from which on two instructions need the same units.
 const SAME: f64 = 0.75;
 
 /// Gives the only computing µop the units that its conflicts show, if they show any.
-fn units(perf: &mut Perf, conflicts: &[Option<f64>; 3], shape: Shape, pipes: &Pipes) -> bool {
+fn units(
+    perf: &mut Perf,
+    halves: u16,
+    throughput: f64,
+    conflicts: &[Option<f64>; 3],
+    shape: Shape,
+    pipes: &Pipes,
+) -> bool {
     let same = REFERENCES.iter().zip(conflicts);
     let same = same.filter_map(|(reference, conflict)| Some((reference.1, (*conflict)?)));
     let most = same.max_by(|a, b| a.1.total_cmp(&b.1));
     let Some((units, _)) = most.filter(|(_, conflict)| *conflict >= SAME) else {
         return false;
     };
-    let Some(set) = computing(perf, shape, pipes) else {
+    let Some(set) = computing(perf, halves, shape, pipes) else {
         return false;
     };
+    if throughput * f64::from(units.count_ones()) < f64::from(halves) * FEWER {
+        // It has more units than those.
+        return false;
+    }
     *set = PortSet(units << pipes.vector.0.trailing_zeros());
     true
 }
 
-/// The set of the only computing µop, if it is one of vectors.
-fn computing<'p>(perf: &'p mut Perf, shape: Shape, pipes: &Pipes) -> Option<&'p mut PortSet> {
+/// The set of the only computing µop, if it is one of vectors, or of its `halves`.
+fn computing<'p>(
+    perf: &'p mut Perf,
+    halves: u16,
+    shape: Shape,
+    pipes: &Pipes,
+) -> Option<&'p mut PortSet> {
     let memory = pipes.load.0 | pipes.store_address.0;
     let data = if shape.stores > 0 {
         pipes.store_data.0
@@ -316,14 +332,14 @@ fn computing<'p>(perf: &'p mut Perf, shape: Shape, pipes: &Pipes) -> Option<&'p 
         .by_ref()
         .filter(|(set, _)| set.0 & (memory | data) == 0);
     match (sets.next(), sets.next()) {
-        (Some((set, 1)), None) if set.0 & pipes.vector.0 != 0 => Some(set),
+        (Some((set, n)), None) if *n == halves && set.0 & pipes.vector.0 != 0 => Some(set),
         _ => None,
     }
 }
 
 /// Changes the set of the only computing µop to one of the size that the throughput shows.
 fn refit(perf: &mut Perf, throughput: f64, shape: Shape, pipes: &Pipes) {
-    let Some(set) = computing(perf, shape, pipes) else {
+    let Some(set) = computing(perf, 1, shape, pipes) else {
         return;
     };
     // Where loads or stores take as long, a wider set would not show.

@@ -3,6 +3,7 @@
 use mcad_isa::machine::table::{Binding, Form, LatencyKind, OperandName, Perf, PortSet};
 
 use super::Pipes;
+use crate::tables::cpus::Layout;
 
 /// How a form accesses memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl Shape {
     }
 
     /// Whether the first macro-op is a load or a store and nothing else.
-    pub fn is_plain_move(self, name: &str, perf: &Perf) -> bool {
+    pub fn is_plain_move(self, name: &str, perf: &Perf, generation: Layout) -> bool {
         let mnemonic = name.split([' ', '_']).next().unwrap_or("");
         let moves = [
             "MOV", "VMOV", "PUSH", "POP", "CALL", "RET", "PREFETCH", "LDDQU", "VLDDQU",
@@ -95,6 +96,8 @@ impl Shape {
         let quick = from_memory
             .filter(|l| matches!(l.kind, LatencyKind::Addr))
             .all(|l| l.cycles <= MOVE);
+        // What a store's address delays on Zen 4 is the load by which that is measured.
+        let quick = quick || generation == Layout::Zen4 && self.loads == 0;
         (named(&moves) || named(&broadcasts) || mnemonic.starts_with("VPMOV") && self.stores == 0)
             && !named(&computes)
             && !merges

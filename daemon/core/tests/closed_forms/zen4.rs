@@ -1,0 +1,221 @@
+//! Blocks in loops that were measured on Zen 4 (docs/ZEN4.md), each the experiment that showed a mechanism.
+
+use super::*;
+
+#[track_caller]
+fn as_measured(tolerance: f64, blocks: &[(&str, f64, &str)]) {
+    let zen4 = cpu("zen4").unwrap();
+    for (hex, measured, what) in blocks {
+        let filled = Options {
+            init: Init::Filled,
+            ..options(Mode::Loop)
+        };
+        let block = Block::new(&zen4, &bytes(hex)).unwrap();
+        near(block.predict(filled).cycles, *measured, tolerance, what);
+    }
+}
+
+/// Lines of the op cache in loops with `dec r15; jnz`: moves that are eliminated, and no-operations with 32 bits of
+/// displacement.
+#[test]
+fn nine_entries_eight_constants_and_a_line_a_cycle() {
+    as_measured(
+        0.01,
+        &[
+            (
+                "89c889c889c889c889c889c889c889c849ffcf75eb",
+                1.50,
+                "8 moves",
+            ),
+            (
+                "89c889c889c889c889c889c889c889c889c849ffcf75e9",
+                2.00,
+                "9 moves",
+            ),
+            (
+                "89c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c849ffcf75d7",
+                3.16,
+                "18 moves",
+            ),
+            (
+                "89c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c849ffcf75c7",
+                4.50,
+                "26 moves",
+            ),
+            (
+                "89c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c889c849ffcf75c5",
+                5.00,
+                "27 moves",
+            ),
+            (
+                "0f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f84000000000049ffcf75c3",
+                1.33,
+                "7 constants",
+            ),
+            (
+                "0f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f84000000000049ffcf75bb",
+                2.00,
+                "8 constants",
+            ),
+            (
+                "0f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f84000000000049ffcf7583",
+                2.66,
+                "15 constants",
+            ),
+            (
+                "0f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f8400000000000f1f84000000000049ffcf0f8577ffffff",
+                3.00,
+                "16 constants",
+            ),
+        ],
+    );
+}
+
+/// No-operations in loops of six macro-ops a cycle.
+#[test]
+fn a_no_operation_goes_with_what_is_before_it() {
+    as_measured(
+        0.01,
+        &[
+            (
+                "0f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f0049ffcf75dd",
+                1.00,
+                "10 no-operations of four bytes",
+            ),
+            (
+                "0f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f0049ffcf75d7",
+                1.17,
+                "12 no-operations of four bytes",
+            ),
+            (
+                "0f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f000f1f0049ffcf75cb",
+                1.50,
+                "16 no-operations of four bytes",
+            ),
+            (
+                "89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca8b3b0f1f80000000008b3b0f1f800000000049ffcf75cb",
+                3.00,
+                "behind loads",
+            ),
+            (
+                "89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca8bbb45230100662e0f1f8400000000008bbb45230100662e0f1f84000000000049ffcf75bd",
+                3.33,
+                "more than 15 bytes",
+            ),
+            (
+                "89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89ca89cac5f058c290c5f058c29049ffcf75d3",
+                3.33,
+                "behind vectors",
+            ),
+        ],
+    );
+}
+
+/// Which of the four ALUs.
+#[test]
+fn what_has_many_inputs_stays_with_its_address_unit() {
+    as_measured(
+        0.01,
+        &[
+            (
+                "40383340383340383340383340383349ffcf75ec",
+                1.67,
+                "cmp [rbx], sil",
+            ),
+            (
+                "807b0807807b0807807b0807807b0807807b080749ffcf75e7",
+                2.00,
+                "cmp byte [rbx+8], 7",
+            ),
+            (
+                "4038340b4038340b4038340b4038340b4038340b49ffcf75e7",
+                2.00,
+                "cmp [rbx+rcx], sil",
+            ),
+            (
+                "8d3c118d3c118d3c118d3c114889430849ffcf75eb",
+                1.25,
+                "four lea, mov [rbx+8], rax",
+            ),
+            (
+                "8d3c118d3c118d3c118d3c114889040b49ffcf75eb",
+                1.50,
+                "four lea, mov [rbx+rcx], rax",
+            ),
+            (
+                "8d3c118d3c118d3c118d3c11c743080700000049ffcf75e8",
+                1.50,
+                "four lea, mov dword [rbx+8], 7",
+            ),
+            (
+                "8d3c118d3c118d3c118d3c11c643080749ffcf75eb",
+                1.25,
+                "four lea, mov byte [rbx+8], 7",
+            ),
+            ("84c084c084c084c084c084c084c049ffcf75ed", 2.00, "seven test"),
+            (
+                "4889e04889e04889e04889e04889e04889e04889e04889e049ffcf75e3",
+                2.25,
+                "mov rax, rsp",
+            ),
+            (
+                "4889e84889e84889e84889e84889e84889e84889e84889e849ffcf75e3",
+                1.50,
+                "mov rax, rbp",
+            ),
+        ],
+    );
+}
+
+/// Stores at these displacements, which are written one after the other.
+#[test]
+fn stores_to_the_same_32_bytes_are_written_together() {
+    as_measured(
+        0.01,
+        &[
+            ("890389530449ffcf75f6", 1.00, "0, 4"),
+            ("89431c891349ffcf75f6", 1.00, "28, 0"),
+            ("890389532049ffcf75f6", 2.00, "0, 32"),
+            ("890389534049ffcf75f6", 2.00, "0, 64"),
+            ("8943208913897324897b0449ffcf75f0", 4.00, "32, 0, 36, 4"),
+            ("8903895304897320897b2449ffcf75f0", 2.00, "0, 4, 32, 36"),
+            ("890389530889730449ffcf75f3", 1.50, "0, 8, 4"),
+        ],
+    );
+}
+
+/// Through memory.
+#[test]
+fn loads_alone_and_updates_are_renamed_and_others_wait() {
+    as_measured(
+        0.12,
+        &[
+            ("488b034883c00148890349ffcf75f1", 1.00, "a load alone"),
+            ("83030149ffcf75f8", 1.00, "an update"),
+            ("0303890349ffcf75f7", 7.91, "a load that computes"),
+            ("0f11030f100349ffcf75f5", 9.05, "vectors"),
+            ("4889038b430449ffcf75f5", 6.20, "another place"),
+            ("884301488b0349ffcf75f5", 18.99, "in part"),
+            (
+                "884301488b03884341488b434049ffcf75ee",
+                37.98,
+                "in part, twice",
+            ),
+            ("f00fb10b870a49ffcf75f5", 16.85, "locked"),
+        ],
+    );
+}
+
+/// Code that goes straight on comes from the decoders: 16 bytes or four instructions a cycle, on average.
+#[test]
+fn straight_code_is_decoded_by_16_bytes_or_four_instructions() {
+    let zen4 = cpu("zen4").unwrap();
+    for (hex, measured) in [
+        ("488b742428488b7c24204839fe", 0.82), // 13 bytes, three instructions
+        ("0f1f840000000000", 0.50),
+        ("89c8", 0.25),
+        ("8b5a20488d7a1883fb40", 0.75), // 10 bytes, three instructions
+    ] {
+        near(cycles(&zen4, Mode::Unrolled, hex), measured, 0.01, hex);
+    }
+}
