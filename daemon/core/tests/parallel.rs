@@ -214,19 +214,18 @@ fn a_loop_in_what_the_detector_holds_is_simulated() {
 }
 
 /// Code that the µop cache holds, executed again and again, and a page that is touched first before
-/// every third time: what has come back since is known for longer than a warm-up lasts.
-fn run_with_faults(mut simulation: Simulation) -> Report {
-    const CODE: u32 = 300;
+/// every third time: what has come back since is known for longer than a warm-up lasts. `code` blocks.
+fn run_with_faults(mut simulation: Simulation, code: u32) -> Report {
     simulation.event(&support::session(Arch::X86_64)).unwrap();
     // 8 × mov rax,1; two nops; jne to the next: two lines of the µop cache. At the end mov [rdi],rax;
     // jmp to the first.
     let moves = [0x48, 0xc7, 0xc0, 1, 0, 0, 0].repeat(8);
     let straight = [&moves, &[0x0f, 0x1f, 0x40, 0, 0x66, 0x90, 0x75, 0x00][..]].concat();
-    let back = (64 * i32::try_from(CODE).unwrap() + 8).wrapping_neg();
+    let back = (64 * i32::try_from(code).unwrap() + 8).wrapping_neg();
     let store = [&[0x48, 0x89, 0x07, 0xe9][..], &back.to_le_bytes()].concat();
-    for n in 0..=CODE {
+    for n in 0..=code {
         let (instructions, bytes) = match n {
-            CODE => (2, &store),
+            _ if n == code => (2, &store),
             _ => (11, &straight),
         };
         let block = BlockDef {
@@ -238,7 +237,7 @@ fn run_with_faults(mut simulation: Simulation) -> Report {
         simulation.event(&Event::Block(block)).unwrap();
     }
     for turn in 0..60 {
-        let mut words: Vec<u64> = (0..=CODE).map(|n| block_word(BlockId(n))).collect();
+        let mut words: Vec<u64> = (0..=code).map(|n| block_word(BlockId(n))).collect();
         words.push(access_word(Access {
             index: 0,
             store: true,
@@ -259,21 +258,25 @@ fn intervals_know_what_page_faults_took_before_they_begin() {
         if model.core.tlb.is_none() || model.core.in_order.is_some() {
             continue;
         }
-        let whole = run_with_faults(Simulation::new(options(&[info.name])));
+        // Two lines each; where single ones are delivered, no more than every set has room for.
+        let p = &model.core.frontend;
+        let code = match p.uop_cache_lines_per_cycle {
+            0 => 400,
+            _ => (p.uop_cache_sets * (p.uop_cache_ways / 2)).min(400),
+        };
+        let whole = run_with_faults(Simulation::new(options(&[info.name])), code);
         let intervals = Intervals {
             length: 8_000,
             warm_up: 1_500,
         };
         let jobs = 2;
         let intervals = Some(intervals);
-        let cut = run_with_faults(parallel(
-            &[info.name],
-            Parallel {
-                jobs,
-                intervals,
-                ahead: true,
-            },
-        ));
+        let by = Parallel {
+            jobs,
+            intervals,
+            ahead: true,
+        };
+        let cut = run_with_faults(parallel(&[info.name], by), code);
         let (whole, cut) = (&whole.cpus[0], &cut.cpus[0]);
         let faults = |report: &mcad_report::CpuReport| report.memory.as_ref().unwrap().page_faults;
         assert_eq!(faults(cut), faults(whole), "{}", info.name);

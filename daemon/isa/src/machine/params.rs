@@ -133,7 +133,6 @@ fn yes() -> bool {
     true
 }
 
-/// Whether an ablation or a mechanism that few cores have is off: reports leave it out.
 fn two() -> u32 {
     2
 }
@@ -146,6 +145,7 @@ fn is_yes(yes: &bool) -> bool {
     *yes
 }
 
+/// Whether an ablation or a mechanism that few cores have is off: reports leave it out.
 fn is_no(yes: &bool) -> bool {
     !yes
 }

@@ -1,8 +1,8 @@
 //! The store buffer: writes retired stores to the first-level cache in program order.
 //!
-//! Two stores in a row to one line, or to one part of it, are written together, on some cores any two; each other takes
-//! a cycle. A store that
-//! finds the buffer full cannot issue. docs/GOLDEN-COVE.md has the measurements.
+//! Two stores in a row to one line are written together, on some cores any two, or any number to one part of
+//! a line; each other takes a cycle. A store that finds the buffer full cannot issue. docs/GOLDEN-COVE.md and
+//! docs/ZEN4.md have the measurements.
 
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::fold::Folding;

@@ -127,7 +127,7 @@ impl State {
         });
     }
 
-    /// Whether one look-up gives all that is to come of `block`.
+    /// Whether all that is to come of `block` comes in the cycle of its look-up.
     fn comes_at_once<O: Observer>(&self, t: &Target<'_, O>, block: u64) -> bool {
         let bytes = u64::from(t.p.uop_cache_block_bytes.max(1));
         let mut at = 0;
