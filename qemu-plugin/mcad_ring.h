@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 #define MCAD_RING_MAGIC 0x31676e697244434dull /* "MCDring1" */
-#define MCAD_RING_VERSION 3u
+#define MCAD_RING_VERSION 4u
 #define MCAD_RING_HEADER_BYTES 4096u
 #define MCAD_RING_LINE 64u
 #define MCAD_RING_PATH_BYTES 1024u
@@ -103,8 +103,9 @@ struct mcad_ring_header {
     uint32_t slot_count;   /* rings behind the first */
     uint64_t slots_offset; /* of ring 1, from the file's start */
     uint64_t slot_bytes;   /* from ring to ring */
+    uint64_t plugin_sources; /* fingerprint of the plugin's sources that the reader knows, see build.sh */
     uint32_t most_threads; /* first ring: that have a stream at once, of each process */
-    uint8_t pad0[28];
+    uint8_t pad0[20];
 
     /* Written once by the plugin when it is loaded. */
     uint32_t attached; /* from MCAD_ATTACHED on the rest of this line is valid */

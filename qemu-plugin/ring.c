@@ -542,6 +542,11 @@ bool mcad_ring_attach(int fd, const char *path, unsigned long slot, int api_min,
                         "rebuild the plugin with qemu-plugin/build.sh\n");
         return false;
     }
+    if (session->plugin_sources != MCAD_PLUGIN_SOURCES) {
+        fprintf(stderr, "mcad plugin: this plugin was built from other sources than the mcad that made "
+                        "the ring; rebuild it with that one's qemu-plugin/build.sh\n");
+        return false;
+    }
     use_ring(ring_of((uint32_t)slot));
     reader_is_parent = getppid() == (pid_t)ring->reader_pid;
     if (pthread_key_create(&lane_key, close_lane) != 0 ||

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use mcad_broker_abi::BrokerLibrary;
 
+/// Brokers that come with mcad: they are of the program's own build, or not taken.
+pub const OWN: [&str; 3] = ["qemu", "asm", "replay"];
+
 /// No broker of that name, or none that can be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -23,6 +26,14 @@ pub enum InstallError {
         /// Where it was looked for.
         tried: Vec<PathBuf>,
     },
+    /// It belongs to another build of mcad, whose brokers may follow programs differently.
+    #[error(
+        "{}, a broker that comes with mcad, was built from other sources than this program. Build \
+         everything (`cargo build --release --workspace`) or install it anew, or name the directory \
+         of this build's brokers in $MCAD_BROKERS",
+        _0.display()
+    )]
+    OtherBuild(PathBuf),
     /// It is there and unusable.
     #[error(transparent)]
     Broken(#[from] mcad_broker_abi::BrokerError),
@@ -42,7 +53,11 @@ fn list(paths: &[PathBuf]) -> String {
 /// [`InstallError`].
 pub fn broker(name: &str) -> Result<BrokerLibrary, InstallError> {
     let path = broker_path(name)?;
-    Ok(BrokerLibrary::load(path)?)
+    let library = BrokerLibrary::load(&path)?;
+    if OWN.contains(&name) && !library.is_of_this_build() {
+        return Err(InstallError::OtherBuild(path));
+    }
+    Ok(library)
 }
 
 /// The file of a broker.

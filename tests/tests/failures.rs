@@ -81,6 +81,28 @@ fn missing_brokers_are_named_with_the_way_out() {
 }
 
 #[test]
+fn a_broker_of_another_build_is_refused() {
+    let name = "libmcad_broker_qemu.so";
+    let mut library = std::fs::read(programs().file(name)).unwrap();
+    let sources = mcad_broker_abi::SOURCES.as_bytes();
+    let places: Vec<usize> = (0..library.len() - sources.len())
+        .filter(|&at| library[at..].starts_with(sources))
+        .collect();
+    assert!(!places.is_empty(), "{name} is of another build already");
+    for at in places {
+        library[at..at + sources.len()].fill(b'-');
+    }
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join(name), library).unwrap();
+    mcad_run(["--", "true"])
+        .env("MCAD_BROKERS", directory.path())
+        .run()
+        .expect(125)
+        .says("built from other sources")
+        .says("cargo build --release --workspace");
+}
+
+#[test]
 fn outputs_that_cannot_be_written_are_told_before_the_run() {
     let missing = "/no/such/directory/report.json";
     let run = mcad_run(["--json", missing, "--", "echo", "ran"])

@@ -119,6 +119,10 @@ typedef struct {
 
     /* Frees the session. */
     void (*close)(mcad_session *session);
+
+    /* Of the brokers that come with mcad: which sources they were built from. The host takes them
+     * from its own build only. Empty, or beyond the size, in any other broker. */
+    mcad_str sources;
 } mcad_broker;
 
 /* The one exported symbol: const mcad_broker *mcad_broker_entry(void); */

@@ -44,6 +44,7 @@ pub const fn description<B: Broker>() -> &'static mcad_broker {
             next: Some(next::<B>),
             stop: Some(stop::<B>),
             close: Some(close::<B>),
+            sources: mcad_str::of(crate::SOURCES),
         }
     }
 }

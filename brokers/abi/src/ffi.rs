@@ -207,6 +207,8 @@ pub struct mcad_broker {
     pub stop: Option<SessionFn>,
     /// Frees a session.
     pub close: Option<SessionFn>,
+    /// Which sources it was built from; appended, so not there in older descriptions.
+    pub sources: mcad_str,
 }
 
 // SAFETY: a description is immutable data; its pointers lead to static text and to functions that

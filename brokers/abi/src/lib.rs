@@ -5,6 +5,10 @@
 //! raw pointer. The host loads any broker, in whatever language, with [`BrokerLibrary`] and gets
 //! [`Event`](mcad_proto::event::Event)s whose every pointer, length and text was checked first.
 
+/// Fingerprint of the sources that decide what mcad's own brokers say, as they were when this was
+/// built (`build.rs`): the same in a program and a broker of one build.
+pub const SOURCES: &str = env!("MCAD_SOURCES");
+
 pub mod broker;
 pub mod config;
 pub mod export;

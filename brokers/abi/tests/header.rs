@@ -63,6 +63,7 @@ fn mirror() -> Vec<(String, u64)> {
             next,
             stop,
             close,
+            sources,
         }
     );
     constants!(

@@ -371,6 +371,25 @@ fn wrong_descriptions_are_refused() {
 }
 
 #[test]
+fn brokers_say_which_build_they_are_of() {
+    let own = BrokerLibrary::linked::<Scripted>().unwrap();
+    assert!(own.is_of_this_build());
+    let spoils: [fn(&mut mcad_broker); 2] = [
+        |b| b.sources = mcad_str::of("0123456789abcdef"),
+        // As compiled before there was such a field; what is behind the end is not looked at.
+        |b| b.size = std::mem::offset_of!(mcad_broker, sources),
+    ];
+    for spoil in spoils {
+        let mut description = *export::description::<Scripted>();
+        spoil(&mut description);
+        let library = unsafe { BrokerLibrary::from_description(&raw const description) };
+        let library = library.unwrap();
+        assert_eq!(library.name(), "scripted");
+        assert!(!library.is_of_this_build());
+    }
+}
+
+#[test]
 fn files_that_are_no_brokers_are_named() {
     let missing = BrokerLibrary::load("/nonexistent/libx.so").unwrap_err();
     assert!(

@@ -3,10 +3,12 @@
 //! The built plugin lies in the cache directory under a name that holds a hash of its sources, so
 //! an update never loads an old one.
 
-use std::hash::Hasher;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
+
+use sha2::{Digest, Sha256};
 
 /// File name that `build.sh` gives the plugin.
 pub const FILE_NAME: &str = "libmcad-plugin.so";
@@ -77,7 +79,7 @@ pub fn find(explicit: Option<&Path>) -> Result<PathBuf, PluginError> {
     if let Some(path) = std::env::var_os("MCAD_PLUGIN").filter(|p| !p.is_empty()) {
         return readable(Path::new(&path));
     }
-    let name = format!("libmcad-plugin-{:016x}.so", fingerprint());
+    let name = format!("libmcad-plugin-{:016x}.so", *FINGERPRINT);
     let exe = std::env::current_exe().unwrap_or_default();
     let beside = exe.parent().into_iter().flat_map(|bin| {
         let installed = bin.parent().map(|prefix| prefix.join("lib/mcad"));
@@ -132,15 +134,20 @@ fn build(directory: &Path, name: &str) -> Result<PathBuf, PluginError> {
     readable(&path)
 }
 
-fn fingerprint() -> u64 {
-    // Fixed keys: the same sources always give the same name.
-    let mut hasher = std::hash::DefaultHasher::new();
-    for (file, text) in SOURCES {
-        hasher.write(file.as_bytes());
-        hasher.write(text.as_bytes());
+/// The first eight bytes of the sources' SHA-256, in the order in which `build.sh` reads them: itself,
+/// then `*.c`, then `*.h`. A plugin and the rings that it serves have the same one.
+pub static FINGERPRINT: LazyLock<u64> = LazyLock::new(|| {
+    let mut hasher = Sha256::new();
+    for end in [".sh", ".c", ".h"] {
+        for (_, text) in SOURCES.iter().filter(|(name, _)| name.ends_with(end)) {
+            hasher.update(text);
+        }
     }
-    hasher.finish()
-}
+    let sum = hasher.finalize();
+    sum.iter()
+        .take(8)
+        .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+});
 
 #[cfg(test)]
 mod tests {

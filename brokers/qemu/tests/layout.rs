@@ -22,7 +22,7 @@ macro_rules! fields {
 fn layout_matches_the_header() {
     let mut expected = fields!(Header, "mcad_ring_header",
         magic version header_bytes total_bytes chunk_count chunk_bytes descs_offset ready_offset
-        free_offset chunks_offset reader_pid options slot slot_count slots_offset slot_bytes attached producer_pid api_min api_current
+        free_offset chunks_offset reader_pid options slot slot_count slots_offset slot_bytes plugin_sources most_threads attached producer_pid api_min api_current
         api_used first_control arch program claim ended exec_state silenced exit_status children
         released deaf exec_sets_id
         ready_tail ready_head reader_waiting doorbell

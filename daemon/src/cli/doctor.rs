@@ -19,9 +19,6 @@ pub(super) struct Args {
     qemu: Option<PathBuf>,
 }
 
-/// Brokers that an installation has.
-const BROKERS: [&str; 3] = ["qemu", "asm", "replay"];
-
 /// One thing that was looked at.
 struct Finding {
     what: &'static str,
@@ -80,7 +77,7 @@ fn findings(args: &Args) -> Vec<Finding> {
             .map_err(|error| error.to_string()),
         needed: true,
     });
-    for name in BROKERS {
+    for name in install::OWN {
         findings.push(Finding {
             what: match name {
                 "qemu" => "qemu broker",

@@ -1,6 +1,6 @@
 //! A loaded broker.
 
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit, offset_of};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ pub(super) struct Shared {
     pub name: String,
     help: String,
     features: Features,
+    sources: String,
     path: PathBuf,
     pub open: OpenFn,
     pub next: NextFn,
@@ -110,14 +111,23 @@ impl BrokerLibrary {
                 ffi::MCAD_BROKER_ABI_VERSION
             )));
         }
-        if size < size_of::<mcad_broker>() {
+        let needed = offset_of!(mcad_broker, sources);
+        if size < needed {
             return Err(bad(format!(
-                "its description has {size} bytes, version {version} needs {}",
-                size_of::<mcad_broker>()
+                "its description has {size} bytes, version {version} needs {needed}"
             )));
         }
-        // SAFETY: the size says that all fields are there.
-        let broker = unsafe { description.read() };
+        let mut broker = MaybeUninit::<mcad_broker>::zeroed();
+        // SAFETY: the size says how many bytes there are to read. Zeroes are no text, which is what
+        // a description that ends before `sources` says of it.
+        let broker = unsafe {
+            let bytes = size.min(size_of::<mcad_broker>());
+            broker
+                .as_mut_ptr()
+                .cast::<u8>()
+                .copy_from_nonoverlapping(description.cast(), bytes);
+            broker.assume_init()
+        };
         let (Some(open), Some(next), Some(close)) = (broker.open, broker.next, broker.close) else {
             return Err(bad("open, next or close is null".into()));
         };
@@ -130,11 +140,15 @@ impl BrokerLibrary {
         // SAFETY: as above.
         let help = unsafe { text(broker.help, MAX_TEXT_BYTES) };
         let help = help.map_err(|e| bad(format!("its help text: {e}")))?;
+        // SAFETY: as above.
+        let sources = unsafe { text(broker.sources, MAX_TEXT_BYTES) };
+        let sources = sources.map_err(|e| bad(format!("its sources: {e}")))?;
         Ok(Self {
             shared: Arc::new(Shared {
                 name: name.to_owned(),
                 help: help.to_owned(),
                 features: Features(broker.features),
+                sources: sources.to_owned(),
                 path: path.to_owned(),
                 open,
                 next,
@@ -160,6 +174,13 @@ impl BrokerLibrary {
     #[must_use]
     pub fn features(&self) -> Features {
         self.shared.features
+    }
+
+    /// Whether it was built from the same sources as this program ([`crate::SOURCES`]), which holds
+    /// of brokers of one build only.
+    #[must_use]
+    pub fn is_of_this_build(&self) -> bool {
+        self.shared.sources == crate::SOURCES
     }
 
     /// The file it was loaded from, or its name when it is linked in.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire};
 /// `MCAD_RING_MAGIC`.
 pub const MAGIC: u64 = 0x3167_6e69_7244_434d;
 /// `MCAD_RING_VERSION`.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// `MCAD_RING_HEADER_BYTES`.
 pub const HEADER_BYTES: usize = 4096;
 /// `MCAD_RING_PATH_BYTES`.
@@ -86,8 +86,9 @@ pub struct Header {
     pub slot_count: AtomicU32,
     pub slots_offset: AtomicU64,
     pub slot_bytes: AtomicU64,
+    pub plugin_sources: AtomicU64,
     pub most_threads: AtomicU32,
-    pad0: [AtomicU8; 28],
+    pad0: [AtomicU8; 20],
 
     pub attached: AtomicU32,
     pub producer_pid: AtomicU32,

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 
 use super::RingError;
 use super::layout::{Desc, HEADER_BYTES, Header, MAGIC, SLOT_FREE, VERSION};
+use crate::plugin::FINGERPRINT;
 
 /// Bytes of one chunk.
 const CHUNK_BYTES: usize = 32 << 10;
@@ -175,6 +176,7 @@ impl Memory {
     fn prepare(&self) {
         let (header, shape) = (self.header(), self.shape);
         header.version.store(VERSION, Relaxed);
+        header.plugin_sources.store(*FINGERPRINT, Relaxed);
         header.header_bytes.store(HEADER_BYTES as u32, Relaxed);
         header.total_bytes.store(shape.total_bytes(), Relaxed);
         header.most_threads.store(MOST_THREADS, Relaxed);
