@@ -5,7 +5,7 @@
 //! in, when that begins in the branch's block, and when the target needs one look-up of another block.
 //! Lines come in program order, a few a cycle. docs/ZEN5.md has the measurements.
 
-use super::pack::NO_UOP;
+use super::pack::{Entry, NO_UOP};
 use crate::pipeline::frontend::microcode::Microcode;
 use crate::pipeline::frontend::target::Target;
 use crate::pipeline::inst::Source;
@@ -58,10 +58,12 @@ impl State {
             self.idle -= 1;
             return;
         }
-        let bytes = u64::from(t.p.uop_cache_block_bytes.max(1));
+        let shift = t.p.uop_cache_block_bytes.trailing_zeros();
         if t.p.uop_cache_refill > 0
             && let Some(first) = t.queue.entries.front()
-            && t.queue.refills.come(first.address / bytes, t.back.visits())
+            && t.queue
+                .refills
+                .come(first.address >> shift, t.back.visits())
         {
             self.idle = t.p.uop_cache_refill - 1;
             return;
@@ -76,12 +78,12 @@ impl State {
             }
             if delivered > 0
                 && t.p.uop_cache_refill > 0
-                && (t.queue.refills).lacks(first.address / bytes, t.back.visits())
+                && (t.queue.refills).lacks(first.address >> shift, t.back.visits())
             {
                 return;
             }
             if line.begins {
-                self.look_up(t, first.address / bytes, last);
+                self.look_up(t, first.address >> shift, last);
                 let there = self.looked_up + comes_after(t.p, self.lines);
                 if delivered == t.p.uop_cache_lines_per_cycle || there > t.clock {
                     return;
@@ -129,13 +131,13 @@ impl State {
 
     /// Whether all that is to come of `block` comes in the cycle of its look-up.
     fn comes_at_once<O: Observer>(&self, t: &Target<'_, O>, block: u64) -> bool {
-        let bytes = u64::from(t.p.uop_cache_block_bytes.max(1));
+        let shift = t.p.uop_cache_block_bytes.trailing_zeros();
         let mut at = 0;
         for n in 0..3 {
             let (Some(line), Some(first)) = (t.queue.lines.get(n), t.queue.entries.get(at)) else {
                 return true;
             };
-            if first.address / bytes != block {
+            if first.address >> shift != block {
                 return true;
             }
             at += usize::from(line.left);
@@ -149,25 +151,23 @@ impl State {
 
     /// Delivers what is left of the line at the front.
     fn line<O: Observer>(&mut self, t: &mut Target<'_, O>, microcode: &mut Microcode) -> End {
-        let bytes = u64::from(t.p.uop_cache_block_bytes.max(1));
+        let shift = t.p.uop_cache_block_bytes.trailing_zeros();
         while let (Some(&line), Some(&entry)) = (t.queue.lines.front(), t.queue.entries.front()) {
             let number = line.from + u64::from(entry.number);
-            let next = t.next_number(number);
+            let (next, bytes, taken) = match entry.bytes {
+                0 => extent(t, number, &entry),
+                bytes => {
+                    let next = number + 1 + u64::from(entry.pair);
+                    (next, u64::from(bytes), entry.leaves())
+                }
+            };
             if next > t.queue.fetchable() {
                 return End::Cycle;
             }
-            // The second half of a fused pair belongs to it.
-            let instr = |n: u64| t.program.instrs.get(t.queue.get(n)?.instr as usize);
-            let length: u64 = (number..next)
-                .filter_map(|n| Some(u64::from(instr(n)?.len)))
-                .sum();
-            // A pair's jump may lie in the next block, of which the entry knows nothing.
-            let jump = t.queue.get(next - 1);
-            let taken = entry.ends_instruction && jump.is_some_and(|jump| jump.taken);
             self.last = Some(Last {
                 next,
                 within: !entry.ends_instruction || entry.microcode,
-                block: (entry.address + length.saturating_sub(1)) / bytes,
+                block: (entry.address + bytes.saturating_sub(1)) >> shift,
                 taken,
             });
             if entry.laminated != NO_UOP {
@@ -209,6 +209,20 @@ impl State {
     }
 }
 
+/// Of an entry of instruction `number`, which is the last of its group: the number of the next
+/// instruction, the bytes up to there, and whether control goes elsewhere then.
+#[inline(never)]
+fn extent<O: Observer>(t: &Target<'_, O>, number: u64, entry: &Entry) -> (u64, u64, bool) {
+    let next = t.next_number(number);
+    // The second half of a fused pair belongs to it.
+    let instr = |n: u64| t.program.instrs.get(t.queue.get(n)?.instr as usize);
+    let bytes = (number..next).filter_map(|n| Some(u64::from(instr(n)?.len)));
+    // A pair's jump may lie in the next block, of which the entry knows nothing.
+    let jump = t.queue.get(next - 1);
+    let taken = entry.ends_instruction && jump.is_some_and(|jump| jump.taken);
+    (next, bytes.sum(), taken)
+}
+
 impl Last {
     /// Whether what begins with instruction `number` is next in the program.
     fn follows(&self, number: u64) -> bool {
@@ -222,6 +236,9 @@ fn comes_after(p: &Frontend, line: u32) -> u64 {
         p.uop_cache_lines_per_cycle.max(1),
         p.uop_cache_lines_per_look_up.max(1),
     );
+    if line < a_cycle.min(a_look_up) {
+        return 0;
+    }
     let again = a_look_up.div_ceil(a_cycle) + p.uop_cache_same_block_stall;
     (line / a_look_up * again + line % a_look_up / a_cycle).into()
 }

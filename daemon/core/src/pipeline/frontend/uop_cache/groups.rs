@@ -165,8 +165,7 @@ impl Group {
                 program,
                 p,
                 insts,
-                at,
-                end,
+                (at, end, to),
                 &mut self.open,
                 &mut self.entries,
             );

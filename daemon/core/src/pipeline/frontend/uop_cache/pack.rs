@@ -4,7 +4,7 @@ use crate::pipeline::inst::Inst;
 use crate::pipeline::state::Fingerprint;
 use crate::pipeline::window::Window;
 use mcad_isa::machine::params::Frontend;
-use mcad_isa::program::{Program, flag};
+use mcad_isa::program::{Instr, Program, flag};
 
 /// Laminated µop of an entry without one: an instruction whose µops all come from microcode.
 pub const NO_UOP: u16 = u16::MAX;
@@ -34,6 +34,11 @@ pub struct Entry {
     pub width: u8,
     /// Last of its instruction.
     pub ends_instruction: bool,
+    /// Bytes of the instruction and of what it is fused with; 0 where it is the last of its group, so that
+    /// the next one says.
+    pub bytes: u8,
+    /// The next instruction is fused with it, where `bytes` says how many they have.
+    pub pair: bool,
 }
 
 impl Entry {
@@ -138,14 +143,13 @@ pub fn lines_of(entries: &[Entry], lines: &mut Vec<Line>) {
 }
 
 /// Packs the instructions from number `from` to before `to`, which are all of a group in one block
-/// of code, and appends their entries, numbered from the first of them. The first ones go to what is
-/// `open` of the line before, of which it leaves what the next block has.
+/// of code, and appends their entries, numbered from the first of them; the group ends before `end`. The
+/// first ones go to what is `open` of the line before, of which it leaves what the next block has.
 pub fn pack(
     program: &Program,
     p: &Frontend,
     insts: &Window<Inst>,
-    from: u64,
-    to: u64,
+    (from, to, end): (u64, u64, u64),
     open: &mut Open,
     out: &mut Vec<Entry>,
 ) -> Packed {
@@ -168,7 +172,7 @@ pub fn pack(
         let Some(instr) = program.instrs.get(inst.instr as usize) else {
             continue;
         };
-        let end = inst.address.wrapping_add(u64::from(instr.len));
+        let behind = inst.address.wrapping_add(u64::from(instr.len));
         if p.jcc_erratum && number + 1 == to {
             let pair_end = if instr.is(flag::FUSED_NEXT) {
                 // The pair's jump may lie in the next block, which may not be known yet: its
@@ -177,9 +181,9 @@ pub fn pack(
                     .instrs
                     .get(inst.instr as usize + 1)
                     .map_or(0, |j| j.len);
-                Some(end + u64::from(jump))
+                Some(behind + u64::from(jump))
             } else if instr.is(flag::BRANCH) {
-                Some(end)
+                Some(behind)
             } else {
                 None
             };
@@ -205,6 +209,7 @@ pub fn pack(
         // A macro-fused pair is left when its jump is.
         let taken = inst.taken
             || (instr.is(flag::FUSED_NEXT) && insts.get(number + 1).is_some_and(|j| j.taken));
+        let (bytes, pair) = extent(program, insts, (number, end), instr);
         let mut starts_line = false;
         if instr.microcoded || needed + i32::from(extra) > left || constants > room {
             lines += 1;
@@ -232,6 +237,8 @@ pub fn pack(
                     false => 1,
                 },
                 ends_instruction: last,
+                bytes,
+                pair,
             });
         };
         if instr.uops_mite > 0 {
@@ -270,6 +277,25 @@ pub fn pack(
     Packed {
         lines,
         cacheable: lines <= p.uop_cache_lines_per_block && !erratum && !lcp.too_many(),
+    }
+}
+
+/// Bytes of instruction `number` and of what it is fused with, and whether it is fused; 0 bytes where its
+/// group ends behind it, or something else follows than it is made for.
+fn extent(
+    program: &Program,
+    insts: &Window<Inst>,
+    (number, end): (u64, u64),
+    instr: &Instr,
+) -> (u8, bool) {
+    let next = insts.get(number + 1).filter(|_| number + 1 < end);
+    let next = next.and_then(|next| program.instrs.get(next.instr as usize));
+    let pair = instr.is(flag::FUSED_NEXT);
+    match next {
+        Some(next) if next.is(flag::FUSED_PREVIOUS) == pair => {
+            (instr.len + if pair { next.len } else { 0 }, pair)
+        }
+        _ => (0, false),
     }
 }
 
