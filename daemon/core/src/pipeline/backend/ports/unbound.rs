@@ -50,8 +50,24 @@ impl Ports {
 
     /// Books a free one of unbound `ports` for a µop that was woken at `woken` and is ready at
     /// `ready`; returns which, and the cycle.
-    #[inline]
+    #[inline(always)]
     pub fn start_on_any(&mut self, ports: PortSet, woken: u64, ready: u64) -> (u8, u64) {
+        let own = ports.0 & self.unbound.ports.0;
+        let at = ready.max(self.cycle + 1);
+        if woken >= at
+            && at < self.cycle + HORIZON
+            && !self.queues.has(own.trailing_zeros() as u8)
+            && let Some(port) = self.lowest_free(own, at)
+        {
+            self.book(port, at);
+            return (port, at);
+        }
+        self.start_on_any_late(ports, woken, ready)
+    }
+
+    /// [`Ports::start_on_any`] in general.
+    #[inline(never)]
+    fn start_on_any_late(&mut self, ports: PortSet, woken: u64, ready: u64) -> (u8, u64) {
         let strict = self.unbound.oldest_first.meets(ports);
         let ports = ports.0 & self.unbound.ports.0;
         let lowest = ports.trailing_zeros() as u8;
