@@ -109,9 +109,26 @@ impl Ways {
     fn find(self, entries: &[u16], set: u32, tag: u16) -> Option<u32> {
         let ways = entries.get(set as usize..)?;
         let has = |entry: &u16| entry >> TAG_SHIFT == tag;
-        let way = ways.iter().take(1 << self.0).position(has)?;
-        Some(set + way as u32)
+        let way = match self.0 {
+            0 => ways.first().filter(|entry| has(entry)).map(|_| 0),
+            2 => among_four(*ways.first_chunk()?, tag),
+            _ => (ways.iter().take(1 << self.0).position(has)).map(|way| way as u32),
+        };
+        Some(set + way?)
     }
+}
+
+/// Which of four entries has a tag, the first one; all are compared at once.
+#[inline(always)]
+fn among_four(entries: [u16; 4], tag: u16) -> Option<u32> {
+    const EACH: u64 = 0x0001_0001_0001_0001;
+    const TAGS: u64 = (u16::MAX >> TAG_SHIFT) as u64 * EACH;
+    let [a, b, c, d] = entries.map(u64::from);
+    let all = a | b << 16 | c << 32 | d << 48;
+    // A tag has less bits than an entry, so that what is added to one never comes to the next.
+    let differ = (all >> TAG_SHIFT & TAGS ^ u64::from(tag) * EACH) + 0x7fff * EACH;
+    let same = !differ & 0x8000 * EACH;
+    (same != 0).then(|| same.trailing_zeros() / 16)
 }
 
 /// The predictor.
@@ -417,6 +434,24 @@ impl Tage {
             for entry in &mut self.entries {
                 *entry &= !USEFUL;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_ways_are_compared_as_one_after_the_other() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..10_000 {
+            // Tags that are often alike, at both ends of what they can be.
+            let mut tag = || [0, 1, 0xffe, 0xfff][random.usize(0..4)];
+            let (tags, wanted) = ([(); 4].map(|()| tag()), tag());
+            let entries = tags.map(|tag| tag << TAG_SHIFT | 0xf);
+            let found = tags.iter().position(|tag| *tag == wanted);
+            assert_eq!(among_four(entries, wanted), found.map(|way| way as u32));
         }
     }
 }
