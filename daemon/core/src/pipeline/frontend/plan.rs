@@ -7,6 +7,7 @@
 //! filled in. Everything else takes the general way, one instruction after the other, with the same
 //! result.
 
+use super::predict::stream::Site;
 use crate::pipeline::access::{Access, Span};
 use crate::pipeline::inst::Inst;
 use mcad_isa::program::{Program, flag};
@@ -18,11 +19,22 @@ pub struct Plan {
     insts: Box<[Inst]>,
     /// Instructions in each 64-byte line; those of the last one are left out.
     lines: Box<[u16]>,
-    /// Places of those, after the first, that a predictor of branches must see: branches, what
-    /// follows one, and what begins a line.
-    starts: Box<[u16]>,
+    /// Those that a predictor of branches must see: the first one, branches, what follows one, and what
+    /// begins a line.
+    starts: Box<[Start]>,
     /// Address behind its last byte.
     end: u64,
+}
+
+/// An instruction that a predictor of branches must see.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// Its place in the block.
+    pub place: u16,
+    /// Its address.
+    pub address: u64,
+    /// The branch, if it is one.
+    pub branch: Option<Site>,
 }
 
 impl Plan {
@@ -51,7 +63,12 @@ impl Plan {
             .collect();
         let tagged = last_with_uops(instrs, 0);
         insts.get_mut(tagged)?.tag = tag;
-        let (mut lines, mut starts) = (Vec::new(), Vec::new());
+        let start = |place: u16, inst: &Inst| Start {
+            place,
+            address: inst.address,
+            branch: Site::of(program, inst),
+        };
+        let (mut lines, mut starts) = (Vec::new(), vec![start(0, insts.first()?)]);
         let mut begun = 0;
         for ((place, pair), two) in (1u16..).zip(insts.windows(2)).zip(instrs.windows(2)) {
             let ([here, next], [instr, following]) = (pair, two) else {
@@ -66,7 +83,7 @@ impl Plan {
                 begun = place;
             }
             if other_line || instr.branch.is_some() || following.branch.is_some() {
-                starts.push(place);
+                starts.push(start(place, next));
             }
         }
         let (last, instr) = (insts.last()?, instrs.last()?);
@@ -97,11 +114,11 @@ impl Plan {
         &self.lines
     }
 
-    /// Those, after the first, that a predictor of branches must see, with their places.
+    /// Those that a predictor of branches must see, first to last.
     #[inline]
-    pub fn starts(&self) -> impl Iterator<Item = (u64, &Inst)> {
-        let place = |place: &u16| Some((u64::from(*place), self.insts.get(usize::from(*place))?));
-        self.starts.iter().filter_map(place)
+    #[must_use]
+    pub fn starts(&self) -> &[Start] {
+        &self.starts
     }
 
     /// Address behind its last byte.

@@ -166,14 +166,18 @@ impl CodeWalk {
         let insts = plan.insts();
         let Some(first) = insts.first() else { return };
         let start = self.end;
-        self.arrive(program, first);
+        if let (Some(starts), Some(at)) = (&mut self.prediction, plan.starts().first()) {
+            starts.arrive_as(at.address, start, at.branch.as_ref());
+        }
+        self.join(program, first);
         let mut lines = plan.lines().iter();
         let mut in_line = lines.next();
         let count = insts.len() as u64;
         self.add(first.instr, in_line.map_or(count, |&n| u64::from(n)));
         if let Some(starts) = &mut self.prediction {
-            for (place, inst) in plan.starts() {
-                starts.arrive(program, inst, start + place, false);
+            for at in plan.starts().iter().skip(1) {
+                let number = start + u64::from(at.place);
+                starts.arrive_as(at.address, number, at.branch.as_ref());
             }
         }
         self.next_address = plan.end();
@@ -193,7 +197,10 @@ impl CodeWalk {
 
     /// Takes an instruction.
     pub(super) fn push(&mut self, program: &Program, inst: &Inst) {
-        self.arrive(program, inst);
+        if let Some(starts) = &mut self.prediction {
+            starts.arrive(program, inst, self.end, false);
+        }
+        self.join(program, inst);
         let Some(instr) = program.instrs.get(inst.instr as usize) else {
             return;
         };
@@ -204,10 +211,7 @@ impl CodeWalk {
 
     /// An instruction comes behind those so far, and may close their group.
     #[inline]
-    fn arrive(&mut self, program: &Program, inst: &Inst) {
-        if let Some(starts) = &mut self.prediction {
-            starts.arrive(program, inst, self.end, false);
-        }
+    fn join(&mut self, program: &Program, inst: &Inst) {
         if self.end != self.open {
             let jumped = inst.address != self.next_address;
             if !jumped && self.last_line == inst.line() {

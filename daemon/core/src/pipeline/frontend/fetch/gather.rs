@@ -163,8 +163,8 @@ impl FetchQueue {
             return;
         }
         let start = self.insts.end();
-        if let Some(starts) = &mut self.prediction {
-            starts.arrive(program, first, start, false);
+        if let (Some(starts), Some(first)) = (&mut self.prediction, run.plan.starts().first()) {
+            starts.arrive_as(first.address, start, first.branch.as_ref());
         }
         self.join(program, first);
         if self.detector.is_replaying() {
@@ -189,8 +189,9 @@ impl FetchQueue {
         }
         self.accesses.append(run.accesses);
         if let Some(starts) = &mut self.prediction {
-            for (place, inst) in run.plan.starts() {
-                starts.arrive(program, inst, start + place, false);
+            for at in run.plan.starts().iter().skip(1) {
+                let number = start + u64::from(at.place);
+                starts.arrive_as(at.address, number, at.branch.as_ref());
             }
         }
         self.detector.passed_all(program, insts);

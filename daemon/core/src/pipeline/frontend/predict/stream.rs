@@ -140,6 +140,27 @@ impl Branch {
     }
 }
 
+/// A branch, and which static instruction it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    branch: Branch,
+    instr: u32,
+}
+
+impl Site {
+    /// An instruction, if it is a branch.
+    #[inline]
+    #[must_use]
+    pub fn of(program: &Program, inst: &Inst) -> Option<Self> {
+        let instr = program.instrs.get(inst.instr as usize)?;
+        let what = (instr.branch?, instr.displacement);
+        Some(Self {
+            branch: Branch::new(inst.address, usize::from(instr.len), what),
+            instr: inst.instr,
+        })
+    }
+}
+
 /// What became of a row of branches, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Steers {
@@ -235,7 +256,7 @@ pub struct Starts {
     pace: Pace,
     ideal: bool,
     /// The branch that was executed last, of which nobody knows where it went, and its instruction.
-    pending: Option<(Branch, u32)>,
+    pending: Option<Site>,
     line: u64,
     /// Those that fetch has not come to.
     pub queue: Backlog<Start>,
@@ -318,14 +339,32 @@ impl Starts {
     /// stream detector, and needs no fetch unless that was wrong.
     #[inline]
     pub fn arrive(&mut self, program: &Program, inst: &Inst, number: u64, replayed: bool) {
-        let line = inst.address >> LINE_SHIFT;
+        self.come(inst.address, number, replayed);
+        self.pending = Site::of(program, inst);
+    }
+
+    /// The same of one that is not replayed, and is that branch if it is one.
+    #[inline(always)]
+    pub fn arrive_as(&mut self, address: u64, number: u64, branch: Option<&Site>) {
+        // Most branches are in the line of what came before.
+        if address >> LINE_SHIFT != self.line || self.pending.is_some() {
+            self.come(address, number, false);
+        }
+        if let Some(branch) = branch {
+            self.pending = Some(*branch);
+        }
+    }
+
+    /// The next executed instruction is at `address`: fetch may start anew there.
+    fn come(&mut self, address: u64, number: u64, replayed: bool) {
+        let line = address >> LINE_SHIFT;
         let other_line = line != self.line;
         self.line = line;
         let mut way = other_line.then_some(Way::Line);
         let mut frame = Frame::Stays;
         let mut kind = None;
-        if let Some((branch, instr)) = self.pending.take() {
-            let steer = self.resolve((&branch, instr), inst.address);
+        if let Some(Site { branch, instr }) = self.pending.take() {
+            let steer = self.resolve((&branch, instr), address);
             if steer != Steer::Straight {
                 way = Some(Way::Branch(steer));
                 kind = Some(branch.kind);
@@ -341,19 +380,12 @@ impl Starts {
             if !(replayed && free) {
                 self.queue.push(Start {
                     number,
-                    address: inst.address,
+                    address,
                     way,
                     shares,
                     frame,
                 });
             }
-        }
-        if let Some(instr) = program.instrs.get(inst.instr as usize)
-            && let Some(kind) = instr.branch
-        {
-            let what = (kind, instr.displacement);
-            let branch = Branch::new(inst.address, usize::from(instr.len), what);
-            self.pending = Some((branch, inst.instr));
         }
     }
 
