@@ -152,6 +152,7 @@ impl FrontEnd {
     }
 
     /// Steps until too little is released to know what a cycle does, or, with `last`, to the end.
+    #[inline(never)]
     pub fn run<O: Observer>(
         &mut self,
         program: &Program,
@@ -182,6 +183,7 @@ impl FrontEnd {
     }
 
     /// One cycle, or those up to the next in which something happens.
+    #[inline(always)]
     fn cycle<O: Observer>(
         &mut self,
         program: &Program,
@@ -287,10 +289,17 @@ fn ideal_cycle<O: Observer>(t: &mut Target<'_, O>, room: usize) {
 }
 
 /// Source of the next instruction; second halves of fused pairs are dropped on the way.
+#[inline(always)]
 fn next_source<O: Observer>(t: &mut Target<'_, O>) -> Option<Source> {
-    if t.queue.begins_with_entry() {
-        return Some(Source::UopCache);
+    match t.queue.begins_with_entry() {
+        true => Some(Source::UopCache),
+        false => source_without_entry(t),
     }
+}
+
+/// The same where it is not the µop cache's next entry.
+#[inline(never)]
+fn source_without_entry<O: Observer>(t: &mut Target<'_, O>) -> Option<Source> {
     loop {
         let inst = t.queue.front()?;
         let instr = t.program.instrs.get(inst.instr as usize)?;

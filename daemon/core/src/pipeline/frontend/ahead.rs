@@ -165,6 +165,8 @@ impl Ahead {
     }
 
     /// Finds out when `start` can be delivered; `false`: that cannot be known yet.
+    // By itself, so that who asks for few starts at a time need not load what this needs.
+    #[inline(never)]
     fn know(
         &mut self,
         start: &Start,
@@ -199,7 +201,12 @@ impl Ahead {
                 (self.at + u64::from(start.shares) + bubbles * per_cycle).max(room * per_cycle);
         }
         frames.pass(start.frame, now.visits);
-        let mut at = self.at / per_cycle;
+        // Divisions take long.
+        let mut at = match per_cycle {
+            1 => self.at,
+            2 => self.at / 2,
+            _ => self.at / per_cycle,
+        };
         let line = start.address >> LINE_SHIFT;
         if line != self.line {
             self.line = line;
@@ -241,12 +248,12 @@ impl Ahead {
         now: &Now,
         mut late: impl FnMut(&Start, u64) -> Late,
     ) -> (u64, Option<(u64, Wait)>) {
-        while let Some(&start) = starts.front() {
+        while let Some(start) = starts.front() {
             if start.number >= now.released {
                 self.held = (0, 0);
                 return (start.number, None);
             }
-            self.known = self.known || self.know(&start, frames, now, &mut late);
+            self.known = self.known || self.know(start, frames, now, &mut late);
             if !self.known {
                 self.held = (start.number, u64::MAX);
                 return (start.number, None);
@@ -259,7 +266,7 @@ impl Ahead {
                 };
                 return (
                     start.number,
-                    now.reached(&start).then_some((self.stamp, why)),
+                    now.reached(start).then_some((self.stamp, why)),
                 );
             }
             self.known = false;
