@@ -308,22 +308,26 @@ impl Sets {
         }
     }
 
+    #[inline(always)]
     fn touch(&mut self, set: usize, way: usize) {
-        let first = set * self.ways;
         self.latest[set] = way as u8;
         match self.replacement {
             Replacement::Lru => {
                 self.count = self.count.wrapping_add(1);
-                self.used[first + way] = self.count;
+                self.used[set * self.ways + way] = self.count;
             }
-            Replacement::NotRecent => {
-                let used = &mut self.used[first..first + self.ways];
-                used[way] = 1;
-                if used.iter().all(|n| *n != 0) {
-                    used.fill(0);
-                    used[way] = 1;
-                }
-            }
+            Replacement::NotRecent => self.touch_lately(set, way),
+        }
+    }
+
+    #[inline(never)]
+    fn touch_lately(&mut self, set: usize, way: usize) {
+        let first = set * self.ways;
+        let used = &mut self.used[first..first + self.ways];
+        used[way] = 1;
+        if used.iter().all(|n| *n != 0) {
+            used.fill(0);
+            used[way] = 1;
         }
     }
 }

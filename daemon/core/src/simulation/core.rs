@@ -114,8 +114,8 @@ impl<W: Watch> Observer for Attribution<W> {
             *cycles += retired.last - self.last;
         }
         self.last = retired.last;
-        if let Some(log) = &mut self.log
-            && let Some(id) = inst.tag.checked_sub(1)
+        if let Some(id) = inst.tag.checked_sub(1)
+            && let Some(log) = &mut self.log
         {
             log.push((BlockId(id), retired.last - self.logged));
             self.logged = retired.last;

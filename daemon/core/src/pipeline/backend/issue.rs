@@ -29,6 +29,9 @@ pub struct Issue {
     losses: Vec<Loss>,
 }
 
+/// More constants than a cycle has µops for; twice that many can still be counted.
+const ANY_NUMBER: u32 = u32::MAX / 2;
+
 /// What a new issue cycle makes move on, and what it asks for room.
 pub struct Resources<'a> {
     /// Ports and schedulers.
@@ -51,8 +54,8 @@ impl Issue {
         Self {
             width,
             most_constants: match constants {
-                0 => u32::MAX,
-                most => most,
+                0 => ANY_NUMBER,
+                most => most.min(ANY_NUMBER),
             },
             constants: 0,
             cycle: 0,
@@ -140,7 +143,7 @@ impl Issue {
     pub fn takes(&self, slots: u32, constants: u32, delivered: u64, at_least: u64) -> bool {
         !self.closed
             && self.slots + slots <= self.width
-            && self.constants.saturating_add(constants) <= self.most_constants
+            && self.constants + constants <= self.most_constants
             && delivered < self.cycle
             && at_least.max(self.blocked_until) <= self.cycle
     }

@@ -81,6 +81,8 @@ struct Class {
     regs: u64,
     /// The slot of some of them may be freed.
     loose: bool,
+    /// Nothing changes when cycles end, until something is shared or written.
+    still: bool,
     /// Eliminations in the current cycle.
     now: u8,
     history: History,
@@ -97,6 +99,7 @@ impl Class {
             shared: Vec::new(),
             regs: 0,
             loose: false,
+            still: false,
             now: 0,
             history: History::default(),
         }
@@ -109,11 +112,12 @@ impl Class {
             shared,
             regs,
             loose,
+            still,
             now,
             history,
         } = self;
         shared.clear();
-        (*regs, *loose, *now) = (0, false, 0);
+        (*regs, *loose, *still, *now) = (0, false, false, 0);
         *history = History::default();
     }
 
@@ -131,6 +135,7 @@ impl Class {
             return;
         }
         self.now += 1;
+        self.still = false;
         let (from, to) = (1u64 << from.0, 1u64 << to.0);
         let entry = self.shared.iter().position(|s| s.regs & from != 0);
         if entry.is_none_or(|e| self.shared[e].regs & to == 0) {
@@ -151,6 +156,7 @@ impl Class {
         if self.regs & regs == 0 {
             return;
         }
+        self.still = false;
         for shared in &mut self.shared {
             if shared.regs & regs != 0 {
                 shared.regs &= !regs;
@@ -170,6 +176,7 @@ impl Class {
             shared,
             regs: _,
             loose: _,
+            still: _,
             now,
             history,
         } = self;
@@ -196,7 +203,11 @@ impl Class {
     /// Ends so many cycles, at least one, the first of which is `active`.
     #[inline]
     fn end_cycles(&mut self, active: u64, cycles: u64) {
+        if self.still {
+            return;
+        }
         if self.slots.is_none() || self.is_still() {
+            self.still = true;
             return;
         }
         if self.loose {
