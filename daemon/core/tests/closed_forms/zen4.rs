@@ -219,3 +219,49 @@ fn straight_code_is_decoded_by_16_bytes_or_four_instructions() {
         near(cycles(&zen4, Mode::Unrolled, hex), measured, 0.01, hex);
     }
 }
+
+/// Two pairs a cycle: comparisons with their jumps on one ALU or beside the ALUs, whether they are taken or not; operations
+/// that write a register on an ALU.
+#[test]
+fn comparisons_with_jumps_go_beside_the_alus() {
+    as_measured(
+        0.05,
+        &[
+            (
+                "4885c074004885db4885db49ffcf75f0",
+                1.00,
+                "a pair that is not taken and two tests",
+            ),
+            (
+                "4885c074004885c074004885c074004885c074004885db4885db4885db4885db49ffcf75db",
+                2.50,
+                "four and four tests",
+            ),
+            (
+                "4885c074004885c074004885c074004885c074004885c074004885c074004885c074004885c0740049ffcf75d3",
+                4.50,
+                "eight",
+            ),
+            (
+                "4885db4885db4885db49ffcf4d85ff75ef",
+                1.00,
+                "the pair that is taken beside four ALUs",
+            ),
+            (
+                "4885db4885db4885db4885db4885db4885db49ffcf4d85ff75e6",
+                1.75,
+                "six tests, one more with the count",
+            ),
+            (
+                "807e08077400807e08077400807e08077400807e0807740049ffcf75e3",
+                2.50,
+                "four comparisons with memory",
+            ),
+            (
+                "4801d874004885db4885db4885db4885db4885db4885db4801d974004885db4885db4885db4885db4885db4885db4801da74004885db4885db4885db4885db4885db4885db4801dd74004885db4885db4885db4885db4885db4885db49ffcf759f",
+                7.25,
+                "four that write a register, apart",
+            ),
+        ],
+    );
+}

@@ -228,7 +228,7 @@ fn make(
     let mut program = Program::default();
     let mut own = prepared.perf.clone();
     if let Fused::WithJump(ports) = fused {
-        take_in_jump(&mut own, ports, &core.ports);
+        take_in_jump(&mut own, &decoded.instruction, ports, &core.ports);
     }
     let stands_for = operation.map(|operation| stand_for(prepared, operation));
     let given = Given {

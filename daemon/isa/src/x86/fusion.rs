@@ -84,18 +84,28 @@ fn fuse_jumps<'a>(
     }
 }
 
-/// Gives the first of a pair what it costs with a jump that executes on `jump_ports`.
-pub(super) fn take_in_jump(perf: &mut Perf, jump_ports: PortSet, ports: &PortLayout) {
+/// Gives `first` of a pair what it costs with a jump that executes on `jump_ports`.
+pub(super) fn take_in_jump(
+    perf: &mut Perf,
+    first: &Instruction,
+    jump_ports: PortSet,
+    ports: &PortLayout,
+) {
+    let flags_only = matches!(first.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
+    let pairs = match flags_only || ports.pairs_with_result.is_empty() {
+        true => ports.pairs,
+        false => ports.pairs_with_result,
+    };
     if perf.uops == 0 {
         perf.uops = 1;
         perf.ports = vec![(jump_ports, 1)];
     } else if let Some(place) = perf.ports.iter().position(|(p, _)| p.contains(jump_ports)) {
         // The pair executes where the jump can.
         perf.ports[place].0 = jump_ports;
-    } else if !ports.pairs.is_empty()
+    } else if !pairs.is_empty()
         && let Some((set, _)) = (perf.ports.iter_mut()).find(|(set, _)| ports.alu.contains(*set))
     {
-        *set = ports.pairs;
+        *set = pairs;
     }
 }
 

@@ -147,6 +147,8 @@ pub struct PortLayout {
     /// Where an operation on an ALU executes that is fused with a jump which can go elsewhere than to
     /// ALUs. Empty: on any ALU.
     pub pairs: PortSet,
+    /// The same of one that writes a register besides the flags. Empty: as the others.
+    pub pairs_with_result: PortSet,
     /// Of [`PortLayout::alu`], those for what an instruction computes with memory that has a base, an
     /// index and another register to read, or a displacement and an immediate: its µops stay together in
     /// the scheduler of an address unit. A store of these takes any ALU, too, unless its immediate is a
@@ -212,6 +214,8 @@ struct Text {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pairs: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    pairs_with_result: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     beside_addresses: String,
     #[serde(default)]
     in_turn: Vec<String>,
@@ -248,6 +252,7 @@ impl TryFrom<Text> for PortLayout {
             divider: set("divider", &text.divider)?,
             taken_by_512: set("taken_by_512", &text.taken_by_512)?,
             pairs: set("pairs", &text.pairs)?,
+            pairs_with_result: set("pairs_with_result", &text.pairs_with_result)?,
             beside_addresses: set("beside_addresses", &text.beside_addresses)?,
             in_turn: text
                 .in_turn
@@ -291,6 +296,7 @@ impl From<PortLayout> for Text {
             divider: text(layout.divider),
             taken_by_512: text(layout.taken_by_512),
             pairs: text(layout.pairs),
+            pairs_with_result: text(layout.pairs_with_result),
             beside_addresses: text(layout.beside_addresses),
             in_turn: layout.in_turn.iter().map(|set| text(*set)).collect(),
             unbound: text(layout.unbound),
