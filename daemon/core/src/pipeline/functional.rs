@@ -124,14 +124,15 @@ impl Functional {
         }
     }
 
-    /// A copy of what it remembers. What is shared must be lent to it.
+    /// A copy of what it remembers where the instruction at `next` comes next. What is shared must be lent
+    /// to it.
     #[must_use]
-    pub fn snapshot(&mut self) -> Warm {
+    pub fn snapshot(&mut self, program: &Program, next: u64) -> Warm {
         let now = self.pace.cycle();
         let memory = self.memory.as_mut();
         Warm {
             memory: memory.map(|memory| memory.snapshot(now)),
-            code: Some(self.code.snapshot()),
+            code: Some(self.code.snapshot(program, next)),
             moves: self.sharing.as_mut().map(Sharing::snapshot),
         }
     }

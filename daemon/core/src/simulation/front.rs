@@ -75,9 +75,9 @@ impl Front {
         }
     }
 
-    /// Where what a thread's core remembers now will come.
-    pub(super) fn snapshot(&self, stream: StreamId) -> Option<Receiver<Warm>> {
-        self.warmer.as_ref().map(|warmer| warmer.snapshot(stream))
+    /// Where what a thread's core remembers now will come; the instruction at `next` comes next.
+    pub(super) fn snapshot(&self, stream: StreamId, next: u64) -> Option<Receiver<Warm>> {
+        (self.warmer.as_ref()).map(|warmer| warmer.snapshot(stream, next))
     }
 
     /// A guest thread ended.

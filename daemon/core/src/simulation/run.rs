@@ -156,7 +156,9 @@ impl Run {
                     core.execute(part, block, execution, memory, regions, dictionary);
                 }
             }
-            Cores::Workers(workers) => workers.execute(stream, execution),
+            Cores::Workers(workers) => {
+                workers.execute(stream, block.address_of(execution.first), execution);
+            }
         }
         if let Some(recording) = &mut self.recording {
             recording.execute(stream, block, execution, memory, regions, dictionary);

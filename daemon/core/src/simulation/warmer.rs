@@ -24,7 +24,7 @@ const QUEUE: usize = 8;
 enum Order {
     Change(Change),
     Execute(Arc<Chunk>),
-    Snapshot(StreamId, SyncSender<Warm>),
+    Snapshot(StreamId, u64, SyncSender<Warm>),
     EndThread(StreamId),
 }
 
@@ -60,10 +60,10 @@ impl Warmer {
         self.0.order(Order::Execute(Arc::clone(chunk)));
     }
 
-    /// Where what a thread's core remembers now will come.
-    pub(super) fn snapshot(&self, stream: StreamId) -> Receiver<Warm> {
+    /// Where what a thread's core remembers now will come; the instruction at `next` comes next.
+    pub(super) fn snapshot(&self, stream: StreamId, next: u64) -> Receiver<Warm> {
         let (answer, there) = sync_channel(1);
-        self.0.order(Order::Snapshot(stream, answer));
+        self.0.order(Order::Snapshot(stream, next, answer));
         there
     }
 
@@ -93,7 +93,9 @@ fn work(model: usize, mut walker: Walker, mut to_do: ToDo<Order>) {
                 }
             }
             // Nobody waits for a part that was given up.
-            Order::Snapshot(stream, answer) => drop(answer.send(walker.snapshot(stream))),
+            Order::Snapshot(stream, next, answer) => {
+                drop(answer.send(walker.snapshot(stream, next)));
+            }
             Order::EndThread(stream) => walker.end_thread(stream),
         }
     }

@@ -96,15 +96,15 @@ impl Walker {
         thread.lend(self.homes.lines(model, process));
     }
 
-    /// What a thread's core remembers now.
-    pub(super) fn snapshot(&mut self, stream: StreamId) -> Warm {
+    /// What a thread's core remembers now, where the instruction at `next` comes next.
+    pub(super) fn snapshot(&mut self, stream: StreamId, next: u64) -> Warm {
         let thread = self
             .threads
             .entry(stream)
             .or_insert_with(|| Functional::new(&self.model));
         let process = self.homes.of(stream);
         thread.lend(self.homes.lines(&self.model, process));
-        let warm = thread.snapshot();
+        let warm = thread.snapshot(&self.program, next);
         thread.lend(self.homes.lines(&self.model, process));
         warm
     }

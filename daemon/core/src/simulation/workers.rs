@@ -330,8 +330,8 @@ impl Workers {
         }
     }
 
-    /// A block was executed.
-    pub(super) fn execute(&mut self, stream: StreamId, execution: &Execution<'_>) {
+    /// A block was executed, from `address` on.
+    pub(super) fn execute(&mut self, stream: StreamId, address: u64, execution: &Execution<'_>) {
         let Some(intervals) = self.intervals else {
             self.chunk.push(stream, execution);
             if self.chunk.is_full() {
@@ -343,7 +343,7 @@ impl Workers {
         let pool = &self.pool;
         let thread = self.threads.entry(stream).or_insert_with(|| {
             let here = idlest(workers);
-            open(workers, fronts, &here, stream.into());
+            open(workers, fronts, &here, (stream.into(), address));
             Thread {
                 cut: Cut::new(intervals, stream),
                 chunk: pool.chunk(),
@@ -381,7 +381,7 @@ impl Workers {
                         interval: here.interval + 1,
                         ..here
                     };
-                    open(workers, fronts, &thread.next, next);
+                    open(workers, fronts, &thread.next, (next, address));
                 }
             }
         }
@@ -514,11 +514,11 @@ fn tell(workers: &[Vec<Worker>], chosen: &[usize], part: Part, order: impl Fn(Pa
     }
 }
 
-/// A part begins at the chosen worker of each model.
-fn open(workers: &[Vec<Worker>], fronts: &[Front], chosen: &[usize], part: Part) {
+/// A part begins at the chosen worker of each model, with the instruction at an address.
+fn open(workers: &[Vec<Worker>], fronts: &[Front], chosen: &[usize], (part, address): (Part, u64)) {
     for ((lanes, front), lane) in workers.iter().zip(fronts).zip(chosen) {
         if let Some(worker) = lanes.get(*lane) {
-            let warm = front.snapshot(part.stream);
+            let warm = front.snapshot(part.stream, address);
             worker.order(Order::Open(part, warm));
         }
     }

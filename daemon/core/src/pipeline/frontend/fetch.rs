@@ -253,7 +253,9 @@ impl FetchQueue {
 impl Remember for FetchQueue {
     fn resume(&mut self, warm: &mut Warm) {
         if let Some(code) = warm.code.take() {
-            self.cache = code.cache;
+            self.cache = code.route.cache;
+            self.line = code.route.line;
+            (self.route, self.after_branch) = (code.route.last, code.route.after_branch);
             self.prediction = code.prediction;
             self.refills = code.refills;
         }

@@ -13,11 +13,12 @@
 use std::sync::Arc;
 
 use crate::pipeline::backlog::Backlog;
+use crate::pipeline::frontend::fetch::LINE_SHIFT;
 use crate::pipeline::frontend::plan::Plan;
 use crate::pipeline::frontend::predict::stream::{Start, Starts, Steers};
 use crate::pipeline::frontend::uop_cache::contents::UopCache;
-use crate::pipeline::frontend::uop_cache::groups::{Groups, Pieces};
-use crate::pipeline::frontend::uop_cache::pack::Open;
+use crate::pipeline::frontend::uop_cache::groups::{Group, Groups, Pieces};
+use crate::pipeline::frontend::uop_cache::pack::{Entry, Line, Open};
 use crate::pipeline::frontend::uop_cache::refills::Refills;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::window::Window;
@@ -27,18 +28,64 @@ use mcad_isa::program::Program;
 
 /// What a front end begins with in the middle of a program.
 pub struct WarmCode {
-    /// The µop cache.
-    pub cache: UopCache,
+    /// The µop cache, and from where code comes.
+    pub route: Route,
     /// Branch prediction, where the model has it.
     pub prediction: Option<Box<Starts>>,
     /// What has come back.
     pub refills: Refills,
 }
 
+/// From where code comes.
+#[derive(Clone)]
+pub struct Route {
+    /// What the µop cache has.
+    pub cache: UopCache,
+    /// From where the last block of code came.
+    pub last: Source,
+    /// A branch was the last instruction.
+    pub after_branch: bool,
+    /// What the last line before the open group has room for.
+    pub line: Open,
+}
+
+impl Route {
+    /// A group that begins at `address` is closed; `each` is told of its blocks of code from where they
+    /// come, with their entries and lines.
+    #[inline]
+    fn pass(
+        &mut self,
+        p: &Frontend,
+        group: &Group,
+        address: u64,
+        mut each: impl FnMut(Source, u64, &[Entry], &[Line]),
+    ) {
+        let shift = p.uop_cache_block_bytes.trailing_zeros();
+        let group_cacheable = group.cacheable || !p.uop_cache_both_halves;
+        let moved = group.moved_to(address);
+        for (part, entries, lines) in group.parts() {
+            let may_hit = self.last == Source::UopCache || self.after_branch;
+            let cacheable = part.packed.cacheable && group_cacheable;
+            let block = part.address.wrapping_add(moved) >> shift;
+            let hit = cacheable && self.cache.access(block, part.packed.lines);
+            self.last = match may_hit && hit {
+                true => Source::UopCache,
+                false => Source::Decoders,
+            };
+            self.after_branch = false;
+            each(self.last, part.instructions, entries, lines);
+        }
+        self.after_branch = group.ends_in_branch;
+        // A line ends where control goes elsewhere.
+        let goes_on = self.last == Source::UopCache && !group.taken;
+        self.line = if goes_on { group.open } else { Open::default() };
+    }
+}
+
 /// The front end's long memory.
 pub(super) struct CodeWalk {
     p: Frontend,
-    cache: UopCache,
+    route: Route,
     groups: Groups,
     prediction: Option<Box<Starts>>,
     refills: Refills,
@@ -50,13 +97,9 @@ pub(super) struct CodeWalk {
     /// The open group's instructions, and the same as a list that has all: first and how many.
     pieces: Pieces,
     all: Vec<(u32, u32)>,
-    /// What the last line before the open group has room for.
-    line: Open,
     next_address: u64,
     /// Line of the last instruction.
     last_line: u64,
-    route: Source,
-    after_branch: bool,
     /// From where the instructions up to a number come, of those that fetch has not come to.
     routes: Backlog<(u64, Source)>,
     /// Instructions with the first entry of a line from the µop cache, by number and address, since they were
@@ -72,7 +115,12 @@ impl CodeWalk {
         let p = model.core.frontend.clone();
         let branch = model.core.branch.as_ref();
         Self {
-            cache: UopCache::new(&p, false),
+            route: Route {
+                cache: UopCache::new(&p, false),
+                last: Source::Decoders,
+                after_branch: true,
+                line: Open::default(),
+            },
             groups: Groups::new(),
             prediction: branch.map(|branch| Box::new(Starts::told(branch))),
             refills: Refills::default(),
@@ -81,11 +129,8 @@ impl CodeWalk {
             address: 0,
             pieces: Pieces::default(),
             all: Vec::new(),
-            line: Open::default(),
             next_address: 0,
             last_line: 0,
-            route: Source::Decoders,
-            after_branch: true,
             routes: Backlog::new(),
             lines: Vec::new(),
             insts: Window::new(64),
@@ -93,10 +138,30 @@ impl CodeWalk {
         }
     }
 
-    /// A copy of what it remembers.
-    pub(super) fn snapshot(&self) -> WarmCode {
+    /// A copy of what it remembers where the instruction at `next` comes next.
+    pub(super) fn snapshot(&mut self, program: &Program, next: u64) -> WarmCode {
+        let mut route = self.route.clone();
+        let jumped = next != self.next_address;
+        if self.end != self.open && (jumped || self.last_line != next >> LINE_SHIFT) {
+            let Self {
+                p,
+                groups,
+                pieces,
+                all,
+                insts,
+                address,
+                ..
+            } = self;
+            let of = (*address, jumped);
+            let group = groups.find(program, p, of, pieces, route.line, || {
+                lay_out(program, all, of, insts)
+            });
+            if let Some(group) = group {
+                route.pass(p, group, *address, |_, _, _, _| {});
+            }
+        }
         WarmCode {
-            cache: self.cache.clone(),
+            route,
             prediction: (self.prediction.as_ref()).map(|starts| Box::new(starts.snapshot())),
             refills: self.refills.snapshot(),
         }
@@ -239,47 +304,37 @@ impl CodeWalk {
             pieces,
             all,
             insts,
+            address,
+            open,
+            route,
+            routes,
+            lines,
+            prediction,
             ..
         } = self;
-        let address = self.address;
-        let of = (address, taken);
-        let group = groups.find(program, p, of, pieces, self.line, || {
+        let of = (*address, taken);
+        let group = groups.find(program, p, of, pieces, route.line, || {
             lay_out(program, all, of, insts)
         });
         if let Some(group) = group {
-            let shift = p.uop_cache_block_bytes.trailing_zeros();
-            let group_cacheable = group.cacheable || !p.uop_cache_both_halves;
-            let moved = group.moved_to(address);
-            let mut at = self.open;
-            for (part, entries, lines) in group.parts() {
-                let may_hit = self.route == Source::UopCache || self.after_branch;
-                let cacheable = part.packed.cacheable && group_cacheable;
-                let block = part.address.wrapping_add(moved) >> shift;
-                let hit = cacheable && self.cache.access(block, part.packed.lines);
-                self.route = match may_hit && hit {
-                    true => Source::UopCache,
-                    false => Source::Decoders,
-                };
-                self.after_branch = false;
-                if self.route == Source::UopCache && p.uop_cache_refill > 0 {
+            let moved = group.moved_to(*address);
+            let mut at = *open;
+            route.pass(p, group, *address, |source, instructions, entries, of| {
+                if source == Source::UopCache && p.uop_cache_refill > 0 {
                     let mut place = 0;
-                    for line in lines {
+                    for line in of {
                         if let Some(entry) = entries.get(place) {
                             let number = at + u64::from(entry.number);
-                            (self.lines).push((number, entry.address.wrapping_add(moved)));
+                            lines.push((number, entry.address.wrapping_add(moved)));
                         }
                         place += usize::from(line.left);
                     }
                 }
-                at += part.instructions;
-                if self.prediction.is_some() {
-                    self.routes.push((at, self.route));
+                at += instructions;
+                if prediction.is_some() {
+                    routes.push((at, source));
                 }
-            }
-            self.after_branch = group.ends_in_branch;
-            // A line ends where control goes elsewhere.
-            let goes_on = self.route == Source::UopCache && !group.taken;
-            self.line = if goes_on { group.open } else { Open::default() };
+            });
         }
         self.open = self.end;
         self.pieces.clear();
