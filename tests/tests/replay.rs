@@ -84,6 +84,34 @@ fn replay_gives_the_live_report_and_twice_the_same_bytes() {
 }
 
 #[test]
+fn one_job_is_one_thread_that_cuts_only_when_told_to() {
+    let recording = recording();
+    let directory = tempfile::tempdir().unwrap();
+    let json = directory.path().join("one.json");
+    let trace = recording.trace.to_str().unwrap();
+    replay(trace, &json).args(["--jobs", "1"]).run().expect(0);
+    same(&json, &recording.live);
+    let cut = mcad(["replay", "-q", "--cpu", "skl", "--jobs", "1"]);
+    cut.args([
+        "--interval",
+        "100000",
+        "--json",
+        json.to_str().unwrap(),
+        trace,
+    ])
+    .run()
+    .expect(0);
+    let report = report::read(&json);
+    let intervals = report.cpus[0].intervals.as_ref().unwrap();
+    assert_eq!(intervals.length, 100_000);
+    assert!(intervals.count > 1, "{intervals:?}");
+    // Pieces do not know where they are in a region.
+    for more in [["--jobs", "2"], ["--jobs", "4"]] {
+        replay(trace, &json).args(more).run().expect(2);
+    }
+}
+
+#[test]
 fn stdin_is_as_good_as_a_file() {
     let recording = recording();
     let directory = tempfile::tempdir().unwrap();

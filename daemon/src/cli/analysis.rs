@@ -42,16 +42,17 @@ pub struct AnalysisArgs {
     #[arg(long)]
     no_memory: bool,
     /// Cut the run into intervals and simulate them on N threads; the report says how far that may
-    /// be from an uncut simulation, and does not depend on N; call stacks are not known then
-    #[arg(long, value_name = "N", conflicts_with = "regions")]
+    /// be from an uncut simulation, and does not depend on N; call stacks are not known then. 1: all
+    /// on one thread, uncut unless --interval or --warm-up is given
+    #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Instructions in an interval
-    #[arg(long, value_name = "N", requires = "jobs", default_value_t = Intervals::default().length,
+    /// Instructions in an interval [default: 1000000]
+    #[arg(long, value_name = "N", requires = "jobs",
           value_parser = clap::value_parser!(u64).range(1..))]
-    interval: u64,
-    /// Instructions before an interval that warm it up
-    #[arg(long, value_name = "N", requires = "jobs", default_value_t = Intervals::default().warm_up)]
-    warm_up: u64,
+    interval: Option<u64>,
+    /// Instructions before an interval that warm it up [default: 20000]
+    #[arg(long, value_name = "N", requires = "jobs")]
+    warm_up: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -120,20 +121,28 @@ impl AnalysisArgs {
                 ..Parallel::default()
             }));
         };
-        if self.warm_up >= self.interval {
+        if jobs.get() == 1 && self.interval.is_none() && self.warm_up.is_none() {
+            return Ok(None);
+        }
+        if !self.regions.is_empty() {
+            bail!("--region is for what is not cut; leave --jobs out, or give --jobs 1");
+        }
+        let usual = Intervals::default();
+        let intervals = Intervals {
+            length: self.interval.unwrap_or(usual.length),
+            warm_up: self.warm_up.unwrap_or(usual.warm_up),
+        };
+        if intervals.warm_up >= intervals.length {
             bail!(
                 "--warm-up {} is not shorter than the interval of {} instructions; give a longer \
                  --interval",
-                self.warm_up,
-                self.interval
+                intervals.warm_up,
+                intervals.length
             );
         }
         Ok(Some(Parallel {
             jobs: jobs.get(),
-            intervals: Some(Intervals {
-                length: self.interval,
-                warm_up: self.warm_up,
-            }),
+            intervals: Some(intervals),
             ahead: true,
         }))
     }
