@@ -1,5 +1,5 @@
-//! Vector operations that load an operand, on Zen 5: the load takes as long as one by itself, the operation
-//! what it takes with registers (docs/ZEN5.md).
+//! Operations that load an operand: the load takes as long as one by itself, the operation what it takes with
+//! registers (docs/ZEN5.md).
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,13 +7,22 @@ use mcad_core::block::{Block, Mode, Options};
 
 /// Cycles of a turn of a loop on Zen 5.
 fn turn(hex: &str) -> f64 {
+    cycles("zen5", hex, Mode::Loop)
+}
+
+/// Cycles from one instance to the next.
+fn chain(cpu: &str, hex: &str) -> f64 {
+    cycles(cpu, hex, Mode::Unrolled)
+}
+
+fn cycles(cpu: &str, hex: &str, mode: Mode) -> f64 {
     let bytes: Vec<u8> = (0..hex.len())
         .step_by(2)
         .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
         .collect();
-    let model = mcad_isa::machine::cpu("zen5").unwrap();
+    let model = mcad_isa::machine::cpu(cpu).unwrap();
     let options = Options {
-        mode: Mode::Loop,
+        mode,
         ..Options::default()
     };
     Block::new(&model, &bytes).unwrap().predict(options).cycles
@@ -53,5 +62,27 @@ fn from_the_cache_there_is_no_more_than_that() {
     ] {
         let cycles = turn(hex);
         assert!((cycles - measured).abs() < 0.05, "{what}: {cycles}");
+    }
+}
+
+/// Where what is loaded lies does not matter to the operation: from an address that no register is in (`[rip + 4096]`) its
+/// other input takes as long to the result, on every CPU.
+#[test]
+fn constants_have_the_latency_of_other_operands() {
+    for cpu in [
+        "snb", "hsw", "skl", "icl", "glc", "zen2", "zen3", "zen4", "zen5",
+    ] {
+        for (what, hex, with_base) in [
+            ("addpd", "66440f580500100000", "66440f5806"),
+            ("mulsd", "f2440f590500100000", "f2440f5906"),
+            ("imul", "480faf0500100000", "480faf06"),
+        ] {
+            let [fixed, other] = [hex, with_base].map(|hex| chain(cpu, hex));
+            assert!(other > 1.5, "{cpu} {what}: {other}");
+            assert!(
+                (fixed - other).abs() < 0.05,
+                "{cpu} {what}: {fixed}, {other}"
+            );
+        }
     }
 }

@@ -69,6 +69,9 @@ pub struct Operands {
     pub out_mems: Vec<Value>,
     /// Registers that make up addresses of accessed memory.
     pub addresses: Vec<Value>,
+    /// An address of accessed memory that no register is in: absolute, or from the instruction's own.
+    /// Nothing waits for it, but what is loaded there takes as long to each output.
+    pub fixed_address: Option<Value>,
     /// Address generation without access (`lea`).
     pub agen: bool,
     /// Addresses of memory operands; their displacements are those of one instruction of several that
@@ -394,6 +397,12 @@ impl<'a> Finder<'a> {
             let Place::Memory(memory) = place else {
                 continue;
             };
+            if memory.base.is_none() && memory.index.is_none() && operand.name != OperandName::Agen
+            {
+                let value = self.found.add(None, Register::None);
+                self.found.fixed_address = Some(value);
+                self.reaches_outputs(&value, operand.name, LatencyKind::Addr);
+            }
             for (id, kind) in [
                 (memory.base, LatencyKind::Addr),
                 (memory.index, LatencyKind::Index),

@@ -261,12 +261,15 @@ fn latency_of_compute(
             .max()
             .unwrap_or(1),
         // The last address operand decides, as in uiCA.
-        (Input::Load(_), Output::Operand(t)) => o.addresses.last().map_or(1, |a| {
-            o.latency(a, t)
-                .unwrap_or(1)
-                .saturating_sub(load_latency)
-                .max(1)
-        }),
+        (Input::Load(_), Output::Operand(t)) => {
+            let address = o.addresses.last().or(o.fixed_address.as_ref());
+            address.map_or(1, |a| {
+                o.latency(a, t)
+                    .unwrap_or(1)
+                    .saturating_sub(load_latency)
+                    .max(1)
+            })
+        }
         (Input::Load(_), Output::Store(_)) => {
             if o.in_mems.is_empty() {
                 return 1;
