@@ -127,6 +127,11 @@ fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
         }
     }
     shorten_updates(&mut form.perf);
+    // Those from an index are among them. What other variants have may be of a row of another make, whose loads
+    // take longer.
+    if let Some(indexed) = &mut form.indexed {
+        indexed.latencies.clone_from(&form.perf.latencies);
+    }
     let Some(throughput) = figures.throughput else {
         return;
     };
