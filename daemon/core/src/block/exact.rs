@@ -172,11 +172,11 @@ impl Now {
     fn begin(&mut self, init: Init, block: &Block) {
         self.init = init;
         let execute = &block.model.core.execute;
-        let by_line = execute.store_buffer > 0 && !execute.store_buffer_any_two;
+        let by_line = execute.store_buffer > 0 && execute.stores_together.by_line();
         self.places = execute.loads_per_bank > 0 || by_line;
-        self.shared_lines = execute.paired_stores || by_line;
+        self.shared_lines = execute.stores_together.by_line();
         self.crossings = execute.store_buffer > 0;
-        self.part = execute.store_pair_bytes.into();
+        self.part = execute.stores_together.bytes();
         self.values = [None; RegId::COUNT];
         self.symbols.clear();
         self.regions.clear();

@@ -46,7 +46,7 @@ impl Simulator {
             aliases: Aliases::new(Init::Distinct),
             exact: Exact::default(),
             scratch: Scratch::default(),
-            paired_stores: model.core.execute.paired_stores,
+            paired_stores: model.core.execute.stores_together.by_line(),
             banks: model.core.execute.loads_per_bank > 0,
             reorder_buffer: u64::from(model.core.retire.reorder_buffer),
             predecode_shift: model.core.frontend.predecode_block_bytes.trailing_zeros(),

@@ -134,7 +134,7 @@ impl Ports {
             slots: vec![Slot::default(); WINDOW as usize].into(),
             seen: Seen::default(),
             busy: vec![[0; MAX_PORTS]; WORDS].into(),
-            lines: if p.paired_stores {
+            lines: if p.stores_together.by_line() {
                 vec![Line::default(); WINDOW as usize].into()
             } else {
                 Box::default()

@@ -8,6 +8,44 @@ use super::{is_no, yes};
 /// Smallest bank of the first-level cache, in bytes.
 pub const MIN_BANK_BYTES: u32 = 4;
 
+/// Which stores start in one cycle and, of those in a row, are written to the first-level cache in one. Where
+/// there is a [`Execute::store_buffer`] it is that which minds lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoresTogether {
+    /// Any two.
+    #[default]
+    AnyTwo,
+    /// Two to the same line.
+    TwoToALine,
+    /// Those that start in one cycle to the same line; any number to the same aligned 32 bytes.
+    #[serde(rename = "any_number_to_32_bytes")]
+    AnyNumberTo32Bytes,
+}
+
+impl StoresTogether {
+    /// Whether it matters where they go.
+    #[must_use]
+    pub fn by_line(self) -> bool {
+        self != Self::AnyTwo
+    }
+
+    /// Bytes of the aligned parts of memory of which those that are written together go to one.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::AnyTwo | Self::TwoToALine => 64,
+            Self::AnyNumberTo32Bytes => 32,
+        }
+    }
+
+    /// Whether more than two are written together.
+    #[must_use]
+    pub fn any_number(self) -> bool {
+        self == Self::AnyNumberTo32Bytes
+    }
+}
+
 /// Schedulers and the memory pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,10 +67,9 @@ pub struct Execute {
     /// core.
     #[serde(default)]
     pub vector_load_extra: u16,
-    /// Stores of one cycle must go to the same line of the first-level cache. Where there is a
-    /// [`Execute::store_buffer`] it is that which minds lines.
+    /// Which stores go together.
     #[serde(default)]
-    pub paired_stores: bool,
+    pub stores_together: StoresTogether,
     /// Floating-point additions have one more cycle of latency for inputs that do not come from
     /// floating-point additions.
     #[serde(default)]
@@ -94,20 +131,10 @@ pub struct Execute {
     #[serde(default)]
     pub memory_renaming_miss: u64,
     /// Entries of the store buffer, which writes stores to the first-level cache in program order,
-    /// those to one line in a row together, one line a cycle, those to two lines in two; 0: it is
-    /// no limit.
+    /// those of a row that [go together](Execute::stores_together) in one cycle, the others in one
+    /// each, those to two lines in two; 0: it is no limit.
     #[serde(default)]
     pub store_buffer: u32,
-    /// Two stores in a row are written together where they go to the same so many bytes, aligned: a power of
-    /// two up to a line's 64.
-    #[serde(default = "line_bytes", skip_serializing_if = "is_line")]
-    pub store_pair_bytes: u32,
-    /// Any number of stores in a row to those bytes are written together, not only two.
-    #[serde(default, skip_serializing_if = "is_no")]
-    pub store_pair_any_number: bool,
-    /// Any two stores in a row are written in a cycle, whichever lines they go to.
-    #[serde(default)]
-    pub store_buffer_any_two: bool,
     /// Loads of one cycle that may touch the same bank of the first-level cache, 1 or 2; 0: banks
     /// do not matter.
     #[serde(default)]
@@ -159,14 +186,6 @@ pub struct Execute {
     /// Cycles of one iteration of `rep cmps` and `rep scas`.
     #[serde(default = "rep_compare_cycles")]
     pub rep_compare_cycles: u64,
-}
-
-fn line_bytes() -> u32 {
-    64
-}
-
-fn is_line(bytes: &u32) -> bool {
-    *bytes == line_bytes()
 }
 
 /// Agner Fog, "Instruction tables": fast string moves copy 32 bytes a cycle at best.
@@ -222,7 +241,6 @@ impl Execute {
                 100_000,
             )?;
         }
-        b.power_of_two("store_pair_bytes", self.store_pair_bytes, 1, 64)?;
         if self.loads_per_bank > 0 {
             b.power_of_two("bank_bytes", self.bank_bytes, MIN_BANK_BYTES, 64)?;
         }

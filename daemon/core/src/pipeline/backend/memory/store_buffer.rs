@@ -7,7 +7,7 @@
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
-use mcad_isa::machine::params::Execute;
+use mcad_isa::machine::params::{Execute, StoresTogether};
 
 /// Stores whose cycles are kept, a power of two above the size of any buffer.
 const RING: u64 = 1 << 10;
@@ -15,12 +15,9 @@ const RING: u64 = 1 << 10;
 /// Cycles in which stores are written.
 pub struct StoreBuffer {
     entries: u64,
-    /// Any two stores pair, not only those to one line.
-    any_two: bool,
-    /// Bytes of the parts of a line in which two stores pair.
+    /// Which stores are written in one cycle, and the bytes of the part of a line that they share.
+    together: StoresTogether,
     part: u64,
-    /// More than two do.
-    any_number: bool,
     ring: Box<[u64]>,
     count: u64,
     last: u64,
@@ -35,9 +32,8 @@ impl StoreBuffer {
     pub fn new(entries: u32, p: &Execute) -> Self {
         Self {
             entries: u64::from(entries).min(RING / 2),
-            any_two: p.store_buffer_any_two,
-            part: p.store_pair_bytes.into(),
-            any_number: p.store_pair_any_number,
+            together: p.stores_together,
+            part: p.stores_together.bytes(),
             ring: vec![0; RING as usize].into(),
             count: 0,
             last: 0,
@@ -99,8 +95,8 @@ impl StoreBuffer {
     #[inline]
     pub fn retire(&mut self, access: Option<&Access>, retired: u64, owned: u64) {
         let line = access.map_or(Line::NONE, |access| access.part(self.part));
-        let room = self.any_number || !self.paired;
-        let pairs = room && (self.any_two || line.shares(self.line, self.part));
+        let room = self.together.any_number() || !self.paired;
+        let pairs = room && (!self.together.by_line() || line.shares(self.line, self.part));
         let mut cycle = (self.last + u64::from(!pairs)).max(retired + 1).max(owned);
         self.paired = pairs && cycle == self.last;
         self.line = line;
@@ -124,9 +120,8 @@ impl Part for StoreBuffer {
     fn reset(&mut self, _: &Moment) {
         let Self {
             entries: _,
-            any_two: _,
+            together: _,
             part: _,
-            any_number: _,
             ring: _,
             count,
             last,
@@ -140,9 +135,8 @@ impl Part for StoreBuffer {
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             entries,
-            any_two: _,
+            together: _,
             part: _,
-            any_number: _,
             ring,
             count,
             last,
