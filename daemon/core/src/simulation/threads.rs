@@ -4,8 +4,6 @@
 //! A core at work takes a megabyte and more, most of it tables that a short-lived thread hardly
 //! writes to. Which threads are folded shows in no result.
 
-use std::collections::hash_map::Entry;
-
 use rustc_hash::FxHashMap;
 
 use super::core::Part;
@@ -29,23 +27,21 @@ struct Kept<T> {
     folded: Option<Folded>,
 }
 
-impl<T: Folds> Kept<T> {
-    /// A thread that begins, with the tables of one that was folded for it.
-    #[cold]
-    fn new(mut thread: T, spare: &mut Option<Empty>) -> Self {
-        if let Some(tables) = spare.take() {
-            let (folded, _) = thread.fold();
-            thread.unfold(folded, tables);
-        }
-        Self {
-            thread: Box::new(thread),
-            folded: None,
-        }
+/// A thread that begins, with the tables of one that was folded for it.
+#[cold]
+fn begin<T: Folds>(mut thread: T, spare: &mut Option<Empty>) -> Box<T> {
+    if let Some(tables) = spare.take() {
+        let (folded, _) = thread.fold();
+        thread.unfold(folded, tables);
     }
+    Box::new(thread)
 }
 
 /// All threads that live.
 pub struct Threads<T> {
+    /// The one that worked last, which works next more often than not.
+    now: Option<(Part, Box<T>)>,
+    /// The others.
     all: FxHashMap<Part, Kept<T>>,
     /// Those that are not folded, and may have ended; worked last, last.
     awake: Vec<Part>,
@@ -57,6 +53,7 @@ pub struct Threads<T> {
 impl<T> Default for Threads<T> {
     fn default() -> Self {
         Self {
+            now: None,
             all: FxHashMap::default(),
             awake: Vec::new(),
             most_awake: AWAKE,
@@ -66,16 +63,20 @@ impl<T> Default for Threads<T> {
 }
 
 impl<T: Folds> Threads<T> {
-    /// The thread works next.
+    /// The thread works next, and is `now` if there is one.
     #[inline]
     fn wake(&mut self, part: Part) {
-        if self.awake.last() != Some(&part) {
+        if !matches!(&self.now, Some((now, _)) if *now == part) {
             self.turn_to(part);
         }
     }
 
     #[inline(never)]
     fn turn_to(&mut self, part: Part) {
+        if let Some((before, thread)) = self.now.take() {
+            let folded = None;
+            self.all.insert(before, Kept { thread, folded });
+        }
         self.awake.retain(|awake| *awake != part);
         let mut tables = None;
         while self.awake.len() >= self.most_awake.max(1) {
@@ -87,53 +88,55 @@ impl<T: Folds> Threads<T> {
             }
         }
         self.awake.push(part);
-        let Some(kept) = self.all.get_mut(&part) else {
-            self.spare = tables;
+        let Some(mut kept) = self.all.remove(&part) else {
+            self.spare = tables.or_else(|| self.spare.take());
             return;
         };
         if let Some(folded) = kept.folded.take() {
             let tables = tables.or_else(|| self.spare.take()).unwrap_or_default();
             kept.thread.unfold(folded, tables);
         }
+        self.now = Some((part, kept.thread));
     }
 
     /// A thread, to work with it.
     pub fn get_mut(&mut self, part: Part) -> Option<&mut T> {
         self.wake(part);
-        self.all.get_mut(&part).map(|kept| &mut *kept.thread)
+        self.now.as_mut().map(|(_, thread)| &mut **thread)
     }
 
     /// A thread, to work with it, which is `new` if there is none.
     #[inline]
     pub fn get_or_insert_with(&mut self, part: Part, new: impl FnOnce() -> T) -> &mut T {
         self.wake(part);
-        match self.all.entry(part) {
-            Entry::Occupied(kept) => &mut kept.into_mut().thread,
-            Entry::Vacant(place) => &mut place.insert(Kept::new(new(), &mut self.spare)).thread,
-        }
+        let spare = &mut self.spare;
+        let (_, thread) = (self.now).get_or_insert_with(|| (part, begin(new(), spare)));
+        thread
     }
 
     /// A thread begins.
     pub fn insert(&mut self, part: Part, thread: T) {
         self.wake(part);
-        self.all.insert(part, Kept::new(thread, &mut self.spare));
+        self.now = Some((part, begin(thread, &mut self.spare)));
     }
 
     /// A thread ended; it can still work.
     pub fn remove(&mut self, part: Part) -> Option<T> {
         self.wake(part);
         self.awake.pop();
-        self.all.remove(&part).map(|kept| *kept.thread)
+        self.now.take().map(|(_, thread)| *thread)
     }
 
     /// All of them, in no order, to ask what they have counted.
     pub fn values(&self) -> impl Iterator<Item = &T> {
-        self.all.values().map(|kept| &*kept.thread)
+        let now = self.now.iter().map(|(_, thread)| &**thread);
+        now.chain(self.all.values().map(|kept| &*kept.thread))
     }
 
     /// All of them, in no order, for what is not in their pipelines' tables.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.all.values_mut().map(|kept| &mut *kept.thread)
+        let now = self.now.iter_mut().map(|(_, thread)| &mut **thread);
+        now.chain(self.all.values_mut().map(|kept| &mut *kept.thread))
     }
 }
 

@@ -161,13 +161,15 @@ impl Issue {
         let lost = u64::from(width - self.slots.min(width));
         let first = self.cycle + 1;
         let mut gate = first.max(r.retirement.room_for(u64::from(width)));
-        self.step_to(gate, r.ports);
-        while r.ports.schedulers().full(width) {
-            gate += 1;
-            self.step_to(gate, r.ports);
+        r.ports.step_to(gate);
+        self.cycle = gate;
+        if r.ports.schedulers().full(width) {
+            gate = self.wait_for_schedulers(r.ports);
         }
         let target = gate.max(delivered + 1).max(at_least);
-        self.step_to(target, r.ports);
+        if target > gate {
+            self.idle_to(target, r.ports);
+        }
         r.registers.end_cycle(target - gate);
         // Slots left over in the old cycle go with the reason that closed it.
         let whole = |cycles: u64| cycles * u64::from(width);
@@ -215,12 +217,21 @@ impl Issue {
         self.losses.push(Loss { instr, slots, why });
     }
 
-    #[inline(always)]
-    fn step_to(&mut self, cycle: u64, ports: &mut Ports) {
-        if self.cycle < cycle {
-            ports.step_to(cycle);
-            self.cycle = cycle;
+    /// Lets cycles pass until no scheduler is full; returns the one in which that is so.
+    #[inline(never)]
+    fn wait_for_schedulers(&mut self, ports: &mut Ports) -> u64 {
+        while ports.schedulers().full(self.width) {
+            self.cycle += 1;
+            ports.step_to(self.cycle);
         }
+        self.cycle
+    }
+
+    /// Lets cycles pass in which nothing issues.
+    #[inline(never)]
+    fn idle_to(&mut self, cycle: u64, ports: &mut Ports) {
+        ports.step_to(cycle);
+        self.cycle = cycle;
     }
 }
 

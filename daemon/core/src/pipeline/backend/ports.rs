@@ -165,7 +165,8 @@ impl Ports {
     }
 
     /// Moves the issue cycle on to a later one.
-    #[inline(never)]
+    // In line, since that is most of what it takes to open a cycle of issue.
+    #[inline(always)]
     pub fn step_to(&mut self, cycle: u64) {
         while self.cycle < cycle {
             self.step();

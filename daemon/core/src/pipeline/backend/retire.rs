@@ -26,8 +26,8 @@ impl Entry {
 
 /// The re-order buffer as a ring of retirement cycles.
 pub struct Retirement {
+    /// A power of two.
     ring: Box<[Entry]>,
-    mask: u64,
     entries: u64,
     width: u32,
     count: u64,
@@ -44,7 +44,6 @@ impl Retirement {
         let size = u64::from(p.reorder_buffer + issue_width).next_power_of_two();
         Self {
             ring: vec![Entry::default(); size as usize].into(),
-            mask: size - 1,
             entries: u64::from(p.reorder_buffer),
             width: p.width,
             count: 0,
@@ -52,6 +51,12 @@ impl Retirement {
             in_cycle: 0,
             oldest: 0,
         }
+    }
+
+    /// Where a µop is, by number.
+    #[inline(always)]
+    fn place(&self, number: u64) -> usize {
+        number as usize & self.ring.len().wrapping_sub(1)
     }
 
     /// Retires the next fused µop, of the program's instruction `instr`, which has executed at
@@ -72,7 +77,8 @@ impl Retirement {
         let slot = self.in_cycle;
         self.in_cycle += 1;
         self.last = cycle;
-        self.ring[(self.count & self.mask) as usize] = Entry {
+        let place = self.place(self.count);
+        self.ring[place] = Entry {
             stamp: cycle << Cause::BITS | cause.bits(),
             instr,
         };
@@ -87,7 +93,7 @@ impl Retirement {
     pub fn room_for(&self, width: u64) -> u64 {
         match (self.count + width).checked_sub(self.entries) {
             None | Some(0) => 0,
-            Some(must_be_gone) => self.ring[((must_be_gone - 1) & self.mask) as usize].cycle() + 1,
+            Some(must_be_gone) => self.ring[self.place(must_be_gone - 1)].cycle() + 1,
         }
     }
 
@@ -95,9 +101,11 @@ impl Retirement {
     /// is, and when it retires.
     pub fn oldest(&mut self, cycle: u64) -> (Cause, u32, u64) {
         // What has left the ring has retired.
-        self.oldest = self.oldest.max(self.count.saturating_sub(self.mask));
+        self.oldest = self
+            .oldest
+            .max(self.count.saturating_sub(self.ring.len() as u64 - 1));
         while self.oldest < self.count {
-            let entry = self.ring[(self.oldest & self.mask) as usize];
+            let entry = self.ring[self.place(self.oldest)];
             if entry.cycle() > cycle {
                 return (Cause::from_bits(entry.stamp), entry.instr, entry.cycle());
             }
@@ -143,7 +151,6 @@ impl Part for Retirement {
     fn reset(&mut self, _: &Moment) {
         let Self {
             ring: _,
-            mask: _,
             entries: _,
             width: _,
             count,
@@ -157,7 +164,6 @@ impl Part for Retirement {
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             ring: _,
-            mask: _,
             entries: _,
             width: _,
             count: _,
