@@ -32,7 +32,7 @@ const REGULAR: [&str; 2] = ["sqlite3", "clang-format"];
 const REGULAR_SPEED: f64 = 40.0;
 
 /// Models whose work is counted, and the most that is promised.
-const WORK: [&str; 2] = ["skl", "glc"];
+const WORK: [&str; 3] = ["skl", "glc", "zen5"];
 const MOST_WORK: f64 = 650.0;
 
 /// The functions in which all of a model's simulation happens: of its threads, and ahead of them of
