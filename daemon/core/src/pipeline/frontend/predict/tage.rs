@@ -126,8 +126,8 @@ fn among_four(entries: [u16; 4], tag: u16) -> Option<u32> {
     let [a, b, c, d] = entries.map(u64::from);
     let all = a | b << 16 | c << 32 | d << 48;
     // A tag has less bits than an entry, so that what is added to one never comes to the next.
-    let differ = (all >> TAG_SHIFT & TAGS ^ u64::from(tag) * EACH) + 0x7fff * EACH;
-    let same = !differ & 0x8000 * EACH;
+    let differ = (all >> TAG_SHIFT & TAGS) ^ (u64::from(tag) * EACH);
+    let same = !(differ + 0x7fff * EACH) & (0x8000 * EACH);
     (same != 0).then(|| same.trailing_zeros() / 16)
 }
 
