@@ -128,7 +128,7 @@ fn scheduled(
         let notion = Notion::Program;
         (code.scheduled).push(machine, cpu, instruction, class, notion);
         let control = control(instruction.flow());
-        code.push(Static::new(0, instruction.len() as u8, control), &[], &[]);
+        code.push(Static::new(0, instruction.len() as u8, control), [], []);
     }
 }
 

@@ -92,18 +92,23 @@ impl Static {
 
 impl Code {
     /// Appends an instruction.
-    pub fn push(&mut self, instr: Static, sources: &[Source], targets: &[Target]) {
-        let sources = &sources[..sources.len().min(usize::from(u8::MAX))];
-        let targets = &targets[..targets.len().min(usize::from(u8::MAX))];
+    pub fn push(
+        &mut self,
+        instr: Static,
+        sources: impl IntoIterator<Item = Source>,
+        targets: impl IntoIterator<Item = Target>,
+    ) {
+        let most = usize::from(u8::MAX);
+        let (first_source, first_target) = (self.sources.len(), self.targets.len());
+        self.sources.extend(sources.into_iter().take(most));
+        self.targets.extend(targets.into_iter().take(most));
         self.instrs.push(Static {
-            sources: self.sources.len() as u32,
-            sources_len: sources.len() as u8,
-            targets: self.targets.len() as u32,
-            targets_len: targets.len() as u8,
+            sources: first_source as u32,
+            sources_len: (self.sources.len() - first_source) as u8,
+            targets: first_target as u32,
+            targets_len: (self.targets.len() - first_target) as u8,
             ..instr
         });
-        self.sources.extend_from_slice(sources);
-        self.targets.extend_from_slice(targets);
     }
 
     /// The last instruction computes this. Of a session's instructions all are said to, or none.

@@ -131,8 +131,10 @@ impl Profile {
     pub fn write(&self, mut out: impl Write) -> Result<(), ProfileError> {
         out.write_all(MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
-        let mut encoder = zstd::Encoder::new(out, 3)?;
-        serde_json::to_writer(&mut encoder, self)?;
+        let encoder = zstd::Encoder::new(out, 3)?;
+        let mut buffered = std::io::BufWriter::new(encoder);
+        serde_json::to_writer(&mut buffered, self)?;
+        let encoder = buffered.into_inner().map_err(|e| e.into_error())?;
         encoder.finish()?.flush()?;
         Ok(())
     }

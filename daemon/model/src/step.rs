@@ -58,10 +58,9 @@ impl StaticCode {
             let source = |&register: &u8| Source { register, needed };
             let latency = by_use(&latencies[inst.kind as usize], inst.kind);
             let target = |&register: &u8| Target { register, latency };
-            let sources: Vec<Source> = inst.reads.iter().map(source).collect();
-            let targets: Vec<Target> = inst.writes.iter().map(target).collect();
             let instr = Static::new(inst.kind as u8, 4, Control::None);
-            self.code.push(instr, &sources, &targets);
+            let (sources, targets) = (inst.reads.iter(), inst.writes.iter());
+            (self.code).push(instr, sources.map(source), targets.map(target));
         }
         let number = self.blocks.len() as u32;
         self.blocks.push((first, block.len() as u32));

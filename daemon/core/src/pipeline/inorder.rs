@@ -105,6 +105,12 @@ struct Held {
     placed: Placed,
 }
 
+/// Whether nothing about an instruction rests on the one after it: all are there when they could issue, none
+/// executes late, and fetch never goes elsewhere. Then none is held back.
+fn issues_at_once(core: &InOrder) -> bool {
+    core.fetch.ideal && core.predictor.is_none() && core.late.is_none()
+}
+
 /// An in-order core that executes one thread.
 pub struct Core<O> {
     p: InOrder,
@@ -114,6 +120,8 @@ pub struct Core<O> {
     redirect_late: u64,
     update: u64,
     held: Option<Held>,
+    /// See [`issues_at_once`].
+    at_once: bool,
     last: u64,
     /// Receives what happens.
     pub observer: O,
@@ -137,6 +145,7 @@ impl<O: Observer> Core<O> {
             redirect_late: u64::from(core.branch.redirect_late),
             update: u64::from(core.branch.update),
             held: None,
+            at_once: issues_at_once(core),
             last: 0,
             observer,
         }
@@ -156,7 +165,18 @@ impl<O: Observer> Core<O> {
     /// Takes the next instruction of the executed program.
     #[inline]
     pub fn push(&mut self, code: &Code, executed: Executed) {
-        self.push_with(code, executed, &mut ());
+        if self.at_once {
+            self.push_at_once(code, &executed);
+        } else {
+            self.push_with(code, executed, &mut ());
+        }
+    }
+
+    /// The same, where nothing rests on the next instruction.
+    #[inline]
+    fn push_at_once(&mut self, code: &Code, executed: &Executed) {
+        let issued = self.issue.issue(code, executed, 1, Cause::Fetch, None);
+        self.retire(executed, &issued, 1, false);
     }
 
     /// The same, where it is known what would be executed behind a mispredicted branch. That the
@@ -249,7 +269,7 @@ impl<O: Observer> Core<O> {
                 address,
                 ..Executed::default()
             };
-            let issued = issue.issue(code, &executed, &placed, None);
+            let issued = issue.issue(code, &executed, placed.ready, placed.cause, None);
             self.front.issued(0, issued.cycle);
             if issued.cycle > back {
                 // It is called back before it issues; what is fetched meanwhile goes on.
@@ -302,13 +322,21 @@ impl<O: Observer> Core<O> {
         next: Option<(u32, u64)>,
         mispredicted: bool,
     ) -> Issued {
-        let issued = self.issue.issue(code, &held.executed, &held.placed, next);
+        let (ready, cause) = (held.placed.ready, held.placed.cause);
+        let issued = (self.issue).issue(code, &held.executed, ready, cause, next);
         if next.is_none() {
             self.front.issued(0, issued.cycle);
         }
+        self.retire(&held.executed, &issued, ready, mispredicted);
+        issued
+    }
+
+    /// Tells of an instruction that has issued.
+    #[inline]
+    fn retire(&mut self, executed: &Executed, issued: &Issued, ready: u64, mispredicted: bool) {
         self.last = self.last.max(issued.retired);
         let stamps = Stamps {
-            ready: held.placed.ready,
+            ready,
             issued: issued.cycle,
             retired: issued.retired,
             late: issued.late,
@@ -317,8 +345,7 @@ impl<O: Observer> Core<O> {
             done: issued.done,
             port: issued.port,
         };
-        self.observer.retired(&held.executed, &stamps);
-        issued
+        self.observer.retired(executed, &stamps);
     }
 
     /// Tells the predictor how a branch went.

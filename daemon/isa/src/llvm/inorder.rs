@@ -69,9 +69,8 @@ impl ByKind {
             },
         };
         let written = named(instruction, true, Sources::Executed);
-        let targets: Vec<Target> = written.into_iter().map(|w| target(w.reg)).collect();
         let instr = Static::new(class, instruction.len() as u8, control);
-        code.push(instr, &sources, &targets);
+        code.push(instr, sources, written.into_iter().map(|w| target(w.reg)));
     }
 
     /// Class and latencies of a kind.

@@ -97,23 +97,22 @@ impl Riscv {
         };
         let (class, latency) = self.classes[kind as usize];
         let sources = [(inst.rs1, first), (inst.rs2, second)];
-        let sources: Vec<Source> = sources
+        let sources = sources
             .into_iter()
             .filter(|s| s.0 != 0)
-            .map(|(register, needed)| Source { register, needed })
-            .collect();
+            .map(|(register, needed)| Source { register, needed });
         let target = Target {
             register: inst.rd,
             latency,
         };
-        let targets = if inst.rd == 0 { &[][..] } else { &[target] };
+        let targets = (inst.rd != 0).then_some(target);
         let cycles = match (inst.op, &self.divider) {
             (Op::Divide { remainder, .. }, Some(divider)) => typical(divider, remainder),
             _ => 0,
         };
         let mut instr = Static::new(class, inst.len, control);
         instr.cycles = cycles.min(u32::from(u16::MAX)) as u16;
-        code.push(instr, &sources, targets);
+        code.push(instr, sources, targets);
         code.does(*inst);
     }
 

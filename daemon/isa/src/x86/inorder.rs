@@ -214,7 +214,7 @@ impl Translator {
             });
         }
         let instr = Static::new(number, instruction.len() as u8, control(instruction));
-        code.push(instr, &sources, &targets);
+        code.push(instr, sources, targets);
     }
 }
 

@@ -5,7 +5,6 @@ use mcad_isa::machine::inorder::{AccessKind, InOrder, Late, USES, Use};
 
 use super::Executed;
 use super::code::{Code, Control, REGISTERS, Source, Static};
-use super::fetch::Placed;
 use super::scheduled::Scheduled;
 use super::slots::{Cause, Slots};
 use super::store_buffer::StoreBuffer;
@@ -13,14 +12,22 @@ use super::store_buffer::StoreBuffer;
 /// The facts of a class, by its number.
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    unit: Option<u8>,
-    interval: u64,
-    write_back: u64,
-    before: u64,
-    after: u64,
+    unit: Option<Copies>,
+    interval: u32,
+    write_back: u32,
+    before: u32,
+    after: u32,
     late: bool,
     alone: bool,
     access: Option<AccessKind>,
+}
+
+/// The copies of a unit.
+#[derive(Clone, Copy, Debug)]
+struct Copies {
+    /// Place of the first among all copies of all units: its port, as [`InOrder::ports`] has them.
+    first: u8,
+    count: u8,
 }
 
 /// Who writes a register last.
@@ -80,10 +87,8 @@ pub struct Issue {
     late: Option<Late>,
     late_latency: [u8; USES],
     rules: Vec<Rules>,
-    /// By unit: when each of its copies is free.
-    free: Vec<Vec<u64>>,
-    /// By unit: the port of its first copy, as [`InOrder::ports`] has them.
-    ports: Vec<u8>,
+    /// When each copy of each unit is free.
+    free: Vec<u64>,
     stores: Option<StoreBuffer>,
     registers: Box<[Register; REGISTERS]>,
     /// The last cycle of issue, slots taken in it, and what closes it.
@@ -108,7 +113,14 @@ impl Issue {
     /// Nothing has issued. `machine` has the units of a core that issues by a scheduling model.
     #[must_use]
     pub fn new(core: &InOrder, machine: Option<&Machine>) -> Self {
-        let number = |name: &String| core.units.iter().position(|u| u.name == *name);
+        let copies = |name: &String| {
+            let unit = core.units.iter().position(|u| u.name == *name)?;
+            let before = core.units.iter().take(unit).map(|u| u.count).sum::<u32>();
+            Some(Copies {
+                first: before as u8,
+                count: core.units.get(unit)?.count as u8,
+            })
+        };
         Self {
             width: u64::from(core.width),
             retire: u64::from(core.retire),
@@ -120,28 +132,17 @@ impl Issue {
                 .classes
                 .iter()
                 .map(|class| Rules {
-                    unit: class.unit.as_ref().and_then(number).map(|n| n as u8),
-                    interval: u64::from(class.interval),
-                    write_back: u64::from(class.write_back),
-                    before: u64::from(class.before),
-                    after: u64::from(class.after),
+                    unit: class.unit.as_ref().and_then(copies),
+                    interval: class.interval,
+                    write_back: class.write_back,
+                    before: class.before,
+                    after: class.after,
                     late: class.late,
                     alone: class.alone,
                     access: class.access,
                 })
                 .collect(),
-            free: core
-                .units
-                .iter()
-                .map(|u| vec![0; u.count as usize])
-                .collect(),
-            ports: (core.units.iter())
-                .scan(0, |next, unit| {
-                    let first = *next;
-                    *next += unit.count as u8;
-                    Some(first)
-                })
-                .collect(),
+            free: vec![0; core.units.iter().map(|u| u.count as usize).sum()],
             stores: core.store_buffer.as_ref().map(StoreBuffer::new),
             registers: Box::new([Register::FREE; REGISTERS]),
             cycle: 0,
@@ -170,7 +171,7 @@ impl Issue {
         if let Some(scheduled) = &mut self.scheduled {
             scheduled.reset();
         }
-        self.free.iter_mut().for_each(|copies| copies.fill(0));
+        self.free.fill(0);
         if let Some(stores) = &mut self.stores {
             stores.reset();
         }
@@ -198,12 +199,20 @@ impl Issue {
     /// When the last of the operands is there, and for what that has waited.
     #[inline]
     fn operands(&self, sources: &[Source], late: bool) -> (u64, Cause) {
-        let mut at = (0, false);
+        let (mut last, mut from_load) = (0, false);
         for source in sources {
             let needed = if late { Use::Late } else { source.needed };
-            at = at.max(self.ready(source, needed));
+            let (at, loaded) = self.ready(source, needed);
+            // Of those that are there last, a loaded one counts.
+            from_load = at >= last && loaded || at <= last && from_load;
+            last = last.max(at);
         }
-        (at.0, if at.1 { Cause::Load } else { Cause::Dependency })
+        let cause = if from_load {
+            Cause::Load
+        } else {
+            Cause::Dependency
+        };
+        (last, cause)
     }
 
     /// Behind a branch that issued in `cycle` something that serialises has issued and was called
@@ -218,30 +227,45 @@ impl Issue {
     pub fn after(&self, instr: &Static) -> u64 {
         self.rules
             .get(usize::from(instr.class))
-            .map_or(0, |r| r.after)
+            .map_or(0, |r| u64::from(r.after))
     }
 
-    /// Issues an instruction; `next` is the one after it, with the cycle from which on it may
-    /// issue.
+    /// The copy of a unit that is free first, and when it is.
+    #[inline]
+    fn free(&self, unit: Copies) -> Option<(u8, u64)> {
+        let copies = self.free.iter().skip(usize::from(unit.first));
+        let (mut first, mut at) = (unit.first, u64::MAX);
+        for (&free, port) in copies.zip(unit.first..unit.first + unit.count) {
+            if free < at {
+                (first, at) = (port, free);
+            }
+        }
+        (unit.count > 0).then_some((first, at))
+    }
+
+    /// Issues an instruction that may issue from `ready` on, by what `waited_for` says; `next` is the one
+    /// after it, with the cycle from which on it may issue.
+    #[inline]
     pub fn issue(
         &mut self,
         code: &Code,
         executed: &Executed,
-        placed: &Placed,
+        ready: u64,
+        waited_for: Cause,
         next: Option<(u32, u64)>,
     ) -> Issued {
         if let Some(scheduled) = &mut self.scheduled {
-            let code = &code.scheduled;
-            return scheduled.issue(code, executed.instr, placed.ready, placed.cause);
+            return scheduled.issue(&code.scheduled, executed.instr, ready, waited_for);
         }
-        let none = Static::default();
-        let instr = code.instrs.get(executed.instr as usize).unwrap_or(&none);
+        let Some(instr) = code.instrs.get(executed.instr as usize) else {
+            return Issued::at(self.cycle, Cause::Fetch);
+        };
         let Some(&rules) = self.rules.get(usize::from(instr.class)) else {
             return Issued::at(self.cycle, Cause::Fetch);
         };
         if !self.started {
             self.started = true;
-            self.cycle = placed.ready;
+            self.cycle = ready;
         }
         let mut wait = Wait::new(self.cycle, self.taken, self.width);
         let slots = &mut self.slots;
@@ -251,20 +275,24 @@ impl Issue {
         if let Some((cycles, cause)) = executed.gap {
             wait.until(self.cycle + 1 + u64::from(cycles), cause, slots);
         }
-        wait.until(placed.ready, placed.cause, slots);
+        wait.until(ready, waited_for, slots);
         wait.until(self.not_before, self.not_before_cause, slots);
         if self.closed || rules.alone && self.taken > 0 {
             wait.until(self.cycle + 1, Cause::Pairing, slots);
         }
         if rules.before > 0 {
-            wait.until(self.cycle + rules.before, Cause::Serialization, slots);
+            wait.until(
+                self.cycle + u64::from(rules.before),
+                Cause::Serialization,
+                slots,
+            );
         }
         if self.late_branch && rules.access == Some(AccessKind::Load) {
             wait.until(self.cycle + 1, Cause::Pairing, slots);
         }
-        if let Some(copies) = rules.unit.and_then(|u| self.free.get(usize::from(u))) {
-            let free = copies.iter().copied().min().unwrap_or(0);
-            wait.until(free, Cause::Unit, slots);
+        let unit = rules.unit.and_then(|unit| self.free(unit));
+        if let Some((_, free)) = unit {
+            wait.until(free, Cause::Unit, &mut self.slots);
         }
         let sources = code.sources(instr);
         let (early, cause) = self.operands(sources, false);
@@ -295,14 +323,23 @@ impl Issue {
             wait.until(room, Cause::StoreBuffer, &mut self.slots);
         }
         if rules.write_back > 0 {
-            let in_order = self.written.saturating_sub(rules.write_back);
+            let write_back = u64::from(rules.write_back);
+            let in_order = self.written.saturating_sub(write_back);
             wait.until(in_order, Cause::WriteBack, &mut self.slots);
-            self.written = wait.cycle + rules.write_back;
+            self.written = wait.cycle + write_back;
         }
-        self.take(code, instr, executed, &rules, &wait, late)
+        let port = unit.map(|(port, _)| port);
+        if let Some(copy) = port.and_then(|port| self.free.get_mut(usize::from(port))) {
+            *copy = wait.cycle + u64::from(rules.interval);
+        }
+        Issued {
+            port,
+            ..self.take(code, instr, executed, &rules, &wait, late)
+        }
     }
 
     /// Issues in the cycle that was waited for.
+    #[inline]
     fn take(
         &mut self,
         code: &Code,
@@ -325,14 +362,6 @@ impl Issue {
         self.late_branch |= late
             && instr.control != Control::None
             && self.late.as_ref().is_some_and(|l| l.branch_blocks_load);
-        let mut port = None;
-        if let Some(unit) = rules.unit
-            && let Some(copies) = self.free.get_mut(usize::from(unit))
-            && let Some((n, copy)) = copies.iter_mut().enumerate().min_by_key(|c| *c.1)
-        {
-            *copy = cycle + rules.interval;
-            port = self.ports.get(usize::from(unit)).map(|p| p + n as u8);
-        }
         let loaded = rules.access == Some(AccessKind::Load);
         let mut done = cycle + 1;
         for target in code.targets(instr) {
@@ -357,7 +386,7 @@ impl Issue {
         }
         let mut retired = cycle + self.retire;
         if rules.after > 0 {
-            self.not_before = cycle + rules.after;
+            self.not_before = cycle + u64::from(rules.after);
             self.not_before_cause = Cause::Serialization;
         }
         let cycles = match executed.cycles {
@@ -377,7 +406,7 @@ impl Issue {
             late,
             cause: wait.cause,
             done: if cycles > 0 { retired } else { done },
-            port,
+            port: None,
         }
     }
 }
