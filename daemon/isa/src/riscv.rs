@@ -6,6 +6,7 @@
 //! division takes there.
 //! Source: The RISC-V Instruction Set Manual, Volume I, version 20191213.
 
+pub mod bounds;
 pub mod compressed;
 pub mod decode;
 pub mod divider;

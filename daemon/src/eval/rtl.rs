@@ -47,6 +47,8 @@ pub struct Comparison {
     pub slots: Slots,
     /// Divisions whose operands could not be known.
     pub unknown_divisions: u64,
+    /// Divisions whose operands rest on memory that was never written being zero.
+    pub assumed_divisions: u64,
 }
 
 impl Comparison {
@@ -118,6 +120,7 @@ pub fn compare(core: &InOrder, name: &str, reader: impl Read) -> anyhow::Result<
         instructions: compared.collect(),
         slots,
         unknown_divisions: hart.unknown_divisions,
+        assumed_divisions: hart.assumed_divisions,
     })
 }
 

@@ -62,7 +62,7 @@ pub(super) fn of_programs(core: &Core) -> Vec<String> {
             unless(!in_order.fetch.ideal, "the front end always delivers");
             unless(
                 in_order.divider.is_none(),
-                "divisions whose operands cannot be known have quotients of a few bits",
+                "operands of divisions that cannot be known are as large as they can be, or give quotients of a few bits",
             );
         }
         None => {

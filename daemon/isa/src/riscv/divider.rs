@@ -54,7 +54,55 @@ pub fn cycles(p: &Divider, o: &Operands) -> u32 {
     full + p.skip_cost - (skipped * p.skip_bits).min(31)
 }
 
-/// The same where the operands are not known: a dividend one group larger than the divisor, which
+/// What is known of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// Its value.
+    Known(u32),
+    /// It is not larger; `u32::MAX`: nothing.
+    AtMost(u32),
+}
+
+impl Operand {
+    /// A number that is as large as most that it may be; `None` where that is not known.
+    fn likely(self, signed: bool) -> Option<u32> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::AtMost(u32::MAX) => None,
+            Self::AtMost(most) => Some(most).filter(|m| !signed || m >> 31 == 0),
+        }
+    }
+}
+
+/// The same where operands may not be known. Most numbers up to a bound have as many groups of bits as the
+/// bound; of one without a bound the size is taken that makes the dividend one group larger than the
+/// divisor.
+#[must_use]
+pub fn likely_cycles(
+    p: &Divider,
+    [dividend, divisor]: [Operand; 2],
+    signed: bool,
+    remainder: bool,
+) -> u32 {
+    let of = |dividend, divisor| Operands {
+        dividend,
+        divisor,
+        signed,
+        remainder,
+    };
+    let operands = match (dividend.likely(signed), divisor.likely(signed)) {
+        (Some(dividend), Some(divisor)) => of(dividend, divisor),
+        (None, Some(divisor)) => {
+            let size = groups(divisor, signed && divisor >> 31 != 0, 0, p.skip_bits);
+            of(1 << (size * p.skip_bits).min(30), divisor)
+        }
+        (Some(dividend), None) => of(dividend, (dividend >> p.skip_bits).max(1)),
+        (None, None) => return typical(p, remainder),
+    };
+    cycles(p, &operands)
+}
+
+/// The same where nothing is known of the operands: a dividend one group larger than the divisor, which
 /// is the least that computes something.
 #[must_use]
 pub fn typical(p: &Divider, remainder: bool) -> u32 {

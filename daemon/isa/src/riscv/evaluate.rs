@@ -9,10 +9,16 @@
 //! of their own, until the trace refutes that. An access elsewhere than such a zero says shows a pointer:
 //! its word is unknown from then on. A branch that goes the other way shows data; linkers lay those with
 //! values of their own before those without, so that everything up to them is unknown from then on.
+//! A division by such a zero shows that its word was none.
+//!
+//! Of values that cannot be known it is followed how large they can be ([`bounds`]): shifts, masks,
+//! remainders and narrow loads say so, and branches that compare with what is known.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::bounds::{self, Bounded};
 use super::decode::{Arithmetic, Condition, Inst, Multiply, Op};
+use super::divider::Operand;
 
 /// Bytes that are remembered as written; a hart that writes more has them forgotten.
 const MOST_WRITTEN: usize = 1 << 20;
@@ -35,6 +41,41 @@ impl<T> Known<T> {
     }
 }
 
+/// What a register holds.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    known: Option<Known<u32>>,
+    /// The largest that it can be, which does not rest on any assumption.
+    most: u32,
+}
+
+impl Value {
+    /// Nothing is known of it but that.
+    fn at_most(most: u32) -> Self {
+        Self {
+            known: (most == 0).then_some(Known::sure(0)),
+            most,
+        }
+    }
+
+    fn known(known: Known<u32>) -> Self {
+        Self {
+            known: Some(known),
+            most: match known.assumes {
+                None => known.value,
+                Some(_) => u32::MAX,
+            },
+        }
+    }
+
+    fn bounded(&self) -> Bounded {
+        Bounded {
+            value: self.known.filter(|k| k.assumes.is_none()).map(|k| k.value),
+            most: self.most,
+        }
+    }
+}
+
 /// The lower of the addresses that two values rest on.
 fn lower(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     match (a, b) {
@@ -45,12 +86,12 @@ fn lower(a: Option<u32>, b: Option<u32>) -> Option<u32> {
 
 /// Registers of a hart, as far as known.
 #[derive(Clone, Copy, Debug)]
-pub struct Registers([Option<Known<u32>>; 32]);
+pub struct Registers([Value; 32]);
 
 impl Default for Registers {
     fn default() -> Self {
-        let mut registers = [None; 32];
-        registers[0] = Some(Known::sure(0));
+        let mut registers = [Value::at_most(u32::MAX); 32];
+        registers[0] = Value::at_most(0);
         Self(registers)
     }
 }
@@ -63,7 +104,12 @@ impl Registers {
     }
 
     fn known(&self, number: u8) -> Option<Known<u32>> {
-        self.0.get(usize::from(number)).copied().flatten()
+        self.value(number).known
+    }
+
+    fn value(&self, number: u8) -> Value {
+        let unknown = Value::at_most(u32::MAX);
+        self.0.get(usize::from(number)).copied().unwrap_or(unknown)
     }
 
     /// What the values of two registers rest on.
@@ -78,7 +124,7 @@ impl Registers {
         }
     }
 
-    fn set(&mut self, number: u8, value: Option<Known<u32>>) {
+    fn set(&mut self, number: u8, value: Value) {
         if number != 0
             && let Some(register) = self.0.get_mut(usize::from(number))
         {
@@ -112,13 +158,7 @@ impl Registers {
     }
 
     /// What an instruction writes; `None` when it writes no register.
-    fn result(
-        &self,
-        inst: &Inst,
-        pc: u32,
-        address: Option<u32>,
-        values: &Values,
-    ) -> Option<Option<Known<u32>>> {
+    fn result(&self, inst: &Inst, pc: u32, address: Option<u32>, values: &Values) -> Option<Value> {
         let (a, b) = (self.get(inst.rs1), self.get(inst.rs2));
         let imm = inst.imm as u32;
         let value = match inst.op {
@@ -126,7 +166,8 @@ impl Registers {
             Op::Auipc => Some(pc.wrapping_add(imm)),
             Op::Jal | Op::Jalr => Some(pc.wrapping_add(u32::from(inst.len))),
             Op::Load { size, signed } => {
-                return Some(address.and_then(|at| values.load(at, size, signed)));
+                let unknown = Value::at_most(largest(size, signed));
+                return Some(address.map_or(unknown, |at| values.load(at, size, signed)));
             }
             Op::ArithmeticImmediate(operation) => a.map(|a| arithmetic(operation, a, imm)),
             Op::Arithmetic(operation) => a.zip(b).map(|(a, b)| arithmetic(operation, a, b)),
@@ -141,7 +182,62 @@ impl Registers {
             Op::Jalr => None,
             _ => self.assumed(inst),
         };
-        Some(value.map(|value| Known { value, assumes }))
+        Some(match value {
+            Some(value) => Value::known(Known { value, assumes }),
+            None => Value::at_most(self.most(inst)),
+        })
+    }
+
+    /// The largest that a result can be.
+    fn most(&self, inst: &Inst) -> u32 {
+        let a = self.value(inst.rs1).bounded();
+        let b = self.value(inst.rs2).bounded();
+        match inst.op {
+            Op::ArithmeticImmediate(operation) => {
+                bounds::of_arithmetic(operation, a, Bounded::sure(inst.imm as u32))
+            }
+            Op::Arithmetic(operation) => bounds::of_arithmetic(operation, a, b),
+            Op::Multiply(half) => bounds::of_product(half, a, b),
+            Op::Divide { signed, remainder } => bounds::of_division(signed, remainder, a, b),
+            _ => u32::MAX,
+        }
+    }
+
+    /// What a branch that went so shows of what it compared.
+    fn learn(&mut self, inst: &Inst, taken: bool) {
+        let Op::Branch(condition) = inst.op else {
+            return;
+        };
+        let (a, b) = (self.value(inst.rs1), self.value(inst.rs2));
+        let (small, large, less) = match (condition, taken) {
+            (Condition::Equal, true) | (Condition::NotEqual, false) => {
+                for (from, to) in [(a, inst.rs2), (b, inst.rs1)] {
+                    if from.bounded().value.is_some() {
+                        self.set(to, from);
+                    }
+                }
+                return;
+            }
+            (Condition::LessUnsigned, true) | (Condition::GreaterEqualUnsigned, false) => {
+                (inst.rs1, b, 1)
+            }
+            (Condition::LessUnsigned, false) | (Condition::GreaterEqualUnsigned, true) => {
+                (inst.rs2, a, 0)
+            }
+            _ => return,
+        };
+        let most = large.most.saturating_sub(less);
+        if self.known(small).is_none() && self.value(small).most > most {
+            self.set(small, Value::at_most(most));
+        }
+    }
+}
+
+/// The largest that a load of so many bytes can give.
+fn largest(size: u8, signed: bool) -> u32 {
+    match size {
+        1 | 2 if !signed => (1 << (8 * u32::from(size))) - 1,
+        _ => u32::MAX,
     }
 }
 
@@ -157,6 +253,8 @@ pub struct Values {
     initialised: Initialised,
     /// Where control should have gone, and what that rests on, if on anything.
     expected: Option<Known<u32>>,
+    /// The last instruction, where it is a branch, and its address.
+    branch: Option<(Inst, u32)>,
 }
 
 impl Values {
@@ -172,21 +270,54 @@ impl Values {
         self.registers
     }
 
-    /// Executes an instruction at `pc`; `address` is that of its access, where it has one. The
-    /// base register of an access is known from then on.
-    pub fn execute(&mut self, inst: &Inst, pc: u32, address: Option<u32>) {
+    /// What is known of the operands of a division at `pc`, which is executed next, and whether that rests
+    /// on memory being zero.
+    pub fn operands(&mut self, inst: &Inst, pc: u32) -> ([Operand; 2], bool) {
+        self.arrive(pc);
+        let divisor = self.registers.known(inst.rs2);
+        if let Some(zero) = divisor.filter(|k| k.value == 0) {
+            self.refute(zero.assumes, Initialised::word);
+        }
+        let operands = [inst.rs1, inst.rs2].map(|number| {
+            let value = self.registers.value(number);
+            let most = Operand::AtMost(value.most);
+            value
+                .known
+                .map_or(most, |known| Operand::Known(known.value))
+        });
+        (operands, self.registers.assumed(inst).is_some())
+    }
+
+    /// Takes from where control has gone what that shows.
+    fn arrive(&mut self, pc: u32) {
         if let Some(expected) = self.expected.take().filter(|e| e.value != pc) {
             self.refute(expected.assumes, Initialised::up_to);
         }
+        if let Some((branch, at)) = self.branch.take() {
+            let after = at.wrapping_add(u32::from(branch.len));
+            if at.wrapping_add(branch.imm as u32) != after {
+                self.registers.learn(&branch, pc != after);
+            }
+        }
+    }
+
+    /// Executes an instruction at `pc`; `address` is that of its access, where it has one. The
+    /// base register of an access is known from then on.
+    pub fn execute(&mut self, inst: &Inst, pc: u32, address: Option<u32>) {
+        self.arrive(pc);
         if let Some(address) = address {
             let base = address.wrapping_sub(inst.imm as u32);
             if let Some(known) = self.registers.known(inst.rs1).filter(|k| k.value != base) {
                 self.refute(known.assumes, Initialised::word);
             }
-            self.registers.set(inst.rs1, Some(Known::sure(base)));
+            let base = Value::known(Known::sure(base));
+            self.registers.set(inst.rs1, base);
             if let Op::Store(size) = inst.op {
-                self.store(address, size, self.registers.known(inst.rs2));
+                self.store(address, size, &self.registers.value(inst.rs2));
             }
+        }
+        if matches!(inst.op, Op::Branch(_)) {
+            self.branch = Some((*inst, pc));
         }
         if matches!(inst.op, Op::Branch(_) | Op::Jalr)
             && let assumes @ Some(_) = self.registers.assumed(inst)
@@ -206,48 +337,64 @@ impl Values {
         };
         shows(&mut self.initialised, address);
         for register in &mut self.registers.0 {
-            *register = register.filter(|known| !self.initialised.has(known.assumes));
+            register.known = register
+                .known
+                .filter(|known| !self.initialised.has(known.assumes));
         }
     }
 
-    fn load(&self, address: u32, size: u8, signed: bool) -> Option<Known<u32>> {
-        let mut value = 0;
+    /// A byte, if it is known.
+    fn byte(&self, at: u32) -> Option<Known<u8>> {
+        let byte = match self.memory.get(&at) {
+            Some(written) => (*written)?,
+            None if self.forgot => return None,
+            None => Known {
+                value: 0,
+                assumes: Some(at),
+            },
+        };
+        (!self.initialised.has(byte.assumes)).then_some(byte)
+    }
+
+    fn load(&self, address: u32, size: u8, signed: bool) -> Value {
+        let (mut value, mut most) = (0, 0);
         let mut assumes = None;
+        let mut known = true;
         for n in (0..u32::from(size)).rev() {
-            let at = address.wrapping_add(n);
-            let byte = match self.memory.get(&at) {
-                Some(written) => (*written)?,
-                None if self.forgot => return None,
-                None => Known {
-                    value: 0,
-                    assumes: Some(at),
-                },
-            };
-            if self.initialised.has(byte.assumes) {
-                return None;
-            }
-            value = value << 8 | u32::from(byte.value);
-            assumes = lower(assumes, byte.assumes);
+            let byte = self.byte(address.wrapping_add(n));
+            known &= byte.is_some();
+            value = value << 8 | byte.map_or(0, |b| u32::from(b.value));
+            let sure = byte.filter(|b| b.assumes.is_none());
+            most = most << 8 | sure.map_or(0xff, |b| u32::from(b.value));
+            assumes = lower(assumes, byte.and_then(|b| b.assumes));
         }
         let unused = 32 - 8 * u32::from(size);
-        let value = if signed {
-            (((value << unused) as i32) >> unused) as u32
-        } else {
-            value
+        let extend = |value: u32| match signed {
+            true => (((value << unused) as i32) >> unused) as u32,
+            false => value,
         };
-        Some(Known { value, assumes })
+        if known {
+            let value = extend(value);
+            return Value::known(Known { value, assumes });
+        }
+        // With a sign that may be set nothing bounds it.
+        Value::at_most(if extend(most) == most { most } else { u32::MAX })
     }
 
-    fn store(&mut self, address: u32, size: u8, value: Option<Known<u32>>) {
+    fn store(&mut self, address: u32, size: u8, value: &Value) {
         if self.memory.len() >= MOST_WRITTEN {
             self.memory.clear();
             self.forgot = true;
         }
         for n in 0..u32::from(size) {
-            let byte = value.map(|known| Known {
-                value: (known.value >> (8 * n)) as u8,
-                assumes: known.assumes,
-            });
+            let beyond = value.most >> (8 * n) == 0;
+            let byte = match value.known {
+                Some(known) => Some(Known {
+                    value: (known.value >> (8 * n)) as u8,
+                    assumes: known.assumes,
+                }),
+                None => beyond.then_some(Known::sure(0)),
+            };
             self.memory.insert(address.wrapping_add(n), byte);
         }
     }
@@ -376,7 +523,58 @@ mod tests {
             (values.register(5), values.register(6)),
             (Some(128), Some(0))
         );
-        assert_eq!(values.load(60, 4, false).map(|k| k.value), Some(0));
-        assert_eq!(values.load(64, 4, false), None);
+        assert_eq!(values.load(60, 4, false).known.map(|k| k.value), Some(0));
+        assert_eq!(values.load(64, 4, false).known, None);
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_bounded() {
+        let inst = |op, rs2| Inst {
+            op,
+            rs1: 5,
+            rs2,
+            rd: 6,
+            imm: 9,
+            len: 4,
+        };
+        let mut values = Values::default();
+        // t1 = t0 >> 9, of which nothing is known, goes to memory and comes back.
+        let shift = Op::ArithmeticImmediate(Arithmetic::ShiftRight);
+        values.execute(&inst(shift, 0), 0, None);
+        values.execute(&inst(Op::Store(4), 6), 4, Some(64));
+        let remainder = Op::Divide {
+            signed: false,
+            remainder: true,
+        };
+        values.registers.set(5, values.load(64, 4, false));
+        let ([dividend, divisor], assumed) = values.operands(&inst(remainder, 7), 8);
+        assert_eq!(dividend, Operand::AtMost((1 << 24) - 1));
+        assert_eq!((divisor, assumed), (Operand::AtMost(u32::MAX), false));
+        // Not below t1, which is 100: t2 is at most that.
+        values.registers.set(5, Value::known(Known::sure(100)));
+        let branch = inst(Op::Branch(Condition::LessUnsigned), 7);
+        values.execute(&branch, 8, None);
+        values.arrive(12);
+        assert_eq!(values.registers.value(7).most, 100);
+    }
+
+    #[test]
+    fn nothing_is_divided_by_memory_that_was_never_written() {
+        let mut values = run(&[(0, LOAD_T1, Some(64))]);
+        let divide = Op::Divide {
+            signed: false,
+            remainder: false,
+        };
+        let inst = Inst {
+            op: divide,
+            rs1: 0,
+            rs2: 6,
+            rd: 7,
+            imm: 0,
+            len: 4,
+        };
+        let (operands, assumed) = values.operands(&inst, 4);
+        assert_eq!(operands, [Operand::Known(0), Operand::AtMost(u32::MAX)]);
+        assert!(!assumed);
     }
 }

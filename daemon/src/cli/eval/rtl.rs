@@ -105,11 +105,16 @@ fn describe(comparison: &Comparison) -> Vec<String> {
         ),
         format!("redirections of fetch: {}", mispredicted.count()),
     ];
-    if comparison.unknown_divisions > 0 {
-        lines.push(format!(
-            "divisions whose operands the trace does not show: {}",
-            comparison.unknown_divisions
-        ));
+    for (what, divisions) in [
+        ("the trace does not show", comparison.unknown_divisions),
+        (
+            "rest on memory being zero that was never written",
+            comparison.assumed_divisions,
+        ),
+    ] {
+        if divisions > 0 {
+            lines.push(format!("divisions whose operands {what}: {divisions}"));
+        }
     }
     lines
 }

@@ -6,7 +6,7 @@
 
 use mcad_isa::inorder::Code;
 use mcad_isa::machine::inorder::{Divider, InOrder};
-use mcad_isa::riscv::divider::{self, Operands};
+use mcad_isa::riscv::divider::{self, Operand};
 use mcad_isa::riscv::evaluate::{Registers, Values};
 use mcad_isa::riscv::{Inst, Op};
 
@@ -19,6 +19,8 @@ pub struct Hart {
     divider: Option<Divider>,
     /// Divisions whose operands could not be known.
     pub unknown_divisions: u64,
+    /// Divisions whose operands rest on memory that was never written being zero.
+    pub assumed_divisions: u64,
 }
 
 impl Hart {
@@ -29,6 +31,7 @@ impl Hart {
             values: Values::default(),
             divider: core.divider.clone(),
             unknown_divisions: 0,
+            assumed_divisions: 0,
         }
     }
 
@@ -39,31 +42,21 @@ impl Hart {
             core.push(code, executed);
             return;
         };
+        let registers = self.values.registers();
+        let cycles = match (inst.op, &self.divider) {
+            (Op::Divide { signed, remainder }, Some(p)) => {
+                let (operands, assumed) = self.values.operands(&inst, executed.address as u32);
+                let known = (operands.iter()).all(|o| matches!(o, Operand::Known(_)));
+                self.unknown_divisions += u64::from(!known);
+                self.assumed_divisions += u64::from(assumed);
+                divider::likely_cycles(p, operands, signed, remainder)
+            }
+            _ => executed.cycles,
+        };
         let mut ahead = Ahead {
             code,
             values: &self.values,
-            registers: self.values.registers(),
-        };
-        let cycles = match (inst.op, &self.divider) {
-            (Op::Divide { signed, remainder }, Some(p)) => {
-                let operands = (
-                    self.values.register(inst.rs1),
-                    self.values.register(inst.rs2),
-                );
-                if let (Some(dividend), Some(divisor)) = operands {
-                    let operands = Operands {
-                        dividend,
-                        divisor,
-                        signed,
-                        remainder,
-                    };
-                    divider::cycles(p, &operands)
-                } else {
-                    self.unknown_divisions += 1;
-                    divider::typical(p, remainder)
-                }
-            }
-            _ => executed.cycles,
+            registers,
         };
         let executed = Executed { cycles, ..executed };
         core.push_with(code, executed, &mut ahead);
