@@ -109,7 +109,11 @@ fn first_level(p: &FirstLevel) -> Sets {
 
 fn level(p: &LevelParams) -> Sets {
     let lines = u64::from(p.kib) * 1024 / LINE_BYTES;
-    Sets::new(lines, p.ways, Index::Frames, p.replacement)
+    let index = match p.folded_bits {
+        0 => Index::Frames,
+        bits => Index::FoldedFrames(bits),
+    };
+    Sets::new(lines, p.ways, index, p.replacement)
 }
 
 impl Memory {

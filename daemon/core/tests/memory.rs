@@ -26,6 +26,7 @@ fn core() -> Core {
         replacement: Replacement::Lru,
         latency,
         bytes_per_cycle: 64.0,
+        folded_bits: 0,
         victim: false,
     };
     let first = FirstLevel {

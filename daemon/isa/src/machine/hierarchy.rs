@@ -53,6 +53,10 @@ pub struct Level {
     pub latency: u64,
     /// Bytes a cycle that one core gets out of it.
     pub bytes_per_cycle: f64,
+    /// Bits of a line's place in its page that are folded with bits of the frame's number into the number of the
+    /// set: lines at one place of all pages have so many powers of two more sets.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub folded_bits: u32,
     /// It is filled with what the level before gives up, not with what passes on the way in.
     #[serde(default)]
     pub victim: bool,
@@ -101,6 +105,10 @@ pub struct Caches {
     /// What misses the first level hits the second (ablation).
     #[serde(default, skip_serializing_if = "is_no")]
     pub perfect_l2: bool,
+}
+
+fn is_none(bits: &u32) -> bool {
+    *bits == 0
 }
 
 fn is_no(yes: &bool) -> bool {
