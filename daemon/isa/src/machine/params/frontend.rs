@@ -122,6 +122,10 @@ pub struct Frontend {
     /// needed for the first time after a page fault; 0: it stays there.
     #[serde(default)]
     pub uop_cache_refill: u32,
+    /// In place of that many it takes as many cycles as the decoders take for what is executed of the block (`predecode_block_bytes`
+    /// bytes or `decoders` instructions each), less those in which the µop cache delivers it.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub uop_cache_refill_decodes: bool,
     /// Code that comes from the µop cache needs its address translated, too.
     #[serde(default, skip_serializing_if = "is_no")]
     pub uop_cache_translates: bool,

@@ -65,8 +65,14 @@ impl State {
                 .refills
                 .come(first.address >> shift, t.back.visits())
         {
-            self.idle = t.p.uop_cache_refill - 1;
-            return;
+            self.idle = match t.p.uop_cache_refill_decodes {
+                true => decoding(t, first.address >> shift),
+                false => t.p.uop_cache_refill,
+            };
+            if self.idle > 0 {
+                self.idle -= 1;
+                return;
+            }
         }
         let mut delivered = 0;
         while let (Some(&line), Some(&first)) = (t.queue.lines.front(), t.queue.entries.front()) {
@@ -221,6 +227,37 @@ fn extent<O: Observer>(t: &Target<'_, O>, number: u64, entry: &Entry) -> (u64, u
     let jump = t.queue.get(next - 1);
     let taken = entry.ends_instruction && jump.is_some_and(|jump| jump.taken);
     (next, bytes.sum(), taken)
+}
+
+/// Cycles longer than from the µop cache that the decoders take for what comes next of a block of code, up to where
+/// control goes elsewhere.
+fn decoding<O: Observer>(t: &Target<'_, O>, block: u64) -> u32 {
+    let shift = t.p.uop_cache_block_bytes.trailing_zeros();
+    let (mut instructions, mut lines, mut end) = (0, 0, 0);
+    let mut first = None;
+    for n in 0.. {
+        let Some(entry) = t.queue.entries.get(n) else {
+            break;
+        };
+        if entry.address >> shift != block || first.is_some_and(|first| entry.address < first) {
+            break;
+        }
+        first = first.or(Some(entry.address));
+        lines += u32::from(entry.starts_line);
+        if entry.ends_instruction {
+            instructions += 1 + u64::from(entry.pair);
+            end = entry.address + u64::from(entry.bytes.max(1));
+        }
+        if entry.leaves() {
+            break;
+        }
+    }
+    let piece = u64::from(t.p.predecode_block_bytes.max(1));
+    let bytes = end.saturating_sub(first.unwrap_or(end));
+    let width = u64::from(t.p.predecode_width.min(t.p.decoders).max(1));
+    let cycles = bytes.div_ceil(piece).max(instructions.div_ceil(width));
+    let from_here = u64::from(lines.div_ceil(t.p.uop_cache_lines_per_cycle.max(1)));
+    cycles.saturating_sub(from_here.max(1)) as u32
 }
 
 impl Last {
