@@ -28,6 +28,7 @@ fn parameters() -> Branch {
         return_bubbles: 0,
         indirect_alone: false,
         chosen_bubbles: 0,
+        runs_on: false,
         lines_in_pairs: false,
         direction: Direction {
             base_entries: 8192,

@@ -105,6 +105,8 @@ pub struct Ahead {
     lines: usize,
     line_delay: u64,
     line_spacing: u64,
+    /// It goes on behind branches that it does not know.
+    runs_on: bool,
     /// Lines behind a branch for which any number may be on its way, and how many may be further on.
     straight: (u32, usize),
     /// Lines since the last branch that was taken.
@@ -146,6 +148,7 @@ impl Ahead {
             lines: (p.ahead as usize).clamp(1, RING),
             line_delay: p.line_delay,
             line_spacing: p.line_spacing,
+            runs_on: p.runs_on,
             straight: match p.straight_lines {
                 0 => (u32::MAX, usize::MAX),
                 lines => (lines, p.straight_misses as usize),
@@ -183,6 +186,7 @@ impl Ahead {
             Way::Branch(Steer::Decoded) => Some(now.clock.saturating_sub(1) + self.decode_redirect),
             _ => None,
         };
+        let passed = self.at / per_cycle;
         if let Some(cycle) = restart {
             if !now.reached(start) {
                 return false;
@@ -209,7 +213,7 @@ impl Ahead {
         };
         let line = start.address >> LINE_SHIFT;
         if line != self.line {
-            self.line = line;
+            let before = std::mem::replace(&mut self.line, line);
             self.behind = match start.way {
                 Way::Line => self.behind.saturating_add(1),
                 Way::Branch(_) => 1,
@@ -218,14 +222,23 @@ impl Ahead {
                 true => self.straight.1,
                 false => usize::MAX,
             };
-            at = match late(start, at) {
+            // What it has come to already, going on straight, was asked for then.
+            let asked = match start.way {
+                Way::Branch(Steer::Decoded) if self.runs_on && !self.right_path => {
+                    let lines = line.wrapping_sub(before);
+                    at.min(passed.saturating_add(lines))
+                }
+                _ => at,
+            };
+            at = match late(start, asked) {
                 Late::Line(0) | Late::Translation(0) => at,
                 Late::Line(late) => {
                     let cycles = late + self.line_delay;
-                    self.arrivals.come(at, cycles, self.line_spacing, most)
+                    (self.arrivals).come(asked, cycles, self.line_spacing, most)
                 }
-                Late::Translation(late) => self.translations.come(at, late, 0, usize::MAX),
-            };
+                Late::Translation(late) => self.translations.come(asked, late, 0, usize::MAX),
+            }
+            .max(at);
         }
         self.stamp = self.stamp.max(at);
         true
@@ -455,5 +468,44 @@ mod tests {
         let more = depth as f64 * (p.redirect as f64 - per_start);
         let found = (lost.0 - kept.0) as f64;
         assert!((found - more).abs() <= 1.0, "{found} {more}");
+    }
+
+    /// Cycles a jump that no buffer has, each so many lines behind the last one and its line so late.
+    fn cycles_a_decoded_jump(p: &Branch, lines: u64, late: u64) -> f64 {
+        let jumps = 1000;
+        let mut starts = Backlog::new();
+        starts.extend((0..jumps).map(|n| Start {
+            number: n,
+            address: 64 * lines * n,
+            way: Way::Branch(Steer::Decoded),
+            shares: 1,
+            frame: Frame::Stays,
+        }));
+        cycles(p, starts, late) as f64 / jumps as f64
+    }
+
+    #[test]
+    fn lines_behind_a_branch_that_no_buffer_has_are_on_their_way_when_it_is_decoded() {
+        let mut p = branches_of("zen5");
+        (p.starts_per_cycle, p.line_delay, p.line_spacing) = (1, 0, 0);
+        let decoded = (p.decode_redirect - 1) as f64;
+        for (runs_on, lines, late, expected) in [
+            (false, 1, 0, decoded),
+            (false, 1, 30, decoded + 30.0),
+            // Asked for so many cycles after the predictor began anew behind the branch before, one
+            // branch's decoding before that one's line arrived.
+            (true, 1, 0, decoded),
+            (true, 1, 30, (31.0 + decoded) / 2.0),
+            (true, 4, 30, (34.0 + decoded) / 2.0),
+            // Nobody had come there when it was decoded.
+            (true, 100, 30, decoded + 30.0),
+        ] {
+            p.runs_on = runs_on;
+            let found = cycles_a_decoded_jump(&p, lines, late);
+            assert!(
+                (found - expected).abs() < 1.1,
+                "{runs_on} {lines} {late}: {found}"
+            );
+        }
     }
 }

@@ -65,6 +65,10 @@ pub struct Branch {
     /// the last one an indirect branch was predicted that has gone to several places.
     #[serde(default)]
     pub chosen_bubbles: u64,
+    /// Until the decoders find a branch that no buffer has, the predictor goes on behind it, a line a cycle: lines
+    /// there are on their way when they do.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub runs_on: bool,
     /// The line behind the one that a branch goes to is predicted together with it.
     #[serde(default)]
     pub lines_in_pairs: bool,
@@ -98,6 +102,10 @@ fn is_one(value: &u32) -> bool {
 
 fn is_none(value: &u32) -> bool {
     *value == 0
+}
+
+fn is_no(value: &bool) -> bool {
+    !*value
 }
 
 fn is_zero(value: &u64) -> bool {
