@@ -439,7 +439,7 @@ mod tests {
         let held = |index, pages: u64| {
             let mut sets = Sets::new(1 << 14, 8, index, Replacement::Lru);
             let keys = (0..pages).map(|n| 17 + (n << 6));
-            let missed = misses(&mut sets, keys, 2) as u64 - pages;
+            let missed = misses(&mut sets, keys, 2) - pages;
             1.0 - missed as f64 / pages as f64
         };
         assert!(held(Index::Frames, 128) > 0.9);
