@@ -5,12 +5,13 @@ use std::collections::HashMap;
 
 use mcad_core::pipeline::frontend::predict::history::{footprint, geometric};
 use mcad_core::pipeline::frontend::predict::{Executed, Kind, Predictor, Steer};
-use mcad_isa::machine::params::branch::{Branch, Btb, Direction, Indirect};
+use mcad_isa::machine::params::branch::{Branch, Btb, Direction, History, Indirect};
 
 fn parameters() -> Branch {
     Branch {
         redirect: 20,
         decode_redirect: 8,
+        history: History::Taken,
         starts_per_cycle: 1,
         ahead: 32,
         line_misses: 8,

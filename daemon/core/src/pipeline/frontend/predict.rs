@@ -21,7 +21,7 @@ pub mod tage;
 use crate::pipeline::fold::Folding;
 use btb::Btb;
 use corrector::Corrector;
-use history::{Path, footprint, geometric};
+use history::{Path, geometric};
 use indirect::IndirectTargets;
 use loops::Loops;
 use mcad_isa::machine::params::branch;
@@ -105,7 +105,7 @@ impl Predictor {
         Self {
             unknown_not_taken: p.unknown_not_taken,
             returns_fall_back: p.returns_fall_back,
-            path: Path::new(&lengths),
+            path: Path::new(p.history, &lengths),
             tage: Tage::new(d),
             loops: Loops::new(d.loops),
             with_loops: -1,
@@ -130,8 +130,14 @@ impl Predictor {
     /// Predicts a branch and learns from it.
     #[inline]
     pub fn branch(&mut self, b: &Executed) -> Steer {
+        self.path.come_to(b.pc);
+        let mut settled = false;
         let steer = match b.kind {
-            Kind::Conditional => self.conditional(b),
+            Kind::Conditional => {
+                let direction;
+                (direction, settled) = self.direction(b);
+                self.conditional(b, direction)
+            }
             Kind::Jump | Kind::Call => match self.find(b) {
                 Some(level) => Steer::Taken(level),
                 None => Steer::Decoded,
@@ -142,9 +148,7 @@ impl Predictor {
         if matches!(b.kind, Kind::Call | Kind::IndirectCall) {
             self.returns.push(b.next);
         }
-        if b.taken {
-            self.path.push(footprint(b.pc, b.target));
-        }
+        self.path.take(b, settled);
         steer
     }
 
@@ -157,8 +161,7 @@ impl Predictor {
     }
 
     #[inline]
-    fn conditional(&mut self, b: &Executed) -> Steer {
-        let direction = self.direction(b);
+    fn conditional(&mut self, b: &Executed, direction: bool) -> Steer {
         if !b.taken {
             let known = !direction || (self.unknown_not_taken && self.btb.find(b.pc).is_none());
             return if known {
@@ -175,16 +178,16 @@ impl Predictor {
         }
     }
 
-    /// The direction that is predicted.
+    /// The direction that is predicted, and whether the branch is not known to have gone another way.
     #[inline]
-    fn direction(&mut self, b: &Executed) -> bool {
+    fn direction(&mut self, b: &Executed) -> (bool, bool) {
         let guess = self.tage.predict(b.pc, &self.path);
         if guess.settled {
             self.tage.update(b.taken, guess.taken);
             if let Some(corrector) = &mut self.corrector {
                 corrector.pass(b.taken);
             }
-            return guess.taken;
+            return (guess.taken, true);
         }
         let counted = self.loops.predict(b.pc);
         let base = match counted {
@@ -210,7 +213,7 @@ impl Predictor {
             corrector.update(b.taken, b.target <= b.pc);
         }
         self.tage.update(b.taken, predicted);
-        predicted
+        (predicted, false)
     }
 
     fn indirect(&mut self, b: &Executed) -> Steer {

@@ -15,6 +15,18 @@ pub const MAX_BTB_LEVELS: usize = 4;
 /// Longest history, in taken branches.
 pub const MAX_HISTORY: u32 = 2048;
 
+/// What executed branches leave in the history that predictions of directions and targets depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum History {
+    /// Addresses and targets of taken branches ("Half&Half": Yavarzadeh et al., IEEE S&P 2023).
+    #[default]
+    Taken,
+    /// Directions of conditional branches, and of addresses only that of the branch that led into the line (docs/BRANCHES.md,
+    /// "Zen 4's history").
+    Directions,
+}
+
 /// Branch prediction, whole programs only: blocks are measured with every branch predicted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +40,9 @@ pub struct Branch {
     /// optimisation guides); else the decoders ask the direction predictor.
     #[serde(default)]
     pub unknown_not_taken: bool,
+    /// What branches leave in the history.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub history: History,
     /// Lines and targets that are predicted in a cycle.
     #[serde(default = "one")]
     pub starts_per_cycle: u32,
@@ -106,6 +121,10 @@ fn is_none(value: &u32) -> bool {
 
 fn is_no(value: &bool) -> bool {
     !*value
+}
+
+fn is_default(value: &History) -> bool {
+    *value == History::default()
 }
 
 fn is_zero(value: &u64) -> bool {

@@ -7,9 +7,13 @@
 //! none for predictions that need no history. What published predictors do with folded shift
 //! registers, one for each table's index and two for its tag, is here one number from which both
 //! are taken. All bits of a footprint and its place weigh in.
+//!
+//! Where a core's history is of directions ([`History::Directions`]), footprints are directions, and the address of the branch
+//! that led into the line that is predicted weighs in besides.
 
+use super::{Executed, Kind};
 use crate::pipeline::fold::Folding;
-use mcad_isa::machine::params::branch::MAX_HISTORY;
+use mcad_isa::machine::params::branch::{History, MAX_HISTORY};
 
 /// Odd, so that no weight vanishes; from the golden ratio (Knuth, TAOCP 3, section 6.4).
 const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -67,9 +71,45 @@ struct Length {
     weight: u64,
 }
 
+/// Bits of a branch's address that its successors see where the history is of directions: the sixth to the twentieth.
+const SEEN: (u32, u64) = (5, (1 << 15) - 1);
+/// What a branch that is not taken leaves in a history of directions.
+const NOT_TAKEN: u64 = 0x2545_f491_4f6c_dd1d;
+/// What one that is taken leaves.
+const TAKEN: u64 = 0x5851_f42d_4c95_7f2d;
+/// Binary logarithm of a line's bytes.
+const LINE: u32 = 6;
+
+/// Where the history is of directions: how the code came to the line that it is in.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrival {
+    /// Address of the last taken branch.
+    from: u64,
+    /// Its target.
+    to: u64,
+    /// A conditional branch was taken since the last indirect jump.
+    turned: bool,
+}
+
+impl Arrival {
+    /// What a branch sees of it: the address of the branch that led into its line.
+    #[inline]
+    fn seen(&self, pc: u64) -> u64 {
+        if pc >> LINE != self.to >> LINE || pc < self.to {
+            return 0;
+        }
+        ((self.from >> SEEN.0 & SEEN.1) + 1).wrapping_mul(BASE)
+    }
+}
+
 /// The history, with the hash of each length.
 #[derive(Clone)]
 pub struct Path {
+    /// What it is of.
+    history: History,
+    arrival: Arrival,
+    /// What weighs in besides the footprints: 0 in a history of taken branches.
+    beside: u64,
     /// Hashes of all before each of the last taken branches.
     before: Box<[u64]>,
     /// The same of all.
@@ -80,14 +120,17 @@ pub struct Path {
 }
 
 impl Path {
-    /// An empty history with these lengths, each from 1 to [`MAX_HISTORY`].
+    /// An empty history of `history` with these lengths, each from 1 to [`MAX_HISTORY`].
     #[must_use]
-    pub fn new(lengths: &[u32]) -> Self {
+    pub fn new(history: History, lengths: &[u32]) -> Self {
         let length = |&taken: &u32| Length {
             taken,
             weight: BASE.wrapping_pow(taken),
         };
         Self {
+            history,
+            arrival: Arrival::default(),
+            beside: 0,
             before: vec![0; RING].into(),
             all: 0,
             count: 0,
@@ -100,9 +143,51 @@ impl Path {
         folding.table(&mut self.before, 0);
     }
 
-    /// Takes in a taken branch.
+    /// A branch is about to be predicted.
     #[inline]
-    pub fn push(&mut self, footprint: u64) {
+    pub fn come_to(&mut self, pc: u64) {
+        if self.history == History::Directions {
+            self.beside = self.arrival.seen(pc);
+        }
+    }
+
+    /// Takes in a branch; `settled`: it is conditional and has never been taken.
+    #[inline]
+    pub fn take(&mut self, b: &Executed, settled: bool) {
+        match self.history {
+            History::Taken if b.taken => self.push(footprint(b.pc, b.target)),
+            History::Taken => {}
+            History::Directions => self.turn(b, settled),
+        }
+    }
+
+    /// Takes in a branch where the history is of directions.
+    fn turn(&mut self, b: &Executed, settled: bool) {
+        match b.kind {
+            Kind::Conditional if b.taken && settled => self.push(TAKEN),
+            Kind::Conditional if b.taken => self.push(TAKEN ^ self.beside),
+            Kind::Conditional if !settled => self.push(NOT_TAKEN),
+            Kind::IndirectJump | Kind::IndirectCall if self.arrival.turned => {
+                self.push(self.beside)
+            }
+            _ => {}
+        }
+        if b.taken {
+            self.arrival = Arrival {
+                from: b.pc,
+                to: b.target,
+                turned: match b.kind {
+                    Kind::Conditional => true,
+                    Kind::IndirectJump | Kind::IndirectCall => false,
+                    _ => self.arrival.turned,
+                },
+            };
+        }
+    }
+
+    /// Takes in a footprint.
+    #[inline]
+    fn push(&mut self, footprint: u64) {
         self.before[self.count % RING] = self.all;
         self.all = self.all.wrapping_mul(BASE).wrapping_add(footprint);
         self.count = self.count.wrapping_add(1);
@@ -118,7 +203,7 @@ impl Path {
         // Before the first branch it is 0, as in places that were never written.
         let first = self.count.wrapping_sub(length.taken as usize) % RING;
         let older = self.before[first].wrapping_mul(length.weight);
-        self.all.wrapping_sub(older)
+        self.all.wrapping_sub(older) ^ self.beside
     }
 }
 
@@ -138,7 +223,7 @@ mod tests {
     #[test]
     fn a_rolling_hash_is_the_hash_of_the_last_branches() {
         let lengths = [1, 2, 7, 194, MAX_HISTORY];
-        let mut path = Path::new(&lengths);
+        let mut path = Path::new(History::Taken, &lengths);
         let mut all = Vec::new();
         for n in 0..5000u64 {
             let f = footprint(n * n % 977, n % 13);
