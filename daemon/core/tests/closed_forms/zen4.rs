@@ -208,6 +208,35 @@ fn loads_alone_and_updates_are_renamed_and_others_wait() {
 
 /// Code that goes straight on comes from the decoders: 16 bytes or four instructions a cycle, on average.
 #[test]
+fn a_load_with_a_scaled_index_takes_a_cycle_longer() {
+    as_measured(
+        0.02,
+        &[
+            (
+                "81e1f8000000418b0c0a49ffcf75f1",
+                5.06,
+                "and; mov ecx, [r10+rcx]",
+            ),
+            (
+                "81e1f8000000418b0c8a49ffcf75f1",
+                6.01,
+                "and; mov ecx, [r10+rcx*4]",
+            ),
+            (
+                "81e1f0000000410f28048a660f7ec149ffcf75ec",
+                11.0,
+                "a vector, and back",
+            ),
+            (
+                "0fb60a31c1c1e8080fb6c94133048a49ffcf75ec",
+                8.07,
+                "a table of a checksum",
+            ),
+        ],
+    );
+}
+
+#[test]
 fn straight_code_is_decoded_by_16_bytes_or_four_instructions() {
     let zen4 = cpu("zen4").unwrap();
     for (hex, measured) in [

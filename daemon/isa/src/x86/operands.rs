@@ -81,6 +81,8 @@ pub struct Operands {
     pub same_register: bool,
     /// An address has an index register.
     pub indexed: bool,
+    /// An address has an index register that is multiplied.
+    pub scaled: bool,
     /// A 512-bit register is used.
     pub zmm: bool,
     /// A vector register is used.
@@ -460,7 +462,10 @@ fn scan_registers(all: &mut Operands, places: &[Place]) {
                     same &= *first.get_or_insert(id) == id;
                 }
             }
-            Place::Memory(memory) => all.indexed |= memory.index.is_some(),
+            Place::Memory(memory) => {
+                all.indexed |= memory.index.is_some();
+                all.scaled |= memory.index.is_some() && memory.scale > 1;
+            }
             _ => {}
         }
     }

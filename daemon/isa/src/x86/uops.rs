@@ -91,7 +91,14 @@ pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
     } else {
         0
     };
-    let load_latency = u16::try_from(core.execute.load_latency).unwrap_or(u16::MAX) + extra;
+    let scaled = match operands.scaled {
+        true => core.execute.scaled_load_extra,
+        false => 0,
+    };
+    let load_latency = u16::try_from(core.execute.load_latency)
+        .unwrap_or(u16::MAX)
+        .saturating_add(extra)
+        .saturating_add(scaled);
     let table_load_latency = core.execute.table_load_latency + extra;
     let Sorted {
         loads,

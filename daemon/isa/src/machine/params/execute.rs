@@ -67,6 +67,9 @@ pub struct Execute {
     /// core.
     #[serde(default)]
     pub vector_load_extra: u16,
+    /// More cycles of a load whose index register is multiplied; tables are measured without.
+    #[serde(default)]
+    pub scaled_load_extra: u16,
     /// Which stores go together.
     #[serde(default)]
     pub stores_together: StoresTogether,
