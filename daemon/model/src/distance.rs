@@ -55,6 +55,16 @@ struct Node {
     misses: Misses,
 }
 
+/// Where a line stood when it was accessed.
+#[derive(Clone, Copy, Debug)]
+pub struct Hint(u32);
+
+impl Default for Hint {
+    fn default() -> Self {
+        Self(NONE)
+    }
+}
+
 /// Lines in the order of their last use.
 #[derive(Debug)]
 pub struct Distances {
@@ -69,7 +79,7 @@ pub struct Distances {
 }
 
 /// Lines that are found without hashing.
-const RECENT: usize = 1024;
+const RECENT: usize = 16_384;
 
 impl Default for Distances {
     fn default() -> Self {
@@ -101,7 +111,26 @@ impl Distances {
         {
             return 0;
         }
-        self.look_up(line)
+        match self.place(line) {
+            Some(n) => self.use_again(n),
+            None => self.bring(line),
+        }
+    }
+
+    /// The same, by whoever asked for this line before and was given a `hint`.
+    #[inline]
+    pub fn access_near(&mut self, line: u64, hint: &mut Hint) -> Misses {
+        if let Some(node) = self.nodes.get(hint.0 as usize)
+            && node.line == line
+        {
+            return match hint.0 == self.first {
+                true => 0,
+                false => self.use_again(hint.0),
+            };
+        }
+        let misses = self.access(line);
+        *hint = Hint(self.first);
+        misses
     }
 
     /// The node of a line.
@@ -118,19 +147,22 @@ impl Distances {
         Some(n)
     }
 
-    fn look_up(&mut self, line: u64) -> Misses {
-        if let Some(n) = self.place(line) {
-            let misses = self.nodes.get(n as usize).map_or(0, |n| n.misses);
-            self.push_out(usize::from(misses));
-            if let Some(marker) = self.markers.get_mut(usize::from(misses))
-                && *marker == n
-            {
-                *marker = self.nodes.get(n as usize).map_or(NONE, |n| n.before);
-            }
-            self.unlink(n);
-            self.link_first(n);
-            return misses;
+    /// Uses a node.
+    fn use_again(&mut self, n: u32) -> Misses {
+        let misses = self.nodes.get(n as usize).map_or(0, |n| n.misses);
+        self.push_out(usize::from(misses));
+        if let Some(marker) = self.markers.get_mut(usize::from(misses))
+            && *marker == n
+        {
+            *marker = self.nodes.get(n as usize).map_or(NONE, |n| n.before);
         }
+        self.unlink(n);
+        self.link_first(n);
+        misses
+    }
+
+    /// Uses a line that is not there.
+    fn bring(&mut self, line: u64) -> Misses {
         self.push_out(SIZES);
         let n = if self.nodes.len() < lines(SIZES - 1) {
             self.nodes.push(Node {

@@ -40,12 +40,23 @@ impl Site {
         };
         count(&mut self.data, event.data);
         count(&mut self.fetch, event.fetch);
+        if !event.taken && event.wrong == 0 {
+            return;
+        }
         self.taken += u64::from(event.taken);
         let all = self.wrong.iter_mut().zip(&mut self.taken_rightly);
         for (n, (wrong, rightly)) in all.enumerate() {
             let is = event.wrong >> n & 1 != 0;
             *wrong += u64::from(is);
             *rightly += u64::from(event.taken && !is);
+        }
+    }
+
+    /// Counts jumps that all predictors foresaw.
+    pub fn book_jumps(&mut self, count: u64) {
+        self.taken += count;
+        for rightly in &mut self.taken_rightly {
+            *rightly += count;
         }
     }
 }

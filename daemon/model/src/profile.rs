@@ -11,13 +11,14 @@
 //! [`MAX_WIDTH`]: crate::machine::MAX_WIDTH
 
 use std::io::{Read, Write};
+use std::ops::Range;
 
 use mcad_isa::llvm;
 use mcad_proto::event::Arch;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::distance::{Distances, LINE, Misses};
+use crate::distance::{Distances, Hint, LINE, Misses};
 use crate::events::{Event, Site};
 use crate::kind::Kind;
 use crate::predictors::{Ending, Predictors};
@@ -239,27 +240,38 @@ impl From<Vec<Inst>> for Piece {
 /// its session, first and last instruction executed.
 type Part = (u32, u32, u32);
 
-/// What is kept of a piece while a program is followed.
+/// What each execution of a piece asks for, in one line of a cache: large programs have more of them than
+/// caches hold.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Followed {
     address: Option<u64>,
-    /// Lines of its instructions, with the first instruction in each.
-    lines: Vec<(u64, u32)>,
     ending: Option<Ending>,
+    /// How often it jumped at its end, with all predictors right.
+    jumps: u64,
     len: u32,
-    touched: Touched,
-    executions: u64,
-    /// By instruction: its site, or [`NONE`].
-    sites: Box<[u32]>,
+    /// Places in [`Collector::lines`].
+    lines: Range<u32>,
+    /// Where its part of [`Collector::site_numbers`] begins.
+    sites: u32,
 }
 
-/// A path, and how often it was taken.
+/// A line of a piece's code.
+#[derive(Debug)]
+struct Fetched {
+    line: u64,
+    /// The first instruction in it.
+    instruction: u32,
+    /// Where it stood when it was fetched last.
+    hint: Hint,
+}
+
+/// How often a path was taken, and the pieces that followed it last with the paths that these were, the
+/// last one first.
 #[derive(Debug)]
 struct Taken {
-    key: [u32; MAX_BLOCKS],
     count: u64,
-    /// The piece that followed it last, and the path that this was.
-    next: (u32, u32),
+    next: [(u32, u32); 2],
 }
 
 /// Pieces in the order of execution, and what befell their instructions.
@@ -286,6 +298,12 @@ pub struct Collector {
     arch: Option<Arch>,
     bytes: Vec<Bytes>,
     followed: Vec<Followed>,
+    /// What pieces read or write.
+    touched: Vec<Touched>,
+    /// Lines of pieces, piece by piece.
+    lines: Vec<Fetched>,
+    /// By instruction, piece by piece: its site, or [`NONE`].
+    site_numbers: Vec<u32>,
     parts: FxHashMap<Part, u32>,
     /// By block of the session: the part of it that was executed last.
     last_part: Vec<(Part, u32)>,
@@ -293,6 +311,8 @@ pub struct Collector {
     recent_instructions: usize,
     /// Places of paths in [`Collector::paths`].
     places: FxHashMap<[u32; MAX_BLOCKS], u32>,
+    /// By place, the pieces of each path.
+    keys: Vec<[u32; MAX_BLOCKS]>,
     paths: Vec<Taken>,
     /// The path taken last; [`NONE`] at the begin of a thread.
     path: Option<u32>,
@@ -401,14 +421,17 @@ impl Collector {
         number
     }
 
-    /// Counts the path that ends with the piece executed last, most often the one that followed the
-    /// path before when that was taken last.
+    /// Counts the path that ends with the piece executed last, most often one that followed the path
+    /// before the last times.
     #[inline]
     fn take_path(&mut self, number: u32) {
-        let before = self.path.and_then(|path| self.paths.get(path as usize));
-        let follows = before.map(|taken| taken.next);
-        let place = match follows {
-            Some((piece, place)) if piece == number => place,
+        let before = self.path.and_then(|path| self.paths.get_mut(path as usize));
+        let place = match before.map(|taken| &mut taken.next) {
+            Some([(piece, place), _]) if *piece == number => *place,
+            Some(next) if next[1].0 == number => {
+                next.swap(0, 1);
+                next[0].1
+            }
             _ => self.find_path(number),
         };
         if let Some(taken) = self.paths.get_mut(place as usize) {
@@ -423,40 +446,46 @@ impl Collector {
         for (place, &block) in key.iter_mut().rev().zip(self.recent.iter().rev()) {
             *place = block;
         }
-        let paths = &mut self.paths;
+        let (paths, keys) = (&mut self.paths, &mut self.keys);
         let place = *self.places.entry(key).or_insert_with(|| {
+            keys.push(key);
             paths.push(Taken {
-                key,
                 count: 0,
-                next: (NONE, NONE),
+                next: [(NONE, NONE); 2],
             });
             (paths.len() - 1) as u32
         });
         let before = self.path.and_then(|path| self.paths.get_mut(path as usize));
         if let Some(before) = before {
-            before.next = (number, place);
+            before.next = [(number, place), before.next[0]];
         }
         place
     }
 
     fn define(&mut self, piece: Piece) -> u32 {
         let number = self.blocks.len() as u32;
-        let mut lines: Vec<(u64, u32)> = Vec::new();
+        let first_line = self.lines.len();
         for (n, address) in piece.addresses.iter().enumerate() {
             let line = address / LINE;
-            if lines.last().is_none_or(|l| l.0 != line) {
-                lines.push((line, n as u32));
+            if n == 0 || self.lines.last().is_none_or(|l| l.line != line) {
+                self.lines.push(Fetched {
+                    line,
+                    instruction: n as u32,
+                    hint: Hint::default(),
+                });
             }
         }
         self.followed.push(Followed {
             address: piece.addresses.first().copied(),
-            lines,
             ending: piece.ending,
+            jumps: 0,
             len: piece.insts.len() as u32,
-            touched: Touched::by(&piece.insts),
-            executions: 0,
-            sites: vec![NONE; piece.insts.len()].into(),
+            lines: first_line as u32..self.lines.len() as u32,
+            sites: self.site_numbers.len() as u32,
         });
+        let sites = self.site_numbers.len() + piece.insts.len();
+        self.site_numbers.resize(sites, NONE);
+        self.touched.push(Touched::by(&piece.insts));
         self.blocks.push(piece.insts);
         if self.arch.is_some() {
             self.bytes.push(Bytes(piece.bytes));
@@ -465,18 +494,18 @@ impl Collector {
     }
 
     /// The lines of a piece are fetched.
+    #[inline]
     fn fetch(&mut self, number: u32) {
-        let Some(piece) = self.followed.get_mut(number as usize) else {
+        let Some(piece) = self.followed.get(number as usize) else {
             return;
         };
-        piece.executions += 1;
-        for n in 0..piece.lines.len() {
-            let lines = self.followed.get(number as usize).map(|p| &p.lines);
-            let Some(&(line, instruction)) = lines.and_then(|l| l.get(n)) else {
+        for n in piece.lines.clone() {
+            let Some(fetched) = self.lines.get_mut(n as usize) else {
                 return;
             };
-            let fetch = self.code.access(line);
+            let fetch = self.code.access_near(fetched.line, &mut fetched.hint);
             if fetch > 0 {
+                let instruction = fetched.instruction;
                 self.befall(Event {
                     instruction,
                     fetch,
@@ -505,12 +534,13 @@ impl Collector {
     }
 
     /// The piece executed last has gone on at another.
+    #[inline]
     fn branch_to(&mut self, number: u32) {
         let Some(&before) = self.recent.last() else {
             return;
         };
         let next = self.followed.get(number as usize).and_then(|p| p.address);
-        let before = self.followed.get(before as usize);
+        let before = self.followed.get_mut(before as usize);
         let (Some(next), Some(before)) = (next, before) else {
             return;
         };
@@ -519,26 +549,40 @@ impl Collector {
         };
         let instruction = before.len.saturating_sub(1);
         let went = self.predictors.branch(ending, next);
-        if went.taken || went.wrong != 0 {
-            self.befall(Event {
-                instruction,
-                taken: went.taken,
-                wrong: went.wrong,
-                ..Event::default()
-            });
+        if !went.taken && went.wrong == 0 {
+            return;
+        }
+        let event = Event {
+            instruction,
+            taken: went.taken,
+            wrong: went.wrong,
+            ..Event::default()
+        };
+        if went.wrong == 0 {
+            // The most by far: they are booked in the end.
+            before.jumps += 1;
+            if before.jumps == 1 {
+                self.site(instruction);
+            }
+            self.keep(event);
+        } else {
+            self.befall(event);
         }
     }
 
     /// A piece is about to be executed, which may read what loads before it had missed.
     #[inline]
     fn read(&mut self, number: u32) {
-        let piece = self.followed.get(number as usize);
-        let (Some(piece), Some(code)) = (piece, self.blocks.get(number as usize)) else {
+        if self.unread.is_empty() {
+            return;
+        }
+        let touched = self.touched.get(number as usize);
+        let (Some(touched), Some(code)) = (touched, self.blocks.get(number as usize)) else {
             return;
         };
         let sites = &mut self.sites;
         let settled = |load: (u32, Misses), class: usize| count_use(sites, load, class);
-        (self.unread).execute(code, &piece.touched, self.instructions, settled);
+        (self.unread).execute(code, touched, self.instructions, settled);
     }
 
     /// A load of the piece executed last has missed.
@@ -554,34 +598,57 @@ impl Collector {
         }
     }
 
-    /// Books an event of the piece executed last.
-    fn befall(&mut self, event: Event) {
-        let Some(&block) = self.recent.last() else {
-            return;
-        };
-        let sites = self.followed.get_mut(block as usize).map(|p| &mut p.sites);
-        let Some(site) = sites.and_then(|s| s.get_mut(event.instruction as usize)) else {
-            return;
-        };
-        if *site == NONE {
-            *site = self.sites.len() as u32;
+    /// The number of the site of an instruction of the piece executed last.
+    #[inline]
+    fn site(&mut self, instruction: u32) -> Option<u32> {
+        let &block = self.recent.last()?;
+        let piece = self.followed.get(block as usize)?;
+        let place = (instruction < piece.len).then(|| piece.sites + instruction)?;
+        let number = self.site_numbers.get_mut(place as usize)?;
+        if *number == NONE {
+            *number = self.sites.len() as u32;
             self.sites.push(Site {
                 block,
-                instruction: event.instruction,
+                instruction,
                 ..Site::default()
             });
         }
-        let site = *site;
-        if let Some(site) = self.sites.get_mut(site as usize) {
+        Some(*number)
+    }
+
+    /// Books an event of the piece executed last.
+    fn befall(&mut self, event: Event) {
+        let Some(number) = self.site(event.instruction) else {
+            return;
+        };
+        if let Some(site) = self.sites.get_mut(number as usize) {
             site.book(&event);
         }
         if event.data >= uses::FOLLOWED {
-            self.missed((site, event.data), event.instruction);
+            self.missed((number, event.data), event.instruction);
         }
+        self.keep(event);
+    }
+
+    /// Keeps an event of the piece executed last, where the order is kept.
+    #[inline]
+    fn keep(&mut self, event: Event) {
         if let Some(order) = &mut self.order {
             order.befall(event);
         }
         self.stretches.befall(event);
+    }
+
+    /// Books the jumps that all predictors foresaw.
+    fn book_jumps(&mut self) {
+        for piece in &self.followed {
+            let branch = piece.sites + piece.len.saturating_sub(1);
+            let number = self.site_numbers.get(branch as usize);
+            let site = number.and_then(|&number| self.sites.get_mut(number as usize));
+            if let Some(site) = site.filter(|_| piece.jumps > 0) {
+                site.book_jumps(piece.jumps);
+            }
+        }
     }
 
     /// Another thread goes on.
@@ -601,15 +668,20 @@ impl Collector {
 
     /// The same with the order of execution, if it was to be kept.
     #[must_use]
-    pub fn finish_with_order(self, source: String) -> (Profile, Order) {
-        let mut paths: Vec<Path> = self
-            .paths
-            .into_iter()
-            .map(|taken| Path {
-                blocks: taken.key.into_iter().filter(|&b| b != NONE).collect(),
+    pub fn finish_with_order(mut self, source: String) -> (Profile, Order) {
+        self.book_jumps();
+        let mut executions = vec![0; self.blocks.len()];
+        let mut paths: Vec<Path> = Vec::with_capacity(self.paths.len());
+        for (taken, key) in self.paths.into_iter().zip(self.keys) {
+            let last = key.last().and_then(|&b| executions.get_mut(b as usize));
+            if let Some(executions) = last {
+                *executions += taken.count;
+            }
+            paths.push(Path {
+                blocks: key.into_iter().filter(|&b| b != NONE).collect(),
                 count: taken.count,
-            })
-            .collect();
+            });
+        }
         paths.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.blocks.cmp(&b.blocks)));
         let profile = Profile {
             source,
@@ -617,7 +689,7 @@ impl Collector {
             arch: self.arch.map(|arch| arch.name().to_owned()),
             blocks: self.blocks,
             code: self.bytes,
-            executions: self.followed.iter().map(|p| p.executions).collect(),
+            executions,
             sites: self.sites,
             paths,
             stretches: self.stretches.finish(),

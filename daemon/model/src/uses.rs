@@ -154,6 +154,13 @@ impl Unread {
         }
     }
 
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// A piece of code is executed, the first instruction of which is number `position`. Tells of each
     /// value that is settled the load, as it was given, and the class of the distance.
     #[inline]
@@ -164,9 +171,6 @@ impl Unread {
         position: u64,
         mut settled: impl FnMut((u32, Misses), usize),
     ) {
-        if self.0.is_empty() {
-            return;
-        }
         let furthest = UPPER.last().copied().map_or(0, u64::from);
         self.0.retain_mut(|value| {
             if position > value.position + furthest {

@@ -9,7 +9,7 @@ use mcad_core::pipeline::inorder::code::Code;
 use mcad_core::simulation::dictionary::{Dictionary, TranslatedBlock};
 use mcad_core::simulation::execution::{Assembler, Execution};
 use mcad_isa::code::{Code as Decoded, Flow};
-use mcad_isa::machine::{self, CpuModel};
+use mcad_isa::machine;
 use mcad_isa::x86::inorder::{Class, Translator, classify};
 use mcad_model::kind::Kind;
 use mcad_model::predictors::{Ending, Jump};
@@ -85,11 +85,7 @@ struct Pass {
 impl Pass {
     fn new(wanted: Wanted) -> anyhow::Result<Self> {
         // Whose latencies these are does not matter: only registers are taken.
-        let model = machine::cpus()
-            .iter()
-            .filter_map(|info| machine::cpu(info.name).ok())
-            .find(|model: &std::sync::Arc<CpuModel>| model.core.in_order.is_some())
-            .context("there is no in-order x86 model")?;
+        let model = machine::cpu("atom")?;
         let core = model.core.in_order.as_ref().context("no in-order core")?;
         Ok(Self {
             wanted,
