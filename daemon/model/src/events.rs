@@ -30,10 +30,29 @@ pub struct Site {
     pub taken_rightly: [u64; FALLIBLE],
 }
 
-impl Site {
-    /// Counts an event.
+/// What befell a [`Site`] since the counts were taken over: small, for large programs have more sites than
+/// caches hold.
+#[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Tally {
+    data: Counts<u32>,
+    fetch: Counts<u32>,
+    branches: Branches,
+}
+
+#[derive(Clone, Debug, Default)]
+#[repr(align(64))]
+struct Branches {
+    taken: u32,
+    wrong: [u32; FALLIBLE],
+    taken_rightly: [u32; FALLIBLE],
+}
+
+impl Tally {
+    /// Counts an event. There must not be more than `u32::MAX` before they are taken over.
+    #[inline]
     pub fn book(&mut self, event: &Event) {
-        let count = |counts: &mut Counts<u64>, misses: Misses| {
+        let count = |counts: &mut Counts<u32>, misses: Misses| {
             if let Some(count) = counts.get_mut(usize::from(misses)).filter(|_| misses > 0) {
                 *count += 1;
             }
@@ -43,13 +62,34 @@ impl Site {
         if !event.taken && event.wrong == 0 {
             return;
         }
-        self.taken += u64::from(event.taken);
-        let all = self.wrong.iter_mut().zip(&mut self.taken_rightly);
-        for (n, (wrong, rightly)) in all.enumerate() {
+        let Branches {
+            taken,
+            wrong,
+            taken_rightly,
+        } = &mut self.branches;
+        *taken += u32::from(event.taken);
+        for (n, (wrong, rightly)) in wrong.iter_mut().zip(taken_rightly).enumerate() {
             let is = event.wrong >> n & 1 != 0;
-            *wrong += u64::from(is);
-            *rightly += u64::from(event.taken && !is);
+            *wrong += u32::from(is);
+            *rightly += u32::from(event.taken && !is);
         }
+    }
+}
+
+impl Site {
+    /// Takes counts over.
+    pub fn take(&mut self, tally: &mut Tally) {
+        let add = |sums: &mut [u64], counts: &[u32]| {
+            for (sum, count) in sums.iter_mut().zip(counts) {
+                *sum += u64::from(*count);
+            }
+        };
+        add(&mut self.data, &tally.data);
+        add(&mut self.fetch, &tally.fetch);
+        self.taken += u64::from(tally.branches.taken);
+        add(&mut self.wrong, &tally.branches.wrong);
+        add(&mut self.taken_rightly, &tally.branches.taken_rightly);
+        *tally = Tally::default();
     }
 
     /// Counts jumps that all predictors foresaw.

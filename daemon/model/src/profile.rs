@@ -19,11 +19,11 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::distance::{Distances, Hint, LINE, Misses};
-use crate::events::{Event, Site};
+use crate::events::{Event, Site, Tally};
 use crate::kind::Kind;
 use crate::predictors::{Ending, Predictors};
 use crate::stretches::{Keeper, Stretch};
-use crate::uses::{self, Touched, Unread};
+use crate::uses::{self, Accessed, Touched, Unread};
 
 /// Instructions before a block that a path holds at least, unless it has [`MAX_BLOCKS`].
 pub const CONTEXT: usize = 24;
@@ -252,8 +252,16 @@ struct Followed {
     len: u32,
     /// Places in [`Collector::lines`].
     lines: Range<u32>,
-    /// Where its part of [`Collector::site_numbers`] begins.
-    sites: u32,
+    /// Where its instructions begin among all, in [`Collector::site_numbers`] and [`Collector::accessed`].
+    base: u32,
+}
+
+impl Followed {
+    /// Its instructions among all.
+    fn all(&self) -> Range<usize> {
+        let base = self.base as usize;
+        base..base + self.len as usize
+    }
 }
 
 /// A line of a piece's code.
@@ -298,8 +306,10 @@ pub struct Collector {
     arch: Option<Arch>,
     bytes: Vec<Bytes>,
     followed: Vec<Followed>,
-    /// What pieces read or write.
+    /// Registers of pieces.
     touched: Vec<Touched>,
+    /// Those of their instructions, piece by piece.
+    accessed: Vec<Accessed>,
     /// Lines of pieces, piece by piece.
     lines: Vec<Fetched>,
     /// By instruction, piece by piece: its site, or [`NONE`].
@@ -318,6 +328,9 @@ pub struct Collector {
     path: Option<u32>,
     instructions: u64,
     sites: Vec<Site>,
+    /// What befell each of them since it was added to it, and how many events these are.
+    tallies: Vec<Tally>,
+    tallied: u32,
     unread: Unread,
     data: Distances,
     code: Distances,
@@ -481,11 +494,15 @@ impl Collector {
             jumps: 0,
             len: piece.insts.len() as u32,
             lines: first_line as u32..self.lines.len() as u32,
-            sites: self.site_numbers.len() as u32,
+            base: self.site_numbers.len() as u32,
         });
-        let sites = self.site_numbers.len() + piece.insts.len();
-        self.site_numbers.resize(sites, NONE);
-        self.touched.push(Touched::by(&piece.insts));
+        let all = self.site_numbers.len() + piece.insts.len();
+        self.site_numbers.resize(all, NONE);
+        let accessed = piece.insts.iter().map(Accessed::from);
+        let first = self.accessed.len();
+        self.accessed.extend(accessed);
+        let accessed = self.accessed.get(first..).unwrap_or(&[]);
+        self.touched.push(Touched::by(accessed));
         self.blocks.push(piece.insts);
         if self.arch.is_some() {
             self.bytes.push(Bytes(piece.bytes));
@@ -577,7 +594,9 @@ impl Collector {
             return;
         }
         let touched = self.touched.get(number as usize);
-        let (Some(touched), Some(code)) = (touched, self.blocks.get(number as usize)) else {
+        let code = self.followed.get(number as usize).map(Followed::all);
+        let code = code.and_then(|all| self.accessed.get(all));
+        let (Some(touched), Some(code)) = (touched, code) else {
             return;
         };
         let sites = &mut self.sites;
@@ -588,7 +607,9 @@ impl Collector {
     /// A load of the piece executed last has missed.
     fn missed(&mut self, load: (u32, Misses), instruction: u32) {
         let block = self.recent.last().map(|&block| block as usize);
-        let Some(code) = block.and_then(|block| self.blocks.get(block)) else {
+        let code = block.and_then(|block| self.followed.get(block));
+        let code = code.and_then(|piece| self.accessed.get(piece.all()));
+        let Some(code) = code else {
             return;
         };
         let position = self.instructions - code.len() as u64;
@@ -603,7 +624,7 @@ impl Collector {
     fn site(&mut self, instruction: u32) -> Option<u32> {
         let &block = self.recent.last()?;
         let piece = self.followed.get(block as usize)?;
-        let place = (instruction < piece.len).then(|| piece.sites + instruction)?;
+        let place = (instruction < piece.len).then(|| piece.base + instruction)?;
         let number = self.site_numbers.get_mut(place as usize)?;
         if *number == NONE {
             *number = self.sites.len() as u32;
@@ -612,6 +633,7 @@ impl Collector {
                 instruction,
                 ..Site::default()
             });
+            self.tallies.push(Tally::default());
         }
         Some(*number)
     }
@@ -621,8 +643,12 @@ impl Collector {
         let Some(number) = self.site(event.instruction) else {
             return;
         };
-        if let Some(site) = self.sites.get_mut(number as usize) {
-            site.book(&event);
+        if let Some(tally) = self.tallies.get_mut(number as usize) {
+            tally.book(&event);
+        }
+        self.tallied += 1;
+        if self.tallied == u32::MAX {
+            self.take_tallies();
         }
         if event.data >= uses::FOLLOWED {
             self.missed((number, event.data), event.instruction);
@@ -639,10 +665,18 @@ impl Collector {
         self.stretches.befall(event);
     }
 
+    /// Adds what was counted to the sites.
+    fn take_tallies(&mut self) {
+        for (site, tally) in self.sites.iter_mut().zip(&mut self.tallies) {
+            site.take(tally);
+        }
+        self.tallied = 0;
+    }
+
     /// Books the jumps that all predictors foresaw.
     fn book_jumps(&mut self) {
         for piece in &self.followed {
-            let branch = piece.sites + piece.len.saturating_sub(1);
+            let branch = piece.base + piece.len.saturating_sub(1);
             let number = self.site_numbers.get(branch as usize);
             let site = number.and_then(|&number| self.sites.get_mut(number as usize));
             if let Some(site) = site.filter(|_| piece.jumps > 0) {
@@ -669,6 +703,7 @@ impl Collector {
     /// The same with the order of execution, if it was to be kept.
     #[must_use]
     pub fn finish_with_order(mut self, source: String) -> (Profile, Order) {
+        self.take_tallies();
         self.book_jumps();
         let mut executions = vec![0; self.blocks.len()];
         let mut paths: Vec<Path> = Vec::with_capacity(self.paths.len());

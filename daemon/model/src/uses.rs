@@ -56,29 +56,54 @@ fn bit(register: u8) -> (usize, u64) {
     (usize::from(register / 64), 1 << (register % 64))
 }
 
-fn has(registers: &Registers, register: u8) -> bool {
-    let (word, bit) = bit(register);
-    registers.get(word).is_some_and(|r| r & bit != 0)
-}
-
-fn set(registers: &mut Registers, register: u8, on: bool) {
+fn set(registers: &mut Registers, register: u8) {
     let (word, bit) = bit(register);
     if let Some(word) = registers.get_mut(word) {
-        *word = if on { *word | bit } else { *word & !bit };
+        *word |= bit;
     }
 }
 
-/// Registers that a piece of code reads before it writes them, or writes.
+fn meet(a: &Registers, b: &Registers) -> bool {
+    a.iter().zip(b).fold(0, |met, (a, b)| met | a & b) != 0
+}
+
+/// Registers of an instruction.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+pub struct Accessed {
+    reads: Registers,
+    writes: Registers,
+}
+
+impl From<&Inst> for Accessed {
+    fn from(inst: &Inst) -> Self {
+        let all = |numbers: &[u8]| {
+            let mut registers = Registers::default();
+            for &register in numbers {
+                set(&mut registers, register);
+            }
+            registers
+        };
+        Self {
+            reads: all(&inst.reads),
+            writes: all(&inst.writes),
+        }
+    }
+}
+
+/// Registers that a piece of code reads or writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Touched(Registers);
 
 impl Touched {
     /// Those of some code.
     #[must_use]
-    pub fn by(code: &[Inst]) -> Self {
+    pub fn by(code: &[Accessed]) -> Self {
         let mut touched = Registers::default();
-        for register in code.iter().flat_map(|i| i.reads.iter().chain(&i.writes)) {
-            set(&mut touched, *register, true);
+        for Accessed { reads, writes } in code {
+            for ((all, reads), writes) in touched.iter_mut().zip(reads).zip(writes) {
+                *all |= reads | writes;
+            }
         }
         Self(touched)
     }
@@ -103,13 +128,13 @@ enum Fate {
 
 impl Value {
     /// Follows the value through code whose first instruction is number `position`.
-    fn follow(&mut self, code: &[Inst], position: u64) -> Fate {
-        for (inst, position) in code.iter().zip(position..) {
-            if inst.reads.iter().any(|&r| has(&self.registers, r)) {
+    fn follow(&mut self, code: &[Accessed], position: u64) -> Fate {
+        for (Accessed { reads, writes }, position) in code.iter().zip(position..) {
+            if meet(&self.registers, reads) {
                 return Fate::Read(position - self.position);
             }
-            for &register in &inst.writes {
-                set(&mut self.registers, register, false);
+            for (register, written) in self.registers.iter_mut().zip(writes) {
+                *register &= !written;
             }
             if self.registers == Registers::default() {
                 return Fate::Overwritten;
@@ -129,14 +154,11 @@ impl Unread {
     pub fn load(
         &mut self,
         (site, misses): (u32, Misses),
-        code: &[Inst],
+        code: &[Accessed],
         at: usize,
         position: u64,
     ) -> Option<usize> {
-        let mut registers = Registers::default();
-        for &register in code.get(at).map_or(&[][..], |i| &i.writes) {
-            set(&mut registers, register, true);
-        }
+        let registers = code.get(at).map_or_else(Registers::default, |i| i.writes);
         let here = position + at as u64;
         let mut value = Value {
             site,
@@ -166,7 +188,7 @@ impl Unread {
     #[inline]
     pub fn execute(
         &mut self,
-        code: &[Inst],
+        code: &[Accessed],
         touched: &Touched,
         position: u64,
         mut settled: impl FnMut((u32, Misses), usize),
@@ -177,8 +199,7 @@ impl Unread {
                 settled((value.site, value.misses), class(None));
                 return false;
             }
-            let words = value.registers.iter().zip(&touched.0);
-            if words.fold(0, |met, (a, b)| met | a & b) == 0 {
+            if !meet(&value.registers, &touched.0) {
                 return true;
             }
             match value.follow(code, position) {
@@ -201,12 +222,12 @@ mod tests {
     use super::*;
     use crate::kind::Kind;
 
-    fn inst(writes: &[u8], reads: &[u8]) -> Inst {
-        Inst {
+    fn inst(writes: &[u8], reads: &[u8]) -> Accessed {
+        Accessed::from(&Inst {
             kind: Kind::Alu,
             reads: reads.to_vec(),
             writes: writes.to_vec(),
-        }
+        })
     }
 
     #[test]
@@ -225,7 +246,7 @@ mod tests {
     fn values_are_followed_to_their_first_reader_through_pieces_of_code() {
         let mut unread = Unread::default();
         let mut settled = Vec::new();
-        let mut run = |unread: &mut Unread, code: &[Inst], position: u64| {
+        let mut run = |unread: &mut Unread, code: &[Accessed], position: u64| {
             let touched = Touched::by(code);
             unread.execute(code, &touched, position, |load, class| {
                 settled.push((load.0, class));

@@ -315,7 +315,7 @@ impl Assembler {
         }
         self.release(dictionary, emit);
         self.counts.instructions += (end - first) as u64;
-        let mut out = std::mem::take(&mut self.out);
+        let out = &mut self.out;
         out.block = id;
         out.first = first;
         out.end = end;
@@ -325,12 +325,11 @@ impl Assembler {
         out.reaches.clear();
         out.kernel.clear();
         out.kernel.append(&mut self.kernel);
-        self.distribute(&mut out, block.len());
+        distribute(&mut self.raw, &mut self.counts, out, block.len());
         if goes_on {
-            self.held = Some(out);
+            self.held = Some(std::mem::take(out));
         } else {
             emit(block, &out.done());
-            self.out = out;
         }
         goes_on
     }
@@ -393,72 +392,72 @@ impl Assembler {
             }
         }
     }
+}
 
-    /// Hands the accesses to their instructions, loads before stores.
-    #[inline]
-    fn distribute(&mut self, out: &mut Assembled, len: usize) {
-        out.in_order = self.raw.is_sorted_by_key(|raw| raw.index);
-        let mut at = 0;
-        while let Some(&raw) = self.raw.get(at) {
-            let index = raw.index;
-            let mut to = at + 1;
-            let alone = self.raw.get(to).is_none_or(|r| r.index != index);
-            if alone && (out.first..len).contains(&usize::from(index)) {
-                at = to;
-                self.counts.accesses += 1;
-                out.spans.push(Span {
-                    index,
-                    start: out.accesses.len() as u32,
-                    loads: u8::from(!raw.store),
-                    stores: u8::from(raw.store),
-                    bytes: u64::from(raw.size),
-                });
-                out.accesses.push(Access::known(raw.address, raw.size));
-                continue;
-            }
-            while self.raw.get(to).is_some_and(|r| r.index == index) {
-                to += 1;
-            }
-            let group = part(&self.raw, at..to);
+/// Hands the accesses to their instructions, loads before stores.
+#[inline]
+fn distribute(raws: &mut Vec<Raw>, totals: &mut Counts, out: &mut Assembled, len: usize) {
+    out.in_order = raws.is_sorted_by_key(|raw| raw.index);
+    let mut at = 0;
+    while let Some(&raw) = raws.get(at) {
+        let index = raw.index;
+        let mut to = at + 1;
+        let alone = raws.get(to).is_none_or(|r| r.index != index);
+        if alone && (out.first..len).contains(&usize::from(index)) {
             at = to;
-            if usize::from(index) < out.first {
-                continue;
-            }
-            if usize::from(index) >= len {
-                self.counts.misplaced += group.len() as u64;
-                continue;
-            }
-            let start = out.accesses.len();
-            let mut bytes = [0u64; 2];
-            let mut counts = [0u8; 2];
-            for store in [false, true] {
-                for raw in group.iter().filter(|r| r.store == store) {
-                    bytes[usize::from(store)] += u64::from(raw.size);
-                    self.counts.accesses += 1;
-                    let count = &mut counts[usize::from(store)];
-                    // A repeated string instruction has many: the first ones are listed, and what
-                    // all of them reach.
-                    if *count < 32 {
-                        *count += 1;
-                        out.accesses.push(Access::known(raw.address, raw.size));
-                    }
-                }
-            }
+            totals.accesses += 1;
             out.spans.push(Span {
                 index,
-                start: start as u32,
-                loads: counts[0],
-                stores: counts[1],
-                bytes: bytes[0].max(bytes[1]),
+                start: out.accesses.len() as u32,
+                loads: u8::from(!raw.store),
+                stores: u8::from(raw.store),
+                bytes: u64::from(raw.size),
             });
-            if group.len() > usize::from(counts[0]) + usize::from(counts[1])
-                && let Some(reach) = out.reach(index)
-            {
-                for raw in group {
-                    reach.add(raw);
+            out.accesses.push(Access::known(raw.address, raw.size));
+            continue;
+        }
+        while raws.get(to).is_some_and(|r| r.index == index) {
+            to += 1;
+        }
+        let group = part(raws, at..to);
+        at = to;
+        if usize::from(index) < out.first {
+            continue;
+        }
+        if usize::from(index) >= len {
+            totals.misplaced += group.len() as u64;
+            continue;
+        }
+        let start = out.accesses.len();
+        let mut bytes = [0u64; 2];
+        let mut counts = [0u8; 2];
+        for store in [false, true] {
+            for raw in group.iter().filter(|r| r.store == store) {
+                bytes[usize::from(store)] += u64::from(raw.size);
+                totals.accesses += 1;
+                let count = &mut counts[usize::from(store)];
+                // A repeated string instruction has many: the first ones are listed, and what
+                // all of them reach.
+                if *count < 32 {
+                    *count += 1;
+                    out.accesses.push(Access::known(raw.address, raw.size));
                 }
             }
         }
-        self.raw.clear();
+        out.spans.push(Span {
+            index,
+            start: start as u32,
+            loads: counts[0],
+            stores: counts[1],
+            bytes: bytes[0].max(bytes[1]),
+        });
+        if group.len() > usize::from(counts[0]) + usize::from(counts[1])
+            && let Some(reach) = out.reach(index)
+        {
+            for raw in group {
+                reach.add(raw);
+            }
+        }
     }
+    raws.clear();
 }
