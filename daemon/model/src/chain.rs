@@ -10,11 +10,15 @@
 //!
 //! Misses and mispredictions befall each row as often as they befell its instructions, spread evenly
 //! over the walk from a place that is different for each row. A load's miss is felt as far behind it
-//! as its value was read ([`uses`]).
+//! as its value was read ([`uses`]). What befalls the steps of the walk is the same for all machines with
+//! the same caches and predictor, whatever their latencies, widths and units, and is found once for these.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-use crate::events::{Cost, Costly, Costs, Counted};
+use crate::events::{Costly, Costs, Counted, Sort};
 use crate::kind::{KINDS, Kind};
 use crate::machine::{Machine, Units};
 use crate::rows::{MAX_DISTANCE, Row, Rows};
@@ -74,6 +78,50 @@ pub struct Chain {
     /// By row: the executions that the walk stands for, and what befell all of them.
     events: Vec<(f64, Counted)>,
     instructions: f64,
+    /// What befalls the steps, by what decides that.
+    befell: RefCell<FxHashMap<Sort, Rc<[Befell]>>>,
+}
+
+/// Machines of different sorts of which is remembered what befalls the steps, a quarter of a megabyte each.
+const MOST_SORTS: usize = 64;
+
+/// Where an access is served if the first level misses.
+#[derive(Clone, Copy, Debug, Default)]
+enum Served {
+    #[default]
+    First,
+    Second,
+    Memory,
+}
+
+impl Served {
+    /// Cycles beyond those of a hit.
+    fn cycles(self, (second, memory): (u32, u32)) -> u32 {
+        match self {
+            Self::First => 0,
+            Self::Second => second,
+            Self::Memory => memory,
+        }
+    }
+}
+
+/// How control leaves a step.
+#[derive(Clone, Copy, Debug, Default)]
+enum Left {
+    #[default]
+    Plainly,
+    Mispredicted,
+    Taken,
+}
+
+/// What befalls a step.
+#[derive(Clone, Copy, Debug, Default)]
+struct Befell {
+    load: Served,
+    /// How far behind it its value is read; 0: by nobody.
+    used: u8,
+    fetch: Served,
+    left: Left,
 }
 
 /// What befalls a row on one machine.
@@ -118,23 +166,21 @@ impl Befalls {
     }
 
     /// What befalls the next execution.
-    fn next(&mut self, costs: &Costs) -> Cost {
+    fn next(&mut self, sort: &Sort) -> Befell {
         let falls_due = |due: &mut f64, rate: f64| {
             *due += rate;
             let is = *due >= 1.0;
             *due -= f64::from(u8::from(is));
             is
         };
-        let (second, memory) = costs.latencies();
-        let (depth, bubble) = costs.bubbles();
         let miss = |due: &mut f64, of_memory: &mut f64, by_second: f64, by_memory: f64| {
             let all = by_second + by_memory;
             if all <= 0.0 || !falls_due(due, all) {
-                0
+                Served::First
             } else if falls_due(of_memory, by_memory / all) {
-                memory
+                Served::Memory
             } else {
-                second
+                Served::Second
             }
         };
         let c = self.costly;
@@ -144,7 +190,7 @@ impl Befalls {
             c.data_second,
             c.data_memory,
         );
-        let before = miss(
+        let fetch = miss(
             &mut self.fetch,
             &mut self.fetch_of_memory,
             c.fetch_second,
@@ -152,15 +198,21 @@ impl Befalls {
         );
         let mispredicted = falls_due(&mut self.mispredicted, c.mispredicted);
         let taken = falls_due(&mut self.taken, c.taken);
-        Cost {
+        let late = match load {
+            Served::First => false,
+            Served::Second => sort.second_late,
+            Served::Memory => sort.memory_late,
+        };
+        let used = if late { self.first_use() } else { None };
+        Befell {
             load,
-            before,
-            behind: match (mispredicted, taken) {
-                (true, _) => Some(depth),
-                (false, true) => Some(bubble),
-                (false, false) => None,
+            used: used.map_or(0, |distance| distance as u8),
+            fetch,
+            left: match (mispredicted, taken) {
+                (true, _) => Left::Mispredicted,
+                (false, true) => Left::Taken,
+                (false, false) => Left::Plainly,
             },
-            mispredicted,
         }
     }
 }
@@ -259,7 +311,26 @@ impl Chain {
             steps,
             events: executions.zip(rows.events.iter().copied()).collect(),
             instructions: rows.total() as f64,
+            befell: RefCell::default(),
         }
+    }
+
+    /// What befalls each step on one machine.
+    fn befell(&self, costs: &Costs) -> Rc<[Befell]> {
+        let sort = costs.sort();
+        let mut known = self.befell.borrow_mut();
+        if known.len() >= MOST_SORTS && !known.contains_key(&sort) {
+            known.clear();
+        }
+        let make = || {
+            let mut rows = self.befalls(costs);
+            let next = |step: &Step| match rows.get_mut(step.row as usize) {
+                Some(Some(befalls)) => befalls.next(&sort),
+                _ => Befell::default(),
+            };
+            self.steps.iter().map(next).collect()
+        };
+        Rc::clone(known.entry(sort).or_insert_with(make))
     }
 
     /// What befalls each row on one machine. Rows that the walk does not come by are cold code, which
@@ -294,7 +365,9 @@ impl Chain {
         let units = Kind::ALL.map(|kind| machine.units(kind));
         let latencies = machine.latencies();
         let costs = Costs::new(machine);
-        let mut befalls = self.befalls(&costs);
+        let served = costs.latencies();
+        let (depth, bubble) = costs.bubbles();
+        let befell = self.befell(&costs);
         let mut free = [[0u64; 8]; KINDS];
         let mut issued = [0u64; RING];
         let mut lost = Lost {
@@ -303,10 +376,8 @@ impl Chain {
         };
         let mut felt = [0u64; FAR];
         let mut gap = None;
-        for (n, step) in self.steps.iter().enumerate() {
+        for (n, (step, befell)) in self.steps.iter().zip(befell.iter()).enumerate() {
             let own = units[step.own as usize];
-            let mut befalls = befalls.get_mut(step.row as usize).and_then(Option::as_mut);
-            let cost = (befalls.as_mut()).map_or_else(Cost::default, |b| b.next(&costs));
             lost.counted = step.counted;
             let slots = step.slots();
             if lost.taken >= width {
@@ -317,8 +388,9 @@ impl Chain {
             if let Some((cycles, part)) = std::mem::take(&mut gap) {
                 lost.until(lost.begun + 1 + u64::from(cycles), part);
             }
-            if cost.before > 0 {
-                let begun = lost.cycle.max(lost.begun + 1) + u64::from(cost.before);
+            let before = befell.fetch.cycles(served);
+            if before > 0 {
+                let begun = lost.cycle.max(lost.begun + 1) + u64::from(before);
                 lost.until(begun, Part::InstructionCache);
             }
             let copies = free[step.own as usize]
@@ -353,20 +425,17 @@ impl Chain {
             issued[n % RING] = lost.cycle;
             lost.take(slots);
             lost.begun = lost.cycle;
-            if cost.load > 0
-                && let Some(distance) = befalls.and_then(|b| b.first_use())
-            {
-                let due = lost.cycle + u64::from(own.latency) + u64::from(cost.load);
-                let at = &mut felt[(n + distance) % FAR];
+            if befell.used > 0 {
+                let late = u64::from(befell.load.cycles(served));
+                let due = lost.cycle + u64::from(own.latency) + late;
+                let at = &mut felt[(n + usize::from(befell.used)) % FAR];
                 *at = due.max(*at);
             }
-            gap = cost.behind.map(|cycles| {
-                let part = match cost.mispredicted {
-                    true => Part::Misprediction,
-                    false => Part::TakenBranch,
-                };
-                (cycles, part)
-            });
+            gap = match befell.left {
+                Left::Plainly => None,
+                Left::Mispredicted => Some((depth, Part::Misprediction)),
+                Left::Taken => Some((bubble, Part::TakenBranch)),
+            };
         }
         let counted = || self.steps.iter().filter(|s| s.counted);
         let scale = self.instructions / counted().count().max(1) as f64 / width as f64;
@@ -437,6 +506,10 @@ impl Lost {
     /// Takes slots from the cycle that is looked at on; more than a cycle has go on in those that follow.
     fn take(&mut self, slots: u64) {
         let all = self.taken + slots;
+        if all <= self.width {
+            self.taken = all;
+            return;
+        }
         let cycles = all.saturating_sub(1) / self.width;
         self.cycle += cycles;
         self.taken = all - cycles * self.width;

@@ -131,6 +131,20 @@ pub struct Costs {
     taken: Option<u32>,
 }
 
+/// What of a machine decides which events it has, and which of them make values late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sort {
+    l1i: Option<usize>,
+    l1d: Option<usize>,
+    l2: Option<usize>,
+    predictor: Option<usize>,
+    taken: bool,
+    /// A load that the second level serves takes longer than one that the first one does.
+    pub second_late: bool,
+    /// One that memory serves does.
+    pub memory_late: bool,
+}
+
 /// What an event costs: cycles by which a load's result comes later, and cycles without issue
 /// before and behind the instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -159,6 +173,20 @@ impl Costs {
             predictor: machine.predictor.fallible(),
             depth: u32::from(machine.depth),
             taken: machine.taken_bubble.map(u32::from),
+        }
+    }
+
+    /// What decides which events there are.
+    #[must_use]
+    pub fn sort(&self) -> Sort {
+        Sort {
+            l1i: self.l1i,
+            l1d: self.l1d,
+            l2: self.l2,
+            predictor: self.predictor,
+            taken: self.taken.is_some(),
+            second_late: self.l2_latency > 0,
+            memory_late: self.memory_latency > 0,
         }
     }
 
