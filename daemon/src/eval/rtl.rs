@@ -4,8 +4,11 @@
 //! cycle in decimal, the rest in hexadecimal, the address only for loads and stores. Nothing of a
 //! file's cycles goes into the prediction.
 
+mod addresses;
+
 use std::io::Read;
 
+use addresses::Addresses;
 use anyhow::{Context, bail};
 use mcad_core::pipeline::inorder::code::Code;
 use mcad_core::pipeline::inorder::hart::Hart;
@@ -49,6 +52,8 @@ pub struct Comparison {
     pub unknown_divisions: u64,
     /// Divisions whose operands rest on memory that was never written being zero.
     pub assumed_divisions: u64,
+    /// Addresses that the file has wrong, and that were put right.
+    pub wrong_addresses: u64,
 }
 
 impl Comparison {
@@ -90,7 +95,8 @@ pub fn compare(core: &InOrder, name: &str, reader: impl Read) -> anyhow::Result<
     let riscv = Riscv::new(core).map_err(anyhow::Error::msg)?;
     let mut recorded = Recorded::default();
     recorded.read(&riscv, name, reader)?;
-    let Recorded { code, retired } = recorded;
+    let wrong_addresses = recorded.put_right();
+    let Recorded { code, retired, .. } = recorded;
     let mut stamps: Vec<Stamps> = Vec::with_capacity(retired.len());
     let mut hart = Hart::new(core);
     let mut model = Core::new(core, |_: &Executed, s: &Stamps| stamps.push(*s));
@@ -121,6 +127,7 @@ pub fn compare(core: &InOrder, name: &str, reader: impl Read) -> anyhow::Result<
         slots,
         unknown_divisions: hart.unknown_divisions,
         assumed_divisions: hart.assumed_divisions,
+        wrong_addresses,
     })
 }
 
@@ -141,6 +148,7 @@ struct Retired {
 struct Recorded {
     code: Code,
     retired: Vec<Retired>,
+    addresses: Addresses,
 }
 
 impl Recorded {
@@ -175,6 +183,9 @@ impl Recorded {
                     number
                 }
             };
+            if let Some(inst) = self.code.computes(instr) {
+                self.addresses.look(opcode, inst, pc, address);
+            }
             self.retired.push(Retired {
                 cycle: line.cycle,
                 pc,
@@ -184,6 +195,23 @@ impl Recorded {
             });
         }
         Ok(())
+    }
+
+    /// Puts addresses right that the file has wrong; says how many.
+    fn put_right(&mut self) -> u64 {
+        let mut count = 0;
+        if self.addresses.are_wrong() {
+            for line in &mut self.retired {
+                let inst = self.code.computes(line.instr);
+                if inst.is_some_and(|inst| addresses::may_be_wrong(line.opcode, inst))
+                    && let Some(address) = &mut line.address
+                {
+                    *address = address.wrapping_sub(addresses::TOO_HIGH);
+                    count += 1;
+                }
+            }
+        }
+        count
     }
 }
 

@@ -116,5 +116,12 @@ fn describe(comparison: &Comparison) -> Vec<String> {
             lines.push(format!("divisions whose operands {what}: {divisions}"));
         }
     }
+    if comparison.wrong_addresses > 0 {
+        lines.push(format!(
+            "addresses of c.lw and c.sw that are 124 too high in the file, as others show, and \
+             were put right: {}",
+            comparison.wrong_addresses
+        ));
+    }
     lines
 }
