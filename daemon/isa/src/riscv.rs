@@ -12,5 +12,6 @@ pub mod decode;
 pub mod divider;
 pub mod evaluate;
 pub mod inorder;
+pub mod sizes;
 
 pub use decode::{Inst, Op, decode, word};

@@ -59,7 +59,7 @@ pub fn cycles(p: &Divider, o: &Operands) -> u32 {
 pub enum Operand {
     /// Its value.
     Known(u32),
-    /// It is not larger; `u32::MAX`: nothing.
+    /// It is not larger, or hardly ever; `u32::MAX`: nothing.
     AtMost(u32),
 }
 

@@ -12,13 +12,15 @@
 //! A division by such a zero shows that its word was none.
 //!
 //! Of values that cannot be known it is followed how large they can be ([`bounds`]): shifts, masks,
-//! remainders and narrow loads say so, and branches that compare with what is known.
+//! remainders and narrow loads say so, and branches that compare with what is known. And how large they
+//! likely are, which is less ([`sizes`]).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bounds::{self, Bounded};
 use super::decode::{Arithmetic, Condition, Inst, Multiply, Op};
 use super::divider::Operand;
+use super::sizes::{self, Sized};
 
 /// Bytes that are remembered as written; a hart that writes more has them forgotten.
 const MOST_WRITTEN: usize = 1 << 20;
@@ -47,24 +49,49 @@ struct Value {
     known: Option<Known<u32>>,
     /// The largest that it can be, which does not rest on any assumption.
     most: u32,
+    /// Bits that it likely has, likewise.
+    likely: Option<u8>,
 }
 
 impl Value {
-    /// Nothing is known of it but that.
-    fn at_most(most: u32) -> Self {
+    /// Nothing is known of it but that, and how many bits it likely has.
+    fn at_most(most: u32, likely: Option<u8>) -> Self {
+        let bits = (most < u32::MAX).then(|| sizes::of(most));
         Self {
             known: (most == 0).then_some(Known::sure(0)),
             most,
+            likely: sizes::smaller(likely, bits),
         }
     }
 
-    fn known(known: Known<u32>) -> Self {
+    /// Nothing at all is known of it.
+    fn unknown() -> Self {
+        Self::at_most(u32::MAX, None)
+    }
+
+    /// It is known; `likely`: how many bits it has if what that rests on does not hold.
+    fn known(known: Known<u32>, likely: Option<u8>) -> Self {
         Self {
             known: Some(known),
             most: match known.assumes {
                 None => known.value,
                 Some(_) => u32::MAX,
             },
+            likely: match known.assumes {
+                None => Some(sizes::of(known.value)),
+                Some(_) => likely,
+            },
+        }
+    }
+
+    fn sure(value: u32) -> Self {
+        Self::known(Known::sure(value), None)
+    }
+
+    fn sized(&self) -> Sized {
+        Sized {
+            value: self.bounded().value,
+            bits: self.likely,
         }
     }
 
@@ -90,8 +117,8 @@ pub struct Registers([Value; 32]);
 
 impl Default for Registers {
     fn default() -> Self {
-        let mut registers = [Value::at_most(u32::MAX); 32];
-        registers[0] = Value::at_most(0);
+        let mut registers = [Value::unknown(); 32];
+        registers[0] = Value::sure(0);
         Self(registers)
     }
 }
@@ -108,8 +135,8 @@ impl Registers {
     }
 
     fn value(&self, number: u8) -> Value {
-        let unknown = Value::at_most(u32::MAX);
-        self.0.get(usize::from(number)).copied().unwrap_or(unknown)
+        let register = self.0.get(usize::from(number)).copied();
+        register.unwrap_or_else(Value::unknown)
     }
 
     /// What the values of two registers rest on.
@@ -166,7 +193,7 @@ impl Registers {
             Op::Auipc => Some(pc.wrapping_add(imm)),
             Op::Jal | Op::Jalr => Some(pc.wrapping_add(u32::from(inst.len))),
             Op::Load { size, signed } => {
-                let unknown = Value::at_most(largest(size, signed));
+                let unknown = Value::at_most(largest(size, signed), None);
                 return Some(address.map_or(unknown, |at| values.load(at, size, signed)));
             }
             Op::ArithmeticImmediate(operation) => a.map(|a| arithmetic(operation, a, imm)),
@@ -183,9 +210,24 @@ impl Registers {
             _ => self.assumed(inst),
         };
         Some(match value {
-            Some(value) => Value::known(Known { value, assumes }),
-            None => Value::at_most(self.most(inst)),
+            Some(value) => Value::known(Known { value, assumes }, self.likely(inst)),
+            None => Value::at_most(self.most(inst), self.likely(inst)),
         })
+    }
+
+    /// Bits that a result likely has.
+    fn likely(&self, inst: &Inst) -> Option<u8> {
+        let a = self.value(inst.rs1).sized();
+        let b = self.value(inst.rs2).sized();
+        match inst.op {
+            Op::ArithmeticImmediate(operation) => {
+                sizes::of_arithmetic(operation, a, Sized::sure(inst.imm as u32))
+            }
+            Op::Arithmetic(operation) => sizes::of_arithmetic(operation, a, b),
+            Op::Multiply(half) => sizes::of_product(half, a, b),
+            Op::Divide { remainder, .. } => sizes::of_division(remainder, a, b),
+            _ => None,
+        }
     }
 
     /// The largest that a result can be.
@@ -228,7 +270,7 @@ impl Registers {
         };
         let most = large.most.saturating_sub(less);
         if self.known(small).is_none() && self.value(small).most > most {
-            self.set(small, Value::at_most(most));
+            self.set(small, Value::at_most(most, self.value(small).likely));
         }
     }
 }
@@ -241,12 +283,20 @@ fn largest(size: u8, signed: bool) -> u32 {
     }
 }
 
+/// A byte that was written.
+#[derive(Clone, Copy, Debug)]
+struct Byte {
+    known: Option<Known<u8>>,
+    /// Bits that it likely has.
+    likely: Option<u8>,
+}
+
 /// Registers and memory of a hart, as far as known.
 #[derive(Clone, Debug, Default)]
 pub struct Values {
     registers: Registers,
-    /// Bytes that were written, by address; `None`: with something unknown.
-    memory: FxHashMap<u32, Option<Known<u8>>>,
+    /// Bytes that were written, by address.
+    memory: FxHashMap<u32, Byte>,
     /// What was written was forgotten once: nothing is taken to be zero any more.
     forgot: bool,
     /// What of the rest was not zero at the start.
@@ -280,7 +330,8 @@ impl Values {
         }
         let operands = [inst.rs1, inst.rs2].map(|number| {
             let value = self.registers.value(number);
-            let most = Operand::AtMost(value.most);
+            let likely = value.likely.map_or(u32::MAX, sizes::largest);
+            let most = Operand::AtMost(value.most.min(likely));
             value
                 .known
                 .map_or(most, |known| Operand::Known(known.value))
@@ -310,8 +361,7 @@ impl Values {
             if let Some(known) = self.registers.known(inst.rs1).filter(|k| k.value != base) {
                 self.refute(known.assumes, Initialised::word);
             }
-            let base = Value::known(Known::sure(base));
-            self.registers.set(inst.rs1, base);
+            self.registers.set(inst.rs1, Value::sure(base));
             if let Op::Store(size) = inst.op {
                 self.store(address, size, &self.registers.value(inst.rs2));
             }
@@ -346,7 +396,7 @@ impl Values {
     /// A byte, if it is known.
     fn byte(&self, at: u32) -> Option<Known<u8>> {
         let byte = match self.memory.get(&at) {
-            Some(written) => (*written)?,
+            Some(written) => written.known?,
             None if self.forgot => return None,
             None => Known {
                 value: 0,
@@ -356,8 +406,16 @@ impl Values {
         (!self.initialised.has(byte.assumes)).then_some(byte)
     }
 
+    /// Bits that byte `n` of a number likely has, if it is at an address.
+    fn likely(&self, at: u32, n: u32) -> Option<u8> {
+        let written = self.memory.get(&at);
+        let constant = sizes::CONSTANT.saturating_sub(8 * n as u8).min(8);
+        written.map_or(Some(constant), |byte| byte.likely)
+    }
+
     fn load(&self, address: u32, size: u8, signed: bool) -> Value {
         let (mut value, mut most) = (0, 0);
+        let mut likely = Some(0);
         let mut assumes = None;
         let mut known = true;
         for n in (0..u32::from(size)).rev() {
@@ -367,6 +425,12 @@ impl Values {
             let sure = byte.filter(|b| b.assumes.is_none());
             most = most << 8 | sure.map_or(0xff, |b| u32::from(b.value));
             assumes = lower(assumes, byte.and_then(|b| b.assumes));
+            let bits = self.likely(address.wrapping_add(n), n);
+            likely = likely.zip(bits).map(|(above, bits)| match (above, bits) {
+                (0, 0) => 0,
+                (0, bits) => 8 * n as u8 + bits,
+                (above, _) => above,
+            });
         }
         let unused = 32 - 8 * u32::from(size);
         let extend = |value: u32| match signed {
@@ -375,10 +439,11 @@ impl Values {
         };
         if known {
             let value = extend(value);
-            return Value::known(Known { value, assumes });
+            return Value::known(Known { value, assumes }, likely);
         }
         // With a sign that may be set nothing bounds it.
-        Value::at_most(if extend(most) == most { most } else { u32::MAX })
+        let most = if extend(most) == most { most } else { u32::MAX };
+        Value::at_most(most, likely)
     }
 
     fn store(&mut self, address: u32, size: u8, value: &Value) {
@@ -388,13 +453,15 @@ impl Values {
         }
         for n in 0..u32::from(size) {
             let beyond = value.most >> (8 * n) == 0;
-            let byte = match value.known {
+            let known = match value.known {
                 Some(known) => Some(Known {
                     value: (known.value >> (8 * n)) as u8,
                     assumes: known.assumes,
                 }),
                 None => beyond.then_some(Known::sure(0)),
             };
+            let likely = value.likely.map(|b| b.saturating_sub(8 * n as u8).min(8));
+            let byte = Byte { known, likely };
             self.memory.insert(address.wrapping_add(n), byte);
         }
     }
@@ -548,10 +615,10 @@ mod tests {
         };
         values.registers.set(5, values.load(64, 4, false));
         let ([dividend, divisor], assumed) = values.operands(&inst(remainder, 7), 8);
-        assert_eq!(dividend, Operand::AtMost((1 << 24) - 1));
+        assert_eq!(dividend, Operand::AtMost((1 << 23) - 1));
         assert_eq!((divisor, assumed), (Operand::AtMost(u32::MAX), false));
         // Not below t1, which is 100: t2 is at most that.
-        values.registers.set(5, Value::known(Known::sure(100)));
+        values.registers.set(5, Value::sure(100));
         let branch = inst(Op::Branch(Condition::LessUnsigned), 7);
         values.execute(&branch, 8, None);
         values.arrive(12);
@@ -574,7 +641,8 @@ mod tests {
             len: 4,
         };
         let (operands, assumed) = values.operands(&inst, 4);
-        assert_eq!(operands, [Operand::Known(0), Operand::AtMost(u32::MAX)]);
+        // It is a constant, and likely small.
+        assert_eq!(operands, [Operand::Known(0), Operand::AtMost(255)]);
         assert!(!assumed);
     }
 }
