@@ -64,19 +64,38 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// A number that is as large as most that it may be; `None` where that is not known.
-    fn likely(self, signed: bool) -> Option<u32> {
-        match self {
-            Self::Known(value) => Some(value),
-            Self::AtMost(u32::MAX) => None,
-            Self::AtMost(most) => Some(most).filter(|m| !signed || m >> 31 == 0),
+    /// Numbers that it may be, each for all that take as long, with their shares: up to its bound all are
+    /// as likely. `None` where nothing is known.
+    fn likely(self, p: &Divider, signed: bool, least: u32) -> Option<Vec<(f64, u32)>> {
+        let most = match self {
+            Self::Known(value) => return Some(vec![(1.0, value)]),
+            Self::AtMost(most) => most,
+        };
+        if most == u32::MAX || signed && most >> 31 != 0 {
+            return None;
         }
+        let most = most.max(least);
+        let all = f64::from(most - least) + 1.0;
+        let mut from = least;
+        let mut likely = Vec::new();
+        let groups = (p.skip_bits..32).step_by(p.skip_bits as usize);
+        for bits in std::iter::once(p.small_bits).chain(groups).chain([32]) {
+            let last = u32::MAX.checked_shr(32 - bits).unwrap_or(0).min(most);
+            if last >= from {
+                likely.push(((f64::from(last - from) + 1.0) / all, last));
+                from = last.saturating_add(1);
+            }
+            if last == most {
+                break;
+            }
+        }
+        Some(likely)
     }
 }
 
-/// The same where operands may not be known. Most numbers up to a bound have as many groups of bits as the
-/// bound; of one without a bound the size is taken that makes the dividend one group larger than the
-/// divisor.
+/// The same where operands may not be known: the mean over all that they may be, taken to have nothing to
+/// do with each other. Of one without a bound the size is taken that makes the dividend one group of bits
+/// larger than the divisor.
 #[must_use]
 pub fn likely_cycles(
     p: &Divider,
@@ -84,22 +103,33 @@ pub fn likely_cycles(
     signed: bool,
     remainder: bool,
 ) -> u32 {
-    let of = |dividend, divisor| Operands {
-        dividend,
-        divisor,
-        signed,
-        remainder,
+    let of = |dividend, divisor| {
+        let operands = Operands {
+            dividend,
+            divisor,
+            signed,
+            remainder,
+        };
+        f64::from(cycles(p, &operands))
     };
-    let operands = match (dividend.likely(signed), divisor.likely(signed)) {
-        (Some(dividend), Some(divisor)) => of(dividend, divisor),
-        (None, Some(divisor)) => {
-            let size = groups(divisor, signed && divisor >> 31 != 0, 0, p.skip_bits);
-            of(1 << (size * p.skip_bits).min(30), divisor)
-        }
-        (Some(dividend), None) => of(dividend, (dividend >> p.skip_bits).max(1)),
+    let dividends = dividend.likely(p, signed, 0);
+    let mean = match (dividends, divisor.likely(p, signed, 1)) {
+        (Some(dividends), Some(divisors)) => (dividends.iter())
+            .flat_map(|a| divisors.iter().map(move |b| (a, b)))
+            .map(|((share, a), (of_these, b))| share * of_these * of(*a, *b))
+            .sum(),
+        (None, Some(divisors)) => (divisors.iter())
+            .map(|&(share, divisor)| {
+                let size = groups(divisor, signed && divisor >> 31 != 0, 0, p.skip_bits);
+                share * of(1 << (size * p.skip_bits).min(30), divisor)
+            })
+            .sum(),
+        (Some(dividends), None) => (dividends.iter())
+            .map(|&(share, dividend)| share * of(dividend, (dividend >> p.skip_bits).max(1)))
+            .sum(),
         (None, None) => return typical(p, remainder),
     };
-    cycles(p, &operands)
+    f64::round(mean) as u32
 }
 
 /// The same where nothing is known of the operands: a dividend one group larger than the divisor, which
@@ -113,4 +143,32 @@ pub fn typical(p: &Divider, remainder: bool) -> u32 {
         remainder,
     };
     cycles(p, &operands)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_up_to_a_bound_are_all_as_likely() {
+        let core = crate::machine::cpu("eh1").unwrap().core.in_order.clone();
+        let p = core.unwrap().divider.clone().unwrap();
+        let exact = |dividend, divisor| {
+            let operands = Operands {
+                dividend,
+                divisor,
+                signed: false,
+                remainder: true,
+            };
+            cycles(&p, &operands)
+        };
+        let mean = |operands| likely_cycles(&p, operands, false, true);
+        let (known, most) = (Operand::Known, Operand::AtMost);
+        assert_eq!(mean([known(1000), known(7)]), exact(1000, 7));
+        // A quarter has one group of bits.
+        let (one, two) = (exact(200, 7), exact(1000, 7));
+        assert_eq!(mean([most(1023), known(7)]), (one + 3 * two + 2) / 4);
+        assert_eq!(mean([known(9), most(0)]), exact(9, 1));
+        assert_eq!(mean([most(u32::MAX); 2]), typical(&p, true));
+    }
 }
