@@ -73,7 +73,8 @@ impl OneByOne<'_> {
             let element = span.bytes / iterations.max(1);
             let predicted = span.bytes <= self.p.rep_predicted(span.loads > 0, element);
             let bytes = if predicted { 0 } else { span.bytes };
-            let burst = bytes.min(self.p.rep_burst_bytes);
+            let bursts = !self.p.rep_burst_of_stores || span.loads == 0;
+            let burst = if bursts { bytes.min(self.p.rep_burst_bytes) } else { 0 };
             burst / self.p.rep_burst_bytes_per_cycle.max(1)
                 + (bytes - burst) / self.p.rep_bytes_per_cycle.max(1)
         };

@@ -169,6 +169,9 @@ pub struct Execute {
     /// How many these are.
     #[serde(default)]
     pub rep_burst_bytes: u64,
+    /// Only `rep stos` has such a burst: `rep movs` takes as long to read.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub rep_burst_of_stores: bool,
     /// Cycles from when the count and the addresses of `rep movs` and `rep stos` are known until
     /// what is behind them can issue; 0: that does not wait for them. Measured on Zen 5: docs/MEMORY.md.
     #[serde(default)]
