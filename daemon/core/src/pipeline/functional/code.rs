@@ -60,14 +60,13 @@ impl Route {
         address: u64,
         mut each: impl FnMut(Source, u64, &[Entry], &[Line]),
     ) {
-        let shift = p.uop_cache_block_bytes.trailing_zeros();
         let group_cacheable = group.cacheable || !p.uop_cache_both_halves;
         let moved = group.moved_to(address);
         for (part, entries, lines) in group.parts() {
             let may_hit = self.last == Source::UopCache || self.after_branch;
             let cacheable = part.packed.cacheable && group_cacheable;
-            let block = part.address.wrapping_add(moved) >> shift;
-            let hit = cacheable && self.cache.access(block, part.packed.lines);
+            let (from, behind) = (part.address.wrapping_add(moved), part.end.wrapping_add(moved));
+            let hit = cacheable && self.cache.access(from, behind, part.packed.lines);
             self.last = match may_hit && hit {
                 true => Source::UopCache,
                 false => Source::Decoders,

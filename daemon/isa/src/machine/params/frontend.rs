@@ -126,6 +126,10 @@ pub struct Frontend {
     /// bytes or `decoders` instructions each), less those in which the µop cache delivers it.
     #[serde(default, skip_serializing_if = "is_no")]
     pub uop_cache_refill_decodes: bool,
+    /// What was executed of a block of code is in the µop cache, from where control came to it to where control left it,
+    /// not all of the block: what is executed of it besides takes lines of its own.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub uop_cache_as_executed: bool,
     /// Code that comes from the µop cache needs its address translated, too.
     #[serde(default, skip_serializing_if = "is_no")]
     pub uop_cache_translates: bool,

@@ -257,7 +257,6 @@ impl FetchQueue {
             debug_assert!(false, "a group has instructions");
             return;
         };
-        let shift = self.p.uop_cache_block_bytes.trailing_zeros();
         // With the erratum's rule, one half that cannot be cached takes the other with it.
         let group_cacheable = group.cacheable || !self.p.uop_cache_both_halves;
         let moved = group.moved_to(address);
@@ -266,8 +265,8 @@ impl FetchQueue {
             let to = at + part.instructions;
             let may_hit = self.route == Source::UopCache || self.after_branch;
             let cacheable = part.packed.cacheable && group_cacheable;
-            let block = part.address.wrapping_add(moved) >> shift;
-            let hit = cacheable && (self.cache).access(block, part.packed.lines);
+            let (from, behind) = (part.address.wrapping_add(moved), part.end.wrapping_add(moved));
+            let hit = cacheable && self.cache.access(from, behind, part.packed.lines);
             self.route = if may_hit && hit {
                 Source::UopCache
             } else {

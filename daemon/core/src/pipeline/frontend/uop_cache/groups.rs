@@ -95,6 +95,8 @@ impl Pieces {
 pub struct Part {
     /// Address of its first instruction.
     pub address: u64,
+    /// Address behind its last one.
+    pub end: u64,
     /// Its instructions.
     pub instructions: u64,
     /// How it lies in the cache.
@@ -176,6 +178,7 @@ impl Group {
             self.cacheable &= packed.cacheable;
             self.parts.push(Part {
                 address: first.address,
+                end: behind(program, insts.get(end - 1)),
                 instructions: end - at,
                 packed,
                 entries: self.entries.len(),
@@ -187,6 +190,12 @@ impl Group {
         let last = last.and_then(|i| program.instrs.get(i.instr as usize));
         self.ends_in_branch = last.is_some_and(|i| i.is(flag::BRANCH));
     }
+}
+
+/// The address behind an instruction.
+fn behind(program: &Program, inst: Option<&Inst>) -> u64 {
+    let len = |inst: &Inst| program.instrs.get(inst.instr as usize).map_or(1, |i| i.len);
+    inst.map_or(0, |inst| inst.address.wrapping_add(u64::from(len(inst))))
 }
 
 /// Groups that were seen lately.
