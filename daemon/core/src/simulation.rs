@@ -335,7 +335,9 @@ impl Simulation {
                 }
             }
             Event::Module(module) => {
-                self.run.announce(module.start.0..module.end.0);
+                let addresses = module.start.0..module.end.0;
+                self.dictionary.map(&module.path, addresses.clone());
+                self.run.announce(addresses);
                 self.modules.push(Module {
                     path: module.path.clone(),
                     start: format!("{:#x}", module.start.0),

@@ -29,6 +29,9 @@ fn parameters() -> Branch {
         return_bubbles: 0,
         indirect_alone: false,
         chosen_bubbles: 0,
+        chosen_return_bubbles: 0,
+        target_bits: 0,
+        far_bubbles: 0,
         runs_on: false,
         lines_in_pairs: false,
         direction: Direction {

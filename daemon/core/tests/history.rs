@@ -13,6 +13,8 @@ const PERIOD: u64 = 64;
 enum Between {
     /// An unconditional jump, at a place of its own for each target.
     OwnJump,
+    /// A return, likewise.
+    OwnReturn,
     /// A conditional one that is always taken, likewise.
     OwnConditional,
     /// An unconditional jump that both ways have.
@@ -22,7 +24,7 @@ enum Between {
     /// One that both have, and that is taken on one of them.
     CommonDirection,
 }
-use Between::{CommonConditional, CommonDirection, CommonJump, OwnConditional, OwnJump};
+use Between::{CommonConditional, CommonDirection, CommonJump, OwnConditional, OwnJump, OwnReturn};
 
 fn zen4() -> Branch {
     let model = mcad_isa::machine::cpu("zen4").expect("a model");
@@ -59,7 +61,7 @@ fn wrong(between: &[Between], choose: impl Fn(u64) -> bool) -> (f64, f64) {
             let last = n + 1 == between.len() as u64;
             let own = 0x30_0080 + n * 0x1_0000 + u64::from(second) * 0x4000;
             let common = COMMON + n * 0x100;
-            let is_common = |way: &Between| !matches!(way, OwnJump | OwnConditional);
+            let is_common = |way: &Between| !matches!(way, OwnJump | OwnReturn | OwnConditional);
             let to = match between.get(n as usize + 1) {
                 _ if last => JUMP,
                 Some(next) if is_common(next) => common + 0x100,
@@ -68,6 +70,9 @@ fn wrong(between: &[Between], choose: impl Fn(u64) -> bool) -> (f64, f64) {
             match way {
                 OwnJump | CommonJump => {
                     branch(at, to, true, Kind::Jump);
+                }
+                OwnReturn => {
+                    branch(at, to, true, Kind::Return);
                 }
                 OwnConditional | CommonConditional => {
                     branch(at, to, true, Kind::Conditional);
@@ -110,6 +115,8 @@ fn the_branch_that_led_into_a_line_is_seen_and_none_before() {
     // 4.0 cycles, and 23 where a common jump lies between.
     assert!(wrong(&[OwnJump], in_turn).0 < 0.01);
     assert!(wrong(&[OwnJump, CommonJump], in_turn).0 > 0.4);
+    // Calls that come back by returns 14.5 to 27.
+    assert!(wrong(&[OwnReturn], in_turn).0 > 0.4);
     // A direction in a random order that does not recur: 15.2 cycles with the targets' 14, and 26 behind common jumps.
     let random = |turn: u64| {
         turn.wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -95,6 +95,23 @@ impl Code {
         }
     }
 
+    /// Whether its code is where shared objects are mapped.
+    #[must_use]
+    pub fn in_shared_object(&self) -> bool {
+        match self {
+            Self::X86(decoded) => decoded.in_shared_object,
+            Self::Llvm(instruction) => instruction.in_shared_object,
+        }
+    }
+
+    /// Its code is where shared objects are mapped.
+    pub fn put_in_shared_object(&mut self) {
+        match self {
+            Self::X86(decoded) => decoded.in_shared_object = true,
+            Self::Llvm(instruction) => instruction.in_shared_object = true,
+        }
+    }
+
     /// A string instruction with a repeat prefix: it is executed again for each iteration.
     #[must_use]
     pub fn repeats(&self) -> bool {

@@ -45,6 +45,8 @@ pub struct Instruction {
     pub encoded: u32,
     /// What RISC-V's vector instructions work on, where it is known.
     pub vector: Option<VectorType>,
+    /// Its code is where shared objects are mapped.
+    pub in_shared_object: bool,
     table: &'static Table,
     opcode: u16,
     size: u8,
@@ -135,6 +137,7 @@ pub fn decode(arch: Arch, bytes: &[u8], address: u64) -> (Vec<Instruction>, Opti
             word,
             encoded,
             vector: None,
+            in_shared_object: false,
             table,
             opcode,
             size: size as u8,

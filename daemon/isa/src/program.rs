@@ -242,6 +242,8 @@ pub struct Instr {
     pub branch: Option<BranchKind>,
     /// From its address to that of the target in its code; 0: it has none.
     pub displacement: i32,
+    /// Its code is where shared objects are mapped, which on Linux is far from where the program is.
+    pub in_shared_object: bool,
     /// Inputs that it can use at another time, in [`Program::advances`].
     pub advances: Range<u32>,
     /// Nothing but inputs, ports and memory holds its µops up: such an instruction takes a short way

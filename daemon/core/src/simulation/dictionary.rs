@@ -1,5 +1,6 @@
 //! The blocks of a session, decoded once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use mcad_proto::event::{Arch, BlockDef};
@@ -9,6 +10,9 @@ use mcad_isa::code::{Code, Flow, decode};
 
 /// Most distinct blocks of one session: bounds the memory that a hostile stream can claim.
 pub const MAX_BLOCKS: usize = 1 << 24;
+
+/// Most mapped files that are kept in mind for the blocks that follow.
+const MAX_FILES: usize = 4096;
 
 /// How far an id may be beyond the number of blocks so far. Ids are dense; threads that define
 /// blocks at the same time may overtake each other by a few.
@@ -106,6 +110,8 @@ pub struct Dictionary {
     /// Shared with those that simulate on other threads.
     blocks: Vec<Option<Arc<TranslatedBlock>>>,
     defined: usize,
+    /// Mapped files, latest last, and whether they are shared objects.
+    files: Vec<(Range<u64>, bool)>,
 }
 
 impl Default for Dictionary {
@@ -122,7 +128,27 @@ impl Dictionary {
             arch,
             blocks: Vec::new(),
             defined: 0,
+            files: Vec::new(),
         }
+    }
+
+    /// A file is mapped at these addresses: what is defined there from now on is its code. Files that have `.so` in
+    /// their name are shared objects.
+    pub fn map(&mut self, path: &str, addresses: Range<u64>) {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let shared_object = name.ends_with(".so") || name.contains(".so.");
+        if self.files.len() >= MAX_FILES {
+            self.files.remove(0);
+        }
+        self.files.push((addresses, shared_object));
+    }
+
+    /// Whether code at `address` lies where shared objects do; so does, on Linux, what is in no file but made as the
+    /// program runs.
+    fn among_shared_objects(&self, address: u64) -> bool {
+        let of = |(file, shared): &(Range<u64>, bool)| file.contains(&address).then_some(*shared);
+        let known = self.files.iter().rev().find_map(of);
+        known.unwrap_or(!self.files.is_empty())
     }
 
     /// A block.
@@ -195,7 +221,7 @@ impl Dictionary {
                 def.id.0
             ));
         }
-        let (decoded, bad) = decode(self.arch, def.bytes, def.address.0);
+        let (mut decoded, bad) = decode(self.arch, def.bytes, def.address.0);
         // A guest may run into bytes that are no instruction and handle the fault, and the
         // emulator may know an instruction that the decoder does not: what comes before counts.
         let cut = bad.is_some();
@@ -247,6 +273,9 @@ impl Dictionary {
             target: target.map(GuestAddr),
             falls_through: matches!(flow, Flow::Next | Flow::Conditional(_) | Flow::System),
         };
+        if self.among_shared_objects(def.address.0) {
+            decoded.iter_mut().for_each(Code::put_in_shared_object);
+        }
         self.insert(def.id, Arc::new(block));
         Ok(Some(decoded))
     }

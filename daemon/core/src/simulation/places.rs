@@ -129,6 +129,9 @@ impl Places {
     ) -> (Place, Vec<Doubt>) {
         let first = program.instrs.len() as u32;
         let doubts = builder.append(program, decoded);
+        for (instr, code) in program.instrs.iter_mut().skip(first as usize).zip(decoded) {
+            instr.in_shared_object = code.in_shared_object();
+        }
         let core = &builder.model().core;
         let addresses: Vec<u64> = decoded.iter().map(Code::address).collect();
         let predecode_block = core.frontend.predecode_block_bytes;

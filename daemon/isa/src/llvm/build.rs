@@ -187,6 +187,7 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
         plain: false,
         branch: branch.map(|(kind, _)| kind),
         displacement: branch.map_or(0, |(_, displacement)| displacement),
+        in_shared_object: false,
     }
 }
 

@@ -79,6 +79,8 @@ pub struct Decoded {
     pub instruction: Instruction,
     /// Its bytes.
     pub bytes: Bytes,
+    /// Its code is where shared objects are mapped.
+    pub in_shared_object: bool,
     /// What it has in common with others.
     pub(super) pattern: Pattern,
 }
@@ -132,6 +134,7 @@ pub fn decode(bytes: &[u8], address: u64) -> (Vec<Decoded>, Option<usize>) {
         decoded.push(Decoded {
             instruction,
             bytes,
+            in_shared_object: false,
             pattern: Pattern::of(&instruction, &bytes, &constants),
         });
     }
@@ -357,6 +360,7 @@ fn finish(
         step: 0,
         branch: branch_kind(instruction),
         displacement: 0,
+        in_shared_object: false,
         advances: 0..0,
         plain: false,
     };

@@ -7,7 +7,7 @@
 //! filled in. Everything else takes the general way, one instruction after the other, with the same
 //! result.
 
-use super::predict::stream::Site;
+use super::predict::stream::{CodePlace, Site};
 use crate::pipeline::access::{Access, Span};
 use crate::pipeline::inst::Inst;
 use mcad_isa::program::{Program, flag};
@@ -31,8 +31,8 @@ pub struct Plan {
 pub struct Start {
     /// Its place in the block.
     pub place: u16,
-    /// Its address.
-    pub address: u64,
+    /// Where it is.
+    pub at: CodePlace,
     /// The branch, if it is one.
     pub branch: Option<Site>,
 }
@@ -63,9 +63,13 @@ impl Plan {
             .collect();
         let tagged = last_with_uops(instrs, 0);
         insts.get_mut(tagged)?.tag = tag;
+        let in_shared_object = instrs.iter().any(|instr| instr.in_shared_object);
         let start = |place: u16, inst: &Inst| Start {
             place,
-            address: inst.address,
+            at: CodePlace {
+                address: inst.address,
+                in_shared_object,
+            },
             branch: Site::of(program, inst),
         };
         let (mut lines, mut starts) = (Vec::new(), vec![start(0, insts.first()?)]);

@@ -231,7 +231,7 @@ impl CodeWalk {
         let Some(first) = insts.first() else { return };
         let start = self.end;
         if let (Some(starts), Some(at)) = (&mut self.prediction, plan.starts().first()) {
-            starts.arrive_as(at.address, start, at.branch.as_ref());
+            starts.arrive_as(at.at, start, at.branch.as_ref());
         }
         self.join(program, first);
         let mut lines = plan.lines().iter();
@@ -241,7 +241,7 @@ impl CodeWalk {
         if let Some(starts) = &mut self.prediction {
             for at in plan.starts().iter().skip(1) {
                 let number = start + u64::from(at.place);
-                starts.arrive_as(at.address, number, at.branch.as_ref());
+                starts.arrive_as(at.at, number, at.branch.as_ref());
             }
         }
         self.next_address = plan.end();

@@ -76,10 +76,20 @@ pub struct Branch {
     /// A predicted indirect jump is alone in its cycle, whatever `starts_per_cycle` is.
     #[serde(default)]
     pub indirect_alone: bool,
-    /// Cycles in which the predictor finds nothing more after a return, besides `return_bubbles`, if since
-    /// the last one an indirect branch was predicted that has gone to several places.
-    #[serde(default)]
+    /// Cycles in which the predictor finds nothing more after an indirect jump or call that has gone to several
+    /// places; a call's `call_bubbles` are among them.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub chosen_bubbles: u64,
+    /// The same after a return, besides `return_bubbles`, if since the last one such a branch was predicted.
+    #[serde(default)]
+    pub chosen_return_bubbles: u64,
+    /// Bits of a target that its entry in the branch target buffer has; what is above them is the branch's own. 0: all.
+    #[serde(default, skip_serializing_if = "is_zero_u32")]
+    pub target_bits: u32,
+    /// Cycles in which the predictor finds nothing more after a branch, other than a return, that goes to a target with
+    /// other bits above those. Linux has the program and its shared objects that far apart.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub far_bubbles: u64,
     /// Until the decoders find a branch that no buffer has, the predictor goes on behind it, a line a cycle: lines
     /// there are on their way when they do.
     #[serde(default, skip_serializing_if = "is_no")]
@@ -127,6 +137,11 @@ fn is_default(value: &History) -> bool {
     *value == History::default()
 }
 
+fn is_zero_u32(value: &u32) -> bool {
+    *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_zero(value: &u64) -> bool {
     *value == 0
 }
@@ -318,6 +333,8 @@ impl Branch {
             ("call_bubbles", self.call_bubbles),
             ("return_bubbles", self.return_bubbles),
             ("chosen_bubbles", self.chosen_bubbles),
+            ("chosen_return_bubbles", self.chosen_return_bubbles),
+            ("far_bubbles", self.far_bubbles),
             (
                 "btb.bubbles",
                 self.btb.iter().map(|b| b.bubbles).max().unwrap_or(0),

@@ -164,7 +164,7 @@ impl FetchQueue {
         }
         let start = self.insts.end();
         if let (Some(starts), Some(first)) = (&mut self.prediction, run.plan.starts().first()) {
-            starts.arrive_as(first.address, start, first.branch.as_ref());
+            starts.arrive_as(first.at, start, first.branch.as_ref());
         }
         self.join(program, first);
         if self.detector.is_replaying() {
@@ -191,7 +191,7 @@ impl FetchQueue {
         if let Some(starts) = &mut self.prediction {
             for at in run.plan.starts().iter().skip(1) {
                 let number = start + u64::from(at.place);
-                starts.arrive_as(at.address, number, at.branch.as_ref());
+                starts.arrive_as(at.at, number, at.branch.as_ref());
             }
         }
         self.detector.passed_all(program, insts);

@@ -175,7 +175,11 @@ impl Path {
         if b.taken {
             self.arrival = Arrival {
                 from: b.pc,
-                to: b.target,
+                // Nothing sees a return.
+                to: match b.kind {
+                    Kind::Return => u64::MAX,
+                    _ => b.target,
+                },
                 turned: match b.kind {
                     Kind::Conditional => true,
                     Kind::IndirectJump | Kind::IndirectCall => false,

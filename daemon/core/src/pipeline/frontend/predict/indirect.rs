@@ -17,8 +17,8 @@ struct Entry {
     tag: u16,
     confidence: u8,
     useful: bool,
-    /// A last target that was another one before.
-    changed: bool,
+    /// Of a last target the first one, which is what the branch target buffer has.
+    first: u64,
 }
 
 /// What is predicted of a branch.
@@ -26,7 +26,7 @@ struct Entry {
 pub struct Guess {
     /// Where it goes.
     pub target: u64,
-    /// It has gone elsewhere, too, since it is known.
+    /// That is not where it went first since it is known.
     pub chosen: bool,
 }
 
@@ -146,7 +146,7 @@ impl IndirectTargets {
         };
         Guess {
             target: self.guess,
-            chosen: base.changed,
+            chosen: base.first != 0 && base.first != self.guess,
         }
     }
 
@@ -155,7 +155,9 @@ impl IndirectTargets {
         let right = self.guess == target;
         let other_right = self.other == Some(target);
         if let Some(base) = self.base.get_mut(self.base_place) {
-            base.changed |= base.target != 0 && base.target != target;
+            if base.first == 0 {
+                base.first = target;
+            }
             train(base, target);
         }
         let mut longest_right = false;

@@ -99,6 +99,15 @@ impl Counts {
     }
 }
 
+/// Where an instruction is.
+#[derive(Clone, Copy, Debug)]
+pub struct CodePlace {
+    /// Its address.
+    pub address: u64,
+    /// It is where shared objects are mapped.
+    pub in_shared_object: bool,
+}
+
 /// A static branch.
 #[derive(Clone, Copy, Debug)]
 pub struct Branch {
@@ -110,6 +119,8 @@ pub struct Branch {
     pub target: u64,
     /// What it is.
     pub kind: Kind,
+    /// It is where shared objects are mapped.
+    pub in_shared_object: bool,
 }
 
 impl Branch {
@@ -122,6 +133,7 @@ impl Branch {
             next: pc.wrapping_add(len as u64),
             target: pc.wrapping_add(displacement as i64 as u64),
             kind,
+            in_shared_object: false,
         }
     }
 
@@ -155,7 +167,10 @@ impl Site {
         let instr = program.instrs.get(inst.instr as usize)?;
         let what = (instr.branch?, instr.displacement);
         Some(Self {
-            branch: Branch::new(inst.address, usize::from(instr.len), what),
+            branch: Branch {
+                in_shared_object: instr.in_shared_object,
+                ..Branch::new(inst.address, usize::from(instr.len), what)
+            },
             instr: inst.instr,
         })
     }
@@ -194,10 +209,14 @@ impl Iterator for Steers {
 struct Pace {
     /// Shares of a cycle.
     per_cycle: u32,
-    /// More for a call, for a return, and for the first return behind a chosen target.
+    /// More for a call, for a return, for a chosen target, and for the first return behind one.
     call: u32,
     back: u32,
+    to_chosen: u32,
     back_chosen: u32,
+    /// More for a target with other bits from this one on.
+    far: u32,
+    far_from: u32,
     indirect_alone: bool,
     lines_in_pairs: bool,
     /// A target was chosen since the last return.
@@ -215,7 +234,13 @@ impl Pace {
             per_cycle: p.starts_per_cycle,
             call: shares(p.call_bubbles),
             back: shares(p.return_bubbles),
-            back_chosen: shares(p.chosen_bubbles),
+            to_chosen: shares(p.chosen_bubbles),
+            back_chosen: shares(p.chosen_return_bubbles),
+            far: shares(p.far_bubbles),
+            far_from: match p.target_bits {
+                0 => u64::BITS,
+                bits => bits,
+            },
             indirect_alone: p.indirect_alone,
             lines_in_pairs: p.lines_in_pairs,
             chosen: false,
@@ -223,20 +248,35 @@ impl Pace {
         }
     }
 
-    /// Those of the next start, to which a branch of that kind leads, if any does.
-    fn shares(&mut self, way: Way, kind: Option<Kind>) -> u32 {
+    /// Whether the branch target buffer lacks the upper bits of this target.
+    fn is_far(&self, from: &Branch, to: CodePlace) -> bool {
+        let other = (from.pc ^ to.address).checked_shr(self.far_from);
+        from.in_shared_object != to.in_shared_object || other.is_some_and(|bits| bits != 0)
+    }
+
+    /// Those of the next start, to which a branch leads, if any does.
+    fn shares(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
         let paired = way == Way::Line && self.at_target && self.lines_in_pairs;
         self.at_target = way != Way::Line;
-        self.chosen |= matches!(way, Way::Branch(Steer::Chosen(_)));
-        match kind {
-            None => u32::from(!paired),
-            Some(Kind::Call | Kind::IndirectCall) => 1 + self.call,
-            Some(Kind::Return) => {
+        let chosen = matches!(way, Way::Branch(Steer::Chosen(_)));
+        self.chosen |= chosen;
+        let Some(branch) = branch else {
+            return u32::from(!paired);
+        };
+        // A target that was chosen among several is known with all of its bits.
+        let with_target = |own: u32| match chosen {
+            true => own.max(self.to_chosen),
+            false if self.far > 0 && self.is_far(branch, to) => own + self.far,
+            false => own,
+        };
+        match branch.kind {
+            Kind::Call | Kind::IndirectCall => 1 + with_target(self.call),
+            Kind::Return => {
                 let chosen = std::mem::take(&mut self.chosen);
                 1 + self.back + if chosen { self.back_chosen } else { 0 }
             }
-            Some(Kind::IndirectJump) if self.indirect_alone => self.per_cycle,
-            Some(Kind::Conditional | Kind::Jump | Kind::IndirectJump) => 1,
+            Kind::IndirectJump if self.indirect_alone => self.per_cycle + with_target(0),
+            Kind::Conditional | Kind::Jump | Kind::IndirectJump => 1 + with_target(0),
         }
     }
 }
@@ -339,40 +379,46 @@ impl Starts {
     /// stream detector, and needs no fetch unless that was wrong.
     #[inline]
     pub fn arrive(&mut self, program: &Program, inst: &Inst, number: u64, replayed: bool) {
-        self.come(inst.address, number, replayed);
+        let instr = program.instrs.get(inst.instr as usize);
+        let at = CodePlace {
+            address: inst.address,
+            in_shared_object: instr.is_some_and(|instr| instr.in_shared_object),
+        };
+        self.come(at, number, replayed);
         self.pending = Site::of(program, inst);
     }
 
     /// The same of one that is not replayed, and is that branch if it is one.
     #[inline(always)]
-    pub fn arrive_as(&mut self, address: u64, number: u64, branch: Option<&Site>) {
+    pub fn arrive_as(&mut self, at: CodePlace, number: u64, branch: Option<&Site>) {
         // Most branches are in the line of what came before.
-        if address >> LINE_SHIFT != self.line || self.pending.is_some() {
-            self.come(address, number, false);
+        if at.address >> LINE_SHIFT != self.line || self.pending.is_some() {
+            self.come(at, number, false);
         }
         if let Some(branch) = branch {
             self.pending = Some(*branch);
         }
     }
 
-    /// The next executed instruction is at `address`: fetch may start anew there.
-    fn come(&mut self, address: u64, number: u64, replayed: bool) {
+    /// The next executed instruction is `at`: fetch may start anew there.
+    fn come(&mut self, at: CodePlace, number: u64, replayed: bool) {
+        let address = at.address;
         let line = address >> LINE_SHIFT;
         let other_line = line != self.line;
         self.line = line;
         let mut way = other_line.then_some(Way::Line);
         let mut frame = Frame::Stays;
-        let mut kind = None;
+        let mut by = None;
         if let Some(Site { branch, instr }) = self.pending.take() {
             let steer = self.resolve((&branch, instr), address);
             if steer != Steer::Straight {
                 way = Some(Way::Branch(steer));
-                kind = Some(branch.kind);
+                by = Some(branch);
                 frame = Frame::of(branch.kind);
             }
         }
         if let Some(way) = way {
-            let shares = self.pace.shares(way, kind);
+            let shares = self.pace.shares(way, by.as_ref(), at);
             let free = matches!(
                 way,
                 Way::Line | Way::Branch(Steer::Taken(_) | Steer::Chosen(_))
@@ -440,6 +486,17 @@ mod tests {
     use super::super::branches_of;
     use super::*;
 
+    fn at(pc: u64, kind: Kind) -> Branch {
+        Branch::new(pc, 5, (kind, 0))
+    }
+
+    fn to(address: u64) -> CodePlace {
+        CodePlace {
+            address,
+            in_shared_object: false,
+        }
+    }
+
     #[test]
     fn a_return_behind_a_chosen_target_takes_longer_once() {
         let p = branches_of("zen5");
@@ -464,7 +521,37 @@ mod tests {
             (taken, Some(Kind::Return), 9),
         ];
         for (n, (way, kind, shares)) in steps.into_iter().enumerate() {
-            assert_eq!(pace.shares(way, kind), shares, "{n}");
+            let branch = kind.map(|kind| at(0x1000, kind));
+            assert_eq!(pace.shares(way, branch.as_ref(), to(0x2000)), shares, "{n}");
+        }
+    }
+
+    #[test]
+    fn far_targets_take_three_cycles_more_on_zen_4() {
+        let p = branches_of("zen4");
+        let mut pace = Pace::new(&p);
+        let shared = |address| CodePlace {
+            address,
+            in_shared_object: true,
+        };
+        let (taken, chosen) = (Way::Branch(Steer::Taken(0)), Way::Branch(Steer::Chosen(0)));
+        let border = 1 << 37;
+        let steps = [
+            (taken, Kind::Jump, to(0x2000), 1),
+            (taken, Kind::Jump, to(border - 64), 1),
+            (taken, Kind::Jump, to(border), 4),
+            (taken, Kind::Call, to(0x2000), 2),
+            (taken, Kind::Call, to(border), 5),
+            (taken, Kind::IndirectJump, shared(0x2000), 4),
+            (taken, Kind::Return, shared(0x2000), 2),
+            // The predictor of targets has all of it.
+            (chosen, Kind::IndirectJump, to(0x2000), 5),
+            (chosen, Kind::IndirectJump, shared(0x2000), 5),
+            (chosen, Kind::IndirectCall, shared(0x2000), 5),
+            (taken, Kind::Return, to(border), 2),
+        ];
+        for (n, (way, kind, to, shares)) in steps.into_iter().enumerate() {
+            assert_eq!(pace.shares(way, Some(&at(0x1000, kind)), to), shares, "{n}");
         }
     }
 }
