@@ -60,6 +60,8 @@ fn parameters() -> Branch {
             set_bytes: 16,
             hashed: false,
             bubbles: 0,
+            other_page_takes_two: false,
+            other_page_bubbles: 0,
         }],
     }
 }
@@ -363,6 +365,8 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         set_bytes: 16,
         hashed: false,
         bubbles: 0,
+        other_page_takes_two: false,
+        other_page_bubbles: 0,
     };
     for unknown_not_taken in [false, true] {
         p.unknown_not_taken = unknown_not_taken;

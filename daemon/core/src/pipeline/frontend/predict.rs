@@ -44,6 +44,9 @@ pub struct Executed {
     pub kind: Kind,
 }
 
+/// log2 of the bytes of a page.
+const PAGE: u32 = 12;
+
 /// What the front end knew of a branch when it fetched on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Steer {
@@ -155,15 +158,17 @@ impl Predictor {
     /// Level that has a taken branch; all have it afterwards.
     #[inline]
     fn find(&mut self, b: &Executed) -> Option<u8> {
-        let found = self.btb.find(b.pc);
-        self.btb.take(b.pc, found);
+        // Where a return goes is not in the buffer.
+        let other_page = b.kind != Kind::Return && (b.pc ^ b.target) >> PAGE != 0;
+        let found = self.btb.find(b.pc, other_page);
+        self.btb.take(b.pc, other_page, found);
         found
     }
 
     #[inline]
     fn conditional(&mut self, b: &Executed, direction: bool) -> Steer {
         if !b.taken {
-            let known = !direction || (self.unknown_not_taken && self.btb.find(b.pc).is_none());
+            let known = !direction || (self.unknown_not_taken && self.btb.find(b.pc, false).is_none());
             return if known {
                 Steer::Straight
             } else {

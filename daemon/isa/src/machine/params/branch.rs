@@ -214,6 +214,12 @@ pub struct Btb {
     pub hashed: bool,
     /// Cycles in which the predictor finds nothing more after a taken branch that hits here.
     pub bubbles: u64,
+    /// A branch to another page of 4 KiB takes two entries.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub other_page_takes_two: bool,
+    /// Bubbles of such a branch besides those of all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other_page_bubbles: u64,
 }
 
 /// Checks lengths of histories, if there are any, of so many tables.
@@ -337,7 +343,7 @@ impl Branch {
             ("far_bubbles", self.far_bubbles),
             (
                 "btb.bubbles",
-                self.btb.iter().map(|b| b.bubbles).max().unwrap_or(0),
+                self.btb.iter().map(|b| b.bubbles.max(b.other_page_bubbles)).max().unwrap_or(0),
             ),
         ] {
             if delay > 1000 {

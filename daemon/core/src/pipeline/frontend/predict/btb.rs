@@ -12,6 +12,7 @@ struct Level {
     sets: u64,
     hashed: bool,
     log_sets: u32,
+    other_page_takes_two: bool,
     /// Addresses of branches plus one, set by set, last used first; 0: empty.
     held: Box<[u64]>,
 }
@@ -24,6 +25,7 @@ impl Level {
             sets: u64::from(p.entries / p.ways.max(1)),
             hashed: p.hashed,
             // Sets of all bits of an address leave nothing to be folded in.
+            other_page_takes_two: p.other_page_takes_two,
             log_sets: (p.entries / p.ways.max(1)).trailing_zeros().clamp(1, 31),
             held: vec![0; p.entries as usize].into(),
         }
@@ -32,8 +34,19 @@ impl Level {
     /// Looks a branch up and makes it the last used of its set; `insert`: puts it there if it
     /// was not.
     #[inline]
-    fn access(&mut self, pc: u64, insert: bool) -> bool {
+    fn access(&mut self, pc: u64, other_page: bool, insert: bool) -> bool {
         let key = pc.wrapping_add(1);
+        let has = self.has(pc, key, insert);
+        match other_page && self.other_page_takes_two {
+            // No code is up there.
+            true => self.has(pc, !key, insert) && has,
+            false => has,
+        }
+    }
+
+    /// The same of one entry of a branch.
+    #[inline]
+    fn has(&mut self, pc: u64, key: u64, insert: bool) -> bool {
         let piece = pc >> self.shift;
         let folded = match self.hashed {
             true => piece ^ piece >> self.log_sets ^ piece >> (2 * self.log_sets),
@@ -86,22 +99,22 @@ impl Btb {
         }
     }
 
-    /// The nearest level that has a branch; what it means that it was taken is up to
+    /// The nearest level that has a branch, `other_page`: to another page; what it means that it was taken is up to
     /// [`Btb::take`].
     #[inline]
-    pub fn find(&mut self, pc: u64) -> Option<u8> {
+    pub fn find(&mut self, pc: u64, other_page: bool) -> Option<u8> {
         self.levels
             .iter_mut()
-            .position(|level| level.access(pc, false))
+            .position(|level| level.access(pc, other_page, false))
             .map(|n| n as u8)
     }
 
     /// A branch was taken that level `found` had, or none.
     #[inline]
-    pub fn take(&mut self, pc: u64, found: Option<u8>) {
+    pub fn take(&mut self, pc: u64, other_page: bool, found: Option<u8>) {
         let missed = found.map_or(self.levels.len(), usize::from);
         for level in self.levels.iter_mut().take(missed) {
-            level.access(pc, true);
+            level.access(pc, other_page, true);
         }
     }
 }
@@ -119,6 +132,8 @@ mod tests {
                 set_bytes: 16,
                 hashed: false,
                 bubbles: 0,
+                other_page_takes_two: true,
+                other_page_bubbles: 0,
             })
             .collect();
         Btb::new(&levels)
@@ -130,8 +145,8 @@ mod tests {
         for _ in 0..3 {
             found.clear();
             for n in 0..branches {
-                let level = btb.find(n * spacing);
-                btb.take(n * spacing, level);
+                let level = btb.find(n * spacing, false);
+                btb.take(n * spacing, false, level);
                 found.push(level);
             }
         }
@@ -160,6 +175,23 @@ mod tests {
     }
 
     #[test]
+    fn half_as_many_branches_fit_if_they_go_to_other_pages() {
+        for (branches, fits) in [(512u64, true), (1024, false)] {
+            let mut btb = btb(&[(1024, 4)]);
+            let mut held = 0;
+            for _ in 0..3 {
+                held = 0;
+                for pc in (0..branches).map(|n| n * 16) {
+                    let level = btb.find(pc, true);
+                    btb.take(pc, true, level);
+                    held += usize::from(level.is_some());
+                }
+            }
+            assert_eq!(held, if fits { branches as usize } else { 0 });
+        }
+    }
+
+    #[test]
     fn branches_far_apart_use_all_sets_where_these_are_hashed() {
         let held = |hashed| {
             let mut btb = Btb::new(&[branch::Btb {
@@ -168,6 +200,8 @@ mod tests {
                 set_bytes: 16,
                 hashed,
                 bubbles: 0,
+                other_page_takes_two: false,
+                other_page_bubbles: 0,
             }]);
             let found = settled(&mut btb, 256, 1024);
             found.iter().filter(|level| level.is_some()).count()

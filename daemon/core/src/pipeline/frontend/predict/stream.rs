@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::frames::{Frame, Frames};
-use super::{Executed, Kind, Predictor, Steer};
+use super::{Executed, Kind, PAGE, Predictor, Steer};
 use crate::pipeline::backlog::Backlog;
 use crate::pipeline::fold::Folding;
 use crate::pipeline::inst::Inst;
@@ -217,6 +217,8 @@ struct Pace {
     /// More for a target with other bits from this one on.
     far: u32,
     far_from: u32,
+    /// More for a target in another page, by the level that has the branch.
+    other_page: [u32; branch::MAX_BTB_LEVELS],
     indirect_alone: bool,
     lines_in_pairs: bool,
     /// A target was chosen since the last return.
@@ -237,6 +239,7 @@ impl Pace {
             to_chosen: shares(p.chosen_bubbles),
             back_chosen: shares(p.chosen_return_bubbles),
             far: shares(p.far_bubbles),
+            other_page: std::array::from_fn(|n| p.btb.get(n).map_or(0, |b| shares(b.other_page_bubbles))),
             far_from: match p.target_bits {
                 0 => u64::BITS,
                 bits => bits,
@@ -263,11 +266,20 @@ impl Pace {
         let Some(branch) = branch else {
             return u32::from(!paired);
         };
-        // A target that was chosen among several is known with all of its bits.
+        let (far, other_page) = match way {
+            // A target that was chosen among several is known with all of its bits.
+            Way::Branch(Steer::Taken(level)) => (
+                if self.far > 0 && self.is_far(branch, to) { self.far } else { 0 },
+                match (branch.pc ^ to.address) >> PAGE {
+                    0 => 0,
+                    _ => self.other_page.get(usize::from(level)).copied().unwrap_or(0),
+                },
+            ),
+            _ => (0, 0),
+        };
         let with_target = |own: u32| match chosen {
             true => own.max(self.to_chosen),
-            false if self.far > 0 && self.is_far(branch, to) => own + self.far,
-            false => own,
+            false => own + far + other_page,
         };
         match branch.kind {
             Kind::Call | Kind::IndirectCall => 1 + with_target(self.call),
