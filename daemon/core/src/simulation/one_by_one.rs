@@ -74,7 +74,11 @@ impl OneByOne<'_> {
             let predicted = span.bytes <= self.p.rep_predicted(span.loads > 0, element);
             let bytes = if predicted { 0 } else { span.bytes };
             let bursts = !self.p.rep_burst_of_stores || span.loads == 0;
-            let burst = if bursts { bytes.min(self.p.rep_burst_bytes) } else { 0 };
+            let burst = if bursts {
+                bytes.min(self.p.rep_burst_bytes)
+            } else {
+                0
+            };
             burst / self.p.rep_burst_bytes_per_cycle.max(1)
                 + (bytes - burst) / self.p.rep_bytes_per_cycle.max(1)
         };

@@ -168,7 +168,8 @@ impl Predictor {
     #[inline]
     fn conditional(&mut self, b: &Executed, direction: bool) -> Steer {
         if !b.taken {
-            let known = !direction || (self.unknown_not_taken && self.btb.find(b.pc, false).is_none());
+            let known =
+                !direction || (self.unknown_not_taken && self.btb.find(b.pc, false).is_none());
             return if known {
                 Steer::Straight
             } else {

@@ -65,7 +65,10 @@ impl Route {
         for (part, entries, lines) in group.parts() {
             let may_hit = self.last == Source::UopCache || self.after_branch;
             let cacheable = part.packed.cacheable && group_cacheable;
-            let (from, behind) = (part.address.wrapping_add(moved), part.end.wrapping_add(moved));
+            let (from, behind) = (
+                part.address.wrapping_add(moved),
+                part.end.wrapping_add(moved),
+            );
             let hit = cacheable && self.cache.access(from, behind, part.packed.lines);
             self.last = match may_hit && hit {
                 true => Source::UopCache,

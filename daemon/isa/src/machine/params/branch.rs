@@ -343,7 +343,11 @@ impl Branch {
             ("far_bubbles", self.far_bubbles),
             (
                 "btb.bubbles",
-                self.btb.iter().map(|b| b.bubbles.max(b.other_page_bubbles)).max().unwrap_or(0),
+                self.btb
+                    .iter()
+                    .map(|b| b.bubbles.max(b.other_page_bubbles))
+                    .max()
+                    .unwrap_or(0),
             ),
         ] {
             if delay > 1000 {

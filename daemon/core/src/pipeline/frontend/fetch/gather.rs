@@ -265,7 +265,10 @@ impl FetchQueue {
             let to = at + part.instructions;
             let may_hit = self.route == Source::UopCache || self.after_branch;
             let cacheable = part.packed.cacheable && group_cacheable;
-            let (from, behind) = (part.address.wrapping_add(moved), part.end.wrapping_add(moved));
+            let (from, behind) = (
+                part.address.wrapping_add(moved),
+                part.end.wrapping_add(moved),
+            );
             let hit = cacheable && self.cache.access(from, behind, part.packed.lines);
             self.route = if may_hit && hit {
                 Source::UopCache

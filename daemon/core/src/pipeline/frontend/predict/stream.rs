@@ -239,7 +239,9 @@ impl Pace {
             to_chosen: shares(p.chosen_bubbles),
             back_chosen: shares(p.chosen_return_bubbles),
             far: shares(p.far_bubbles),
-            other_page: std::array::from_fn(|n| p.btb.get(n).map_or(0, |b| shares(b.other_page_bubbles))),
+            other_page: std::array::from_fn(|n| {
+                p.btb.get(n).map_or(0, |b| shares(b.other_page_bubbles))
+            }),
             far_from: match p.target_bits {
                 0 => u64::BITS,
                 bits => bits,
@@ -269,10 +271,18 @@ impl Pace {
         let (far, other_page) = match way {
             // A target that was chosen among several is known with all of its bits.
             Way::Branch(Steer::Taken(level)) => (
-                if self.far > 0 && self.is_far(branch, to) { self.far } else { 0 },
+                if self.far > 0 && self.is_far(branch, to) {
+                    self.far
+                } else {
+                    0
+                },
                 match (branch.pc ^ to.address) >> PAGE {
                     0 => 0,
-                    _ => self.other_page.get(usize::from(level)).copied().unwrap_or(0),
+                    _ => self
+                        .other_page
+                        .get(usize::from(level))
+                        .copied()
+                        .unwrap_or(0),
                 },
             ),
             _ => (0, 0),
