@@ -60,6 +60,7 @@ fn parameters() -> Branch {
             set_bytes: 16,
             hashed: false,
             bubbles: 0,
+            alone: false,
             other_page_takes_two: false,
             other_page_bubbles: 0,
         }],
@@ -365,6 +366,7 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         set_bytes: 16,
         hashed: false,
         bubbles: 0,
+        alone: false,
         other_page_takes_two: false,
         other_page_bubbles: 0,
     };
