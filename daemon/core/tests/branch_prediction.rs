@@ -60,7 +60,6 @@ fn parameters() -> Branch {
             set_bytes: 16,
             hashed: false,
             bubbles: 0,
-            alone: false,
             other_page_takes_two: false,
             other_page_bubbles: 0,
         }],
@@ -366,7 +365,6 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         set_bytes: 16,
         hashed: false,
         bubbles: 0,
-        alone: false,
         other_page_takes_two: false,
         other_page_bubbles: 0,
     };

@@ -214,9 +214,6 @@ pub struct Btb {
     pub hashed: bool,
     /// Cycles in which the predictor finds nothing more after a taken branch that hits here.
     pub bubbles: u64,
-    /// A branch that hits here is alone in its cycle, whatever `starts_per_cycle` is.
-    #[serde(default, skip_serializing_if = "is_no")]
-    pub alone: bool,
     /// A branch to another page of 4 KiB takes two entries.
     #[serde(default, skip_serializing_if = "is_no")]
     pub other_page_takes_two: bool,

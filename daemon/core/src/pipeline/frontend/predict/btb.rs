@@ -132,7 +132,6 @@ mod tests {
                 set_bytes: 16,
                 hashed: false,
                 bubbles: 0,
-                alone: false,
                 other_page_takes_two: true,
                 other_page_bubbles: 0,
             })
@@ -201,7 +200,6 @@ mod tests {
                 set_bytes: 16,
                 hashed,
                 bubbles: 0,
-                alone: false,
                 other_page_takes_two: false,
                 other_page_bubbles: 0,
             }]);

@@ -217,9 +217,7 @@ struct Pace {
     /// More for a target with other bits from this one on.
     far: u32,
     far_from: u32,
-    /// Whether a branch is alone in its cycle, by the level that has it.
-    alone: [bool; branch::MAX_BTB_LEVELS],
-    /// More for a target in another page, likewise.
+    /// More for a target in another page, by the level that has the branch.
     other_page: [u32; branch::MAX_BTB_LEVELS],
     indirect_alone: bool,
     lines_in_pairs: bool,
@@ -241,7 +239,6 @@ impl Pace {
             to_chosen: shares(p.chosen_bubbles),
             back_chosen: shares(p.chosen_return_bubbles),
             far: shares(p.far_bubbles),
-            alone: std::array::from_fn(|n| p.btb.get(n).is_some_and(|b| b.alone)),
             other_page: std::array::from_fn(|n| {
                 p.btb.get(n).map_or(0, |b| shares(b.other_page_bubbles))
             }),
@@ -271,52 +268,38 @@ impl Pace {
         let Some(branch) = branch else {
             return u32::from(!paired);
         };
-        // A target that was chosen among several is known with all of its bits.
+        let (far, other_page) = match way {
+            // A target that was chosen among several is known with all of its bits.
+            Way::Branch(Steer::Taken(level)) => (
+                if self.far > 0 && self.is_far(branch, to) {
+                    self.far
+                } else {
+                    0
+                },
+                match (branch.pc ^ to.address) >> PAGE {
+                    0 => 0,
+                    _ => self
+                        .other_page
+                        .get(usize::from(level))
+                        .copied()
+                        .unwrap_or(0),
+                },
+            ),
+            _ => (0, 0),
+        };
         let with_target = |own: u32| match chosen {
             true => own.max(self.to_chosen),
-            false => own + self.to_reach(way, branch, to),
+            false => own + far + other_page,
         };
-        let indirect = branch.kind == Kind::IndirectJump;
-        let start = match self.is_alone(way) || indirect && self.indirect_alone {
-            true => self.per_cycle,
-            false => 1,
-        };
-        start
-            + match branch.kind {
-                Kind::Call | Kind::IndirectCall => with_target(self.call),
-                Kind::Conditional | Kind::Jump | Kind::IndirectJump => with_target(0),
-                Kind::Return => {
-                    let chosen = std::mem::take(&mut self.chosen);
-                    self.back + if chosen { self.back_chosen } else { 0 }
-                }
+        match branch.kind {
+            Kind::Call | Kind::IndirectCall => 1 + with_target(self.call),
+            Kind::Return => {
+                let chosen = std::mem::take(&mut self.chosen);
+                1 + self.back + if chosen { self.back_chosen } else { 0 }
             }
-    }
-
-    /// Whether the level that has a branch has no other in the same cycle.
-    fn is_alone(&self, way: Way) -> bool {
-        match way {
-            Way::Branch(Steer::Taken(level) | Steer::Chosen(level)) => {
-                self.alone.get(usize::from(level)).copied().unwrap_or(false)
-            }
-            _ => false,
+            Kind::IndirectJump if self.indirect_alone => self.per_cycle + with_target(0),
+            Kind::Conditional | Kind::Jump | Kind::IndirectJump => 1 + with_target(0),
         }
-    }
-
-    /// Shares for a target of which the branch target buffer does not have all with the branch.
-    fn to_reach(&self, way: Way, from: &Branch, to: CodePlace) -> u32 {
-        let Way::Branch(Steer::Taken(level)) = way else {
-            return 0;
-        };
-        let far = match self.far > 0 && self.is_far(from, to) {
-            true => self.far,
-            false => 0,
-        };
-        let other_page = (from.pc ^ to.address) >> PAGE != 0;
-        let by_level = self
-            .other_page
-            .get(usize::from(level))
-            .filter(|_| other_page);
-        far + by_level.copied().unwrap_or(0)
     }
 }
 
@@ -575,23 +558,19 @@ mod tests {
         };
         let (taken, chosen) = (Way::Branch(Steer::Taken(0)), Way::Branch(Steer::Chosen(0)));
         let border = 1 << 37;
-        // Half cycles.
         let steps = [
             (taken, Kind::Jump, to(0x2000), 1),
             (taken, Kind::Jump, to(border - 64), 1),
-            (taken, Kind::Jump, to(border), 7),
-            (taken, Kind::Call, to(0x2000), 3),
-            (taken, Kind::Call, to(border), 9),
-            (taken, Kind::IndirectJump, shared(0x2000), 7),
-            (taken, Kind::Return, shared(0x2000), 5),
+            (taken, Kind::Jump, to(border), 4),
+            (taken, Kind::Call, to(0x2000), 2),
+            (taken, Kind::Call, to(border), 5),
+            (taken, Kind::IndirectJump, shared(0x2000), 4),
+            (taken, Kind::Return, shared(0x2000), 2),
             // The predictor of targets has all of it.
-            (chosen, Kind::IndirectJump, to(0x2000), 9),
-            (chosen, Kind::IndirectJump, shared(0x2000), 9),
-            (chosen, Kind::IndirectCall, shared(0x2000), 9),
-            (taken, Kind::Return, to(border), 5),
-            // From the second level, in the same page and in another.
-            (Way::Branch(Steer::Taken(1)), Kind::Jump, to(0x1800), 2),
-            (Way::Branch(Steer::Taken(1)), Kind::Jump, to(0x2000), 6),
+            (chosen, Kind::IndirectJump, to(0x2000), 5),
+            (chosen, Kind::IndirectJump, shared(0x2000), 5),
+            (chosen, Kind::IndirectCall, shared(0x2000), 5),
+            (taken, Kind::Return, to(border), 2),
         ];
         for (n, (way, kind, to, shares)) in steps.into_iter().enumerate() {
             assert_eq!(pace.shares(way, Some(&at(0x1000, kind)), to), shares, "{n}");
