@@ -1,7 +1,7 @@
 //! Mechanistic model of superscalar in-order cores, after Breughe, Eyerman and Eeckhout (ACM TACO
 //! 2014): a program is profiled once, and its cycles follow for any width, latencies and units.
 //!
-//! [`profile`] is what one pass over an execution collects: code, and how often each path of
+//! [`profile`] is what one pass over an execution ([`collect`]) yields: code, and how often each path of
 //! blocks was taken. From that come the rows of H ([`rows`]: how far back the closest producer of
 //! a value is, among which kinds), with which there are three models:
 //!
@@ -19,6 +19,7 @@
 
 pub mod built_in;
 pub mod chain;
+pub mod collect;
 pub mod distance;
 pub mod events;
 pub mod literal;

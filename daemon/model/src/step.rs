@@ -5,10 +5,11 @@ use mcad_core::pipeline::inorder::slots::Cause;
 use mcad_core::pipeline::inorder::{Core, Executed, Observer, Stamps};
 use mcad_isa::machine::inorder::{USES, Use};
 
+use crate::collect::Order;
 use crate::events::{Costs, Event};
 use crate::kind::{KINDS, Kind};
 use crate::machine::Machine;
-use crate::profile::{Inst, Order};
+use crate::profile::Inst;
 
 /// Cycles of issue: of the last instruction, and of one before it.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,9 +9,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::collect::Order;
 use crate::events::{Costs, Counted, Event};
 use crate::machine::Machine;
-use crate::profile::Order;
 use crate::stack::Stack;
 use crate::step::{StaticCode, Stepper};
 

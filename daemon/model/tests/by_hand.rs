@@ -5,11 +5,12 @@
 use std::rc::Rc;
 
 use mcad_model::chain::Chain;
+use mcad_model::collect::Collector;
 use mcad_model::kind::Kind;
 use mcad_model::literal;
 use mcad_model::machine::{Forward, Machine};
 use mcad_model::paths::Paths;
-use mcad_model::profile::{Collector, Inst, Profile};
+use mcad_model::profile::{Inst, Profile};
 use mcad_model::rows::{Own, Row, Rows};
 use mcad_model::step::{StaticCode, Stepper};
 

@@ -5,13 +5,14 @@
 use std::rc::Rc;
 
 use mcad_model::chain::Chain;
+use mcad_model::collect::{Collector, Order, Piece};
 use mcad_model::distance::{self, Distances, LINE, SIZES};
 use mcad_model::kind::Kind;
 use mcad_model::literal;
 use mcad_model::machine::Machine;
 use mcad_model::paths::Paths;
 use mcad_model::predictors::{Ending, Jump, Predictor, Predictors};
-use mcad_model::profile::{Collector, Inst, Order, Piece, Profile};
+use mcad_model::profile::{Inst, Profile};
 use mcad_model::rows::Rows;
 use mcad_model::step::{StaticCode, Stepper};
 

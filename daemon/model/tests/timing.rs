@@ -5,8 +5,9 @@
 use mcad_isa::code::{self, Code};
 use mcad_isa::machine;
 use mcad_model::chain::Chain;
+use mcad_model::collect::{Collector, Piece};
 use mcad_model::machine::Machine;
-use mcad_model::profile::{Collector, Inst, Piece, Profile};
+use mcad_model::profile::{Inst, Profile};
 use mcad_model::rows::Rows;
 use mcad_model::timing::Timing;
 use mcad_proto::event::Arch;

@@ -7,11 +7,12 @@ use std::rc::Rc;
 
 use anyhow::Context;
 use mcad_model::chain::Chain;
+use mcad_model::collect::Order;
 use mcad_model::literal;
 use mcad_model::machine::Machine;
 use mcad_model::paths::Paths;
 use mcad_model::predictors::Predictor;
-use mcad_model::profile::{Inst, Order};
+use mcad_model::profile::Inst;
 use mcad_model::rows::Rows;
 use mcad_model::space::Space;
 use mcad_model::step::{StaticCode, Stepper};
