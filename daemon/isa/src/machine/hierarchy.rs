@@ -7,6 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::params::is_default;
+
 /// Bytes of a line, of all CPUs that are modelled.
 pub const LINE_BYTES: u64 = 64;
 
@@ -55,7 +57,7 @@ pub struct Level {
     pub bytes_per_cycle: f64,
     /// Bits of a line's place in its page that are folded with bits of the frame's number into the number of the
     /// set: lines at one place of all pages have so many powers of two more sets.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub folded_bits: u32,
     /// It is filled with what the level before gives up, not with what passes on the way in.
     #[serde(default)]
@@ -97,22 +99,14 @@ pub struct Caches {
     #[serde(default)]
     pub page_cache: PageCache,
     /// Every data access hits the first level (ablation).
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub perfect_l1d: bool,
     /// Every fetch hits the first level (ablation).
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub perfect_l1i: bool,
     /// What misses the first level hits the second (ablation).
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub perfect_l2: bool,
-}
-
-fn is_none(bits: &u32) -> bool {
-    *bits == 0
-}
-
-fn is_no(yes: &bool) -> bool {
-    !yes
 }
 
 /// Memory.

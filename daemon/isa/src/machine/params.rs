@@ -145,13 +145,9 @@ fn is_yes(yes: &bool) -> bool {
     *yes
 }
 
-/// Whether an ablation or a mechanism that few cores have is off: reports leave it out.
-fn is_no(yes: &bool) -> bool {
-    !yes
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+/// Whether a mechanism that few cores have is off: reports leave it out.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 #[cfg(test)]

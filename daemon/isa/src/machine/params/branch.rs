@@ -8,6 +8,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
+
 /// Most tagged tables of one predictor.
 pub const MAX_TABLES: u32 = 20;
 /// Most levels of branch target buffers.
@@ -51,11 +53,11 @@ pub struct Branch {
     /// Lines that may be on their way into the first-level instruction cache.
     pub line_misses: u32,
     /// Least cycles from the arrival of one of these lines to that of the next.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub line_spacing: u64,
     /// Lines behind a taken branch for which that number may be on their way; 0: there is no end of
     /// them.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub straight_lines: u32,
     /// Lines that may be on their way further on in straight code.
     #[serde(default = "one", skip_serializing_if = "is_one")]
@@ -76,23 +78,23 @@ pub struct Branch {
     /// A predicted indirect jump is alone in its cycle, whatever `starts_per_cycle` is.
     #[serde(default)]
     pub indirect_alone: bool,
-    /// Cycles in which the predictor finds nothing more after an indirect jump or call that has gone to several
-    /// places; a call's `call_bubbles` are among them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// Cycles in which the predictor finds nothing more after an indirect jump or call that goes elsewhere than it went
+    /// first, which is what the branch target buffer has; a call's `call_bubbles` are among them.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub chosen_bubbles: u64,
     /// The same after a return, besides `return_bubbles`, if since the last one such a branch was predicted.
     #[serde(default)]
     pub chosen_return_bubbles: u64,
     /// Bits of a target that its entry in the branch target buffer has; what is above them is the branch's own. 0: all.
-    #[serde(default, skip_serializing_if = "is_zero_u32")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub target_bits: u32,
     /// Cycles in which the predictor finds nothing more after a branch, other than a return, that goes to a target with
     /// other bits above those. Linux has the program and its shared objects that far apart.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub far_bubbles: u64,
     /// Until the decoders find a branch that no buffer has, the predictor goes on behind it, a line a cycle: lines
     /// there are on their way when they do.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub runs_on: bool,
     /// The line behind the one that a branch goes to is predicted together with it.
     #[serde(default)]
@@ -123,27 +125,6 @@ fn one() -> u32 {
 
 fn is_one(value: &u32) -> bool {
     *value == 1
-}
-
-fn is_none(value: &u32) -> bool {
-    *value == 0
-}
-
-fn is_no(value: &bool) -> bool {
-    !*value
-}
-
-fn is_default(value: &History) -> bool {
-    *value == History::default()
-}
-
-fn is_zero_u32(value: &u32) -> bool {
-    *value == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }
 
 /// Direction of conditional branches: bimodal base, tagged tables of increasing history lengths, loop
@@ -215,10 +196,10 @@ pub struct Btb {
     /// Cycles in which the predictor finds nothing more after a taken branch that hits here.
     pub bubbles: u64,
     /// A branch to another page of 4 KiB takes two entries.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub other_page_takes_two: bool,
     /// Bubbles of such a branch besides those of all.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub other_page_bubbles: u64,
 }
 

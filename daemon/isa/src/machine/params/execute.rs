@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{Bounds, Checked};
-use super::{is_no, yes};
+use super::{is_default, yes};
 
 /// Smallest bank of the first-level cache, in bytes.
 pub const MIN_BANK_BYTES: u32 = 4;
@@ -105,7 +105,7 @@ pub struct Execute {
     #[serde(default)]
     pub memory_renaming_general: bool,
     /// Of those the loads of instructions that compute nothing with what they load, and of updates.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub memory_renaming_of_moves: bool,
     /// Loads that are renamed since they took their data from a store before, though rename cannot know
     /// that the addresses are equal: they are not made of the same values of the same registers, or
@@ -170,7 +170,7 @@ pub struct Execute {
     #[serde(default)]
     pub rep_burst_bytes: u64,
     /// Only `rep stos` has such a burst: `rep movs` takes as long to read.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub rep_burst_of_stores: bool,
     /// Cycles from when the count and the addresses of `rep movs` and `rep stos` are known until
     /// what is behind them can issue; 0: that does not wait for them. Measured on Zen 5: docs/MEMORY.md.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{Bounds, Checked};
-use super::{is_no, is_two, is_yes, is_zero, two, yes};
+use super::{is_default, is_two, is_yes, two, yes};
 
 /// Which µops the µop cache delivers in one cycle beyond the end of a line. The rules of Intel's
 /// cores are uiCA's.
@@ -33,7 +33,7 @@ pub struct Frontend {
     pub move_fusion: bool,
     /// An instruction without vector registers and the no-operation behind it are fused, where they have at
     /// most 15 bytes together.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub nop_fusion: bool,
     /// Compare and jump are fused.
     #[serde(default = "yes")]
@@ -44,11 +44,11 @@ pub struct Frontend {
     pub predecode_width: u32,
     /// The same in whole programs, whose µop cache is known line by line; 0: the same as in blocks, of
     /// which some of what does not fit still comes from there.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub decoded_alone: u32,
     /// And so many bytes of code a cycle: what begins within them of the first; 0: a whole block. The line to
     /// which a taken branch goes comes by whole blocks, those that follow it do not.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub decoded_alone_bytes: u32,
     /// Cycles from predecode to decode.
     pub predecode_to_decode: u64,
@@ -124,14 +124,14 @@ pub struct Frontend {
     pub uop_cache_refill: u32,
     /// In place of that many it takes as many cycles as the decoders take for what is executed of the block (`predecode_block_bytes`
     /// bytes or `decoders` instructions each), less those in which the µop cache delivers it.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub uop_cache_refill_decodes: bool,
     /// What was executed of a block of code is in the µop cache, from where control came to it to where control left it,
     /// not all of the block: what is executed of it besides takes lines of its own.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub uop_cache_as_executed: bool,
     /// Code that comes from the µop cache needs its address translated, too.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub uop_cache_translates: bool,
     /// Constants that a line has room for: displacements, targets of jumps and immediates, of which one
     /// of 64 bits is two; 0: they are no limit.
