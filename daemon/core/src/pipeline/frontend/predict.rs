@@ -44,9 +44,6 @@ pub struct Executed {
     pub kind: Kind,
 }
 
-/// log2 of the bytes of a page.
-const PAGE: u32 = 12;
-
 /// What the front end knew of a branch when it fetched on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Steer {
@@ -55,7 +52,7 @@ pub enum Steer {
     Straight,
     /// Taken, predicted so, and its target was in that level of branch target buffer.
     Taken(u8),
-    /// The same, of an indirect branch that has gone elsewhere, too: its target was chosen.
+    /// The same, of an indirect branch that went elsewhere first: its target was chosen, not in the buffer.
     Chosen(u8),
     /// Taken, and found out at decode: the target was in none.
     Decoded,
@@ -159,7 +156,7 @@ impl Predictor {
     #[inline]
     fn find(&mut self, b: &Executed) -> Option<u8> {
         // Where a return goes is not in the buffer.
-        let other_page = b.kind != Kind::Return && (b.pc ^ b.target) >> PAGE != 0;
+        let other_page = b.kind != Kind::Return && btb::is_other_page(b.pc, b.target);
         let found = self.btb.find(b.pc, other_page);
         self.btb.take(b.pc, other_page, found);
         found
@@ -184,7 +181,7 @@ impl Predictor {
         }
     }
 
-    /// The direction that is predicted, and whether the branch is not known to have gone another way.
+    /// The direction that is predicted, and whether the branch has never gone the other way.
     #[inline]
     fn direction(&mut self, b: &Executed) -> (bool, bool) {
         let guess = self.tage.predict(b.pc, &self.path);

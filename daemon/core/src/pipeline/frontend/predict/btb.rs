@@ -5,6 +5,14 @@
 use crate::pipeline::fold::Folding;
 use mcad_isa::machine::params::branch;
 
+/// Whether two addresses are in different pages of 4 KiB: some buffers keep more of a target there
+/// ([`branch::Btb::other_page_takes_two`]).
+#[inline]
+#[must_use]
+pub fn is_other_page(from: u64, to: u64) -> bool {
+    (from ^ to) >> 12 != 0
+}
+
 #[derive(Clone)]
 struct Level {
     ways: usize,

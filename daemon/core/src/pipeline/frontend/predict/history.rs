@@ -151,7 +151,7 @@ impl Path {
         }
     }
 
-    /// Takes in a branch; `settled`: it is conditional and has never been taken.
+    /// Takes in a branch; `settled`: it is conditional and had never been taken.
     #[inline]
     pub fn take(&mut self, b: &Executed, settled: bool) {
         match self.history {

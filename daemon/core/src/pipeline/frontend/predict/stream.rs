@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::btb::is_other_page;
 use super::frames::{Frame, Frames};
-use super::{Executed, Kind, PAGE, Predictor, Steer};
+use super::{Executed, Kind, Predictor, Steer};
 use crate::pipeline::backlog::Backlog;
 use crate::pipeline::fold::Folding;
 use crate::pipeline::inst::Inst;
@@ -268,28 +269,10 @@ impl Pace {
         let Some(branch) = branch else {
             return u32::from(!paired);
         };
-        let (far, other_page) = match way {
-            // A target that was chosen among several is known with all of its bits.
-            Way::Branch(Steer::Taken(level)) => (
-                if self.far > 0 && self.is_far(branch, to) {
-                    self.far
-                } else {
-                    0
-                },
-                match (branch.pc ^ to.address) >> PAGE {
-                    0 => 0,
-                    _ => self
-                        .other_page
-                        .get(usize::from(level))
-                        .copied()
-                        .unwrap_or(0),
-                },
-            ),
-            _ => (0, 0),
-        };
+        // A target that was chosen among several is known with all of its bits.
         let with_target = |own: u32| match chosen {
             true => own.max(self.to_chosen),
-            false => own + far + other_page,
+            false => own + self.to_reach(way, branch, to),
         };
         match branch.kind {
             Kind::Call | Kind::IndirectCall => 1 + with_target(self.call),
@@ -299,6 +282,19 @@ impl Pace {
             }
             Kind::IndirectJump if self.indirect_alone => self.per_cycle + with_target(0),
             Kind::Conditional | Kind::Jump | Kind::IndirectJump => 1 + with_target(0),
+        }
+    }
+
+    /// More for what the branch target buffer does not have of a target.
+    fn to_reach(&self, way: Way, from: &Branch, to: CodePlace) -> u32 {
+        let Way::Branch(Steer::Taken(level)) = way else {
+            return 0;
+        };
+        let far = if self.is_far(from, to) { self.far } else { 0 };
+        let by_level = self.other_page.get(usize::from(level)).copied();
+        match is_other_page(from.pc, to.address) {
+            true => far + by_level.unwrap_or(0),
+            false => far,
         }
     }
 }
