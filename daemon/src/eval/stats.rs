@@ -27,6 +27,9 @@ pub struct Measures {
     /// The same over the pairs whose labels differ by more than [`APART`]: the order of labels that
     /// are nearer to each other than they are to themselves measured again is chance.
     pub tau_apart: f64,
+    /// τ-b if every prediction that is off by more than [`APART`] were its label: about what these labels allow. Blocks
+    /// of one throughput have labels that differ a little, which no model can put in order.
+    pub tau_allowed: f64,
     /// Share of blocks within 1 % (or [`ROUNDING`]).
     pub within_1_percent: f64,
     /// Share of blocks within 5 % (or [`ROUNDING`]).
@@ -53,6 +56,11 @@ impl Measures {
             .iter()
             .map(|p| (p.prediction.unwrap_or(0.0), p.label))
             .collect();
+        let right = |p: &&Pair| match p.prediction {
+            Some(prediction) if p.is_within(APART) => (prediction, p.label),
+            _ => (p.label, p.label),
+        };
+        let allowed: Vec<_> = pairs.iter().map(right).collect();
         Self {
             blocks,
             missing: pairs.iter().filter(|p| p.prediction.is_none()).count(),
@@ -60,6 +68,7 @@ impl Measures {
             median,
             tau: tau_b(&points),
             tau_apart: tau_apart(&points, APART),
+            tau_allowed: tau_b(&allowed),
             within_1_percent: one,
             within_5_percent: five,
         }

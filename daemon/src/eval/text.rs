@@ -68,6 +68,12 @@ pub fn write(e: &Evaluation, parts: Parts, style: Style, out: &mut dyn Write) ->
         "  tau apart: of the pairs whose labels differ by more than {:.0} %",
         APART * 100.0
     )?;
+    writeln!(
+        out,
+        "  tau if all blocks that are more than {:.0} % off were right: {:.4}",
+        APART * 100.0,
+        e.all.tau_allowed
+    )?;
     if e.without_label > 0 {
         writeln!(out, "\n{} predictions have no label", e.without_label)?;
     }
