@@ -111,6 +111,8 @@ pub struct LatencyLoop {
     pub exact: bool,
     /// The loop, complete with counter and branch.
     pub bytes: Vec<u8>,
+    /// What is in the general-purpose registers before.
+    pub registers: [u64; 16],
     /// How often the latency is in a turn.
     pub links: f64,
     /// Helpers by name, and how often the latency of each is in a turn.
@@ -124,6 +126,8 @@ pub struct HelperLoop {
     pub name: String,
     /// The loop, complete with counter and branch.
     pub bytes: Vec<u8>,
+    /// What is in the general-purpose registers before.
+    pub registers: [u64; 16],
     /// How often its latency is in a turn.
     pub links: f64,
 }
@@ -137,6 +141,7 @@ pub fn helper_loops() -> Vec<HelperLoop> {
         Some(HelperLoop {
             name: helper.to_string(),
             bytes,
+            registers: registers(FILL),
             links: latencies * f64::from(copies),
         })
     };
@@ -196,6 +201,7 @@ impl<'t> Subject<'_, 't> {
                 pair,
                 exact: chain.exact(),
                 bytes,
+                registers: registers(chain.index),
                 links: chain.links * copies,
                 helpers: helpers
                     .map(|(helper, ways)| (helper.to_string(), ways * copies))

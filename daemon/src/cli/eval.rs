@@ -41,7 +41,7 @@ pub(super) struct Args {
     in_order: bool,
     /// Compare throughputs of single instruction forms, simulated by --predict CPU, with FILE: rows
     /// of uops.info (JSON lines) or figures of `mcad profile instruction -o`
-    #[arg(long, requires = "predict", conflicts_with_all = ["rtl", "in_order", "sample", "hold_out", "ablations", "categories", "instructions", "worst", "json"])]
+    #[arg(long, requires = "predict", conflicts_with_all = ["rtl", "in_order", "sample", "hold_out", "ablations", "categories", "instructions", "json"])]
     forms: bool,
     /// Take what an installed llvm-mca predicts for the CPU of --predict instead of the labels
     #[arg(long, requires = "predict", conflicts_with_all = ["forms", "ablations", "cpus"])]
@@ -56,7 +56,7 @@ pub(super) struct Args {
     /// Instructions that carry the error
     #[arg(long)]
     instructions: bool,
-    /// Show the N worst blocks
+    /// Show the N worst blocks, with --forms the N worst figures of each kind
     #[arg(long, value_name = "N", default_value_t = 0)]
     worst: usize,
     /// Assembly syntax of the worst blocks
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return inorder::run(args.set.files());
     }
     if args.forms {
-        return forms::run(args.set.cpu(), args.set.files());
+        return forms::run(args.set.cpu(), args.set.files(), args.worst);
     }
     if let Some(cpu) = &args.rtl {
         return rtl::run(cpu, args.set.files());

@@ -24,6 +24,8 @@ pub enum Init {
     Stack,
     /// All different, but all memory is filled with one value, which is known.
     Filled,
+    /// The general-purpose registers have these values, and all memory is filled with one.
+    Registers([u64; 16]),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -258,7 +260,7 @@ impl Aliases {
             return value;
         }
         let value = match self.init {
-            Init::Distinct | Init::Filled => self.fresh(),
+            Init::Distinct | Init::Filled | Init::Registers(_) => self.fresh(),
             Init::Equal | Init::Stack => Abstract { base: 0, offset: 0 },
         };
         self.values[place] = Some(value);

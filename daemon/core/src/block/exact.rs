@@ -293,6 +293,10 @@ impl Now {
         }
         let value = match self.init {
             Init::Equal | Init::Stack if reg.is_gpr() => Value::number(FILL),
+            Init::Registers(values) if reg.is_gpr() => {
+                let value = values.get(place).copied().unwrap_or_default();
+                Value::number(value as i64)
+            }
             _ => self.symbols.fresh(),
         };
         self.values[place] = Some(value);
@@ -349,6 +353,11 @@ impl Now {
         let start = access.bytes().start;
         match found {
             Some(s) if s.address == start && s.size == access.size => Some(s.value),
+            Some(s) if s.contains(access) && s.size <= 8 => {
+                let shifted = (s.value.known()? as u64) >> (8 * (start - s.address));
+                let number = zero_extend(shifted as i64, access.size * 8);
+                Some(Value::number(number))
+            }
             Some(_) => None,
             None if self.init != Init::Distinct
                 && access.size <= 8
@@ -402,9 +411,14 @@ impl Now {
                         Value::number(load.bytes().start as i64),
                         Value::number(i64::from(load.size)),
                     ];
-                    match found.is_none() {
-                        true => self.symbols.result(u32::MAX, 0, &place),
-                        false => self.symbols.fresh(),
+                    let [start, size] = place;
+                    match found {
+                        None => self.symbols.result(u32::MAX, 0, &place),
+                        Some(s) if s.contains(load) => {
+                            let part = [s.value, Value::number(s.address as i64), start, size];
+                            self.symbols.result(u32::MAX, 1, &part)
+                        }
+                        Some(_) => self.symbols.fresh(),
                     }
                 }
             };
@@ -491,5 +505,9 @@ impl Reader for Now {
 
     fn loaded(&mut self) -> Option<Value> {
         self.loaded
+    }
+
+    fn exclusive_or(&mut self, a: Value, b: Value) -> Option<Value> {
+        Some(self.symbols.exclusive_or(a, b))
     }
 }

@@ -57,6 +57,8 @@ pub struct Symbols {
     results: Vec<Computed>,
     /// Inputs of all results.
     inputs: Vec<Value>,
+    /// What exclusive or makes of two values; with one of them it makes the other of that again.
+    differences: FxHashMap<(Value, Value), Value>,
 }
 
 /// A result that has a symbol.
@@ -112,8 +114,22 @@ impl Symbols {
         value
     }
 
+    /// Exclusive or of two values that are not both numbers.
+    pub fn exclusive_or(&mut self, a: Value, b: Value) -> Value {
+        let of = |a: Value, b: Value| (a.min(b), a.max(b));
+        if let Some(known) = self.differences.get(&of(a, b)) {
+            return *known;
+        }
+        let difference = self.fresh();
+        self.differences.insert(of(a, b), difference);
+        self.differences.insert(of(difference, a), b);
+        self.differences.insert(of(difference, b), a);
+        difference
+    }
+
     /// Forgets all symbols.
     pub fn clear(&mut self) {
+        self.differences.clear();
         self.next = 0;
         self.last.clear();
         self.results.clear();
@@ -147,6 +163,8 @@ pub trait Reader {
     fn register(&mut self, id: RegId) -> Value;
     /// Value loaded by the instruction's memory operand, zero-extended, when it is tracked.
     fn loaded(&mut self) -> Option<Value>;
+    /// Exclusive or of two values of 64 bits that are not both numbers.
+    fn exclusive_or(&mut self, a: Value, b: Value) -> Option<Value>;
 }
 
 fn read<R: Reader>(source: Source, reader: &mut R) -> Option<Value> {
@@ -223,7 +241,14 @@ pub fn result_of<R: Reader>(effect: &Effect, reader: &mut R) -> Option<Value> {
         }
         Operation::And(a, b) => numbers(a, b, reader).map(|(a, b)| Value::number(a & b))?,
         Operation::Or(a, b) => numbers(a, b, reader).map(|(a, b)| Value::number(a | b))?,
-        Operation::Xor(a, b) => numbers(a, b, reader).map(|(a, b)| Value::number(a ^ b))?,
+        Operation::Xor(a, b) => {
+            let (a, b) = (read(a, reader)?, read(b, reader)?);
+            match (a.known(), b.known()) {
+                (Some(a), Some(b)) => Value::number(a ^ b),
+                _ if bits == 64 => reader.exclusive_or(a, b)?,
+                _ => return None,
+            }
+        }
         Operation::ShiftLeft(a, b) => {
             let (a, b) = numbers(a, b, reader)?;
             Value::number(a.wrapping_shl(count(b)))
@@ -247,5 +272,23 @@ pub fn result_of<R: Reader>(effect: &Effect, reader: &mut R) -> Option<Value> {
         }
         (None, 32 | 64) => Some(value),
         (None, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exclusive_or_twice_changes_nothing() {
+        let mut symbols = Symbols::default();
+        let (number, symbol) = (Value::number(0x1234), symbols.fresh());
+        let changed = symbols.exclusive_or(number, symbol);
+        assert_ne!(changed, number);
+        assert_eq!(symbols.exclusive_or(symbol, number), changed);
+        assert_eq!(symbols.exclusive_or(changed, symbol), number);
+        assert_eq!(symbols.exclusive_or(changed, number), symbol);
+        let other = symbols.fresh();
+        assert_ne!(symbols.exclusive_or(changed, other), number);
     }
 }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use mcad_core::block::{Block, Mode, Options};
+use mcad_core::block::{Block, Init, Mode, Options};
 use mcad_isa::machine::CpuModel;
 use mcad_profile::instruction::{Subject, Subjects};
 use serde::Deserialize;
@@ -64,13 +64,22 @@ impl Compared {
         })
     }
 
+    /// Relative.
+    fn off(&self) -> f64 {
+        (self.simulated - self.published).abs() / self.published
+    }
+
     fn agrees(&self) -> bool {
-        (self.simulated - self.published).abs() <= AGREEMENT * self.published
+        self.off() <= AGREEMENT
     }
 }
 
-/// Compares, and prints the share that agrees and the groups that do not.
-pub(super) fn run(cpu: Option<&str>, files: &[impl AsRef<Path>]) -> anyhow::Result<ExitCode> {
+/// Compares, and prints the share that agrees, the groups that do not, and the `worst` of each kind.
+pub(super) fn run(
+    cpu: Option<&str>,
+    files: &[impl AsRef<Path>],
+    worst: usize,
+) -> anyhow::Result<ExitCode> {
     let (Some(cpu), [file]) = (cpu, files) else {
         bail!("--forms takes --predict CPU and one file: rows (JSON lines) or figures (CSV)");
     };
@@ -87,7 +96,7 @@ pub(super) fn run(cpu: Option<&str>, files: &[impl AsRef<Path>]) -> anyhow::Resu
     let mut throughputs = Vec::new();
     let mut exact = Vec::new();
     let mut halves = Vec::new();
-    let helpers = Helpers::of(&model);
+    let helpers = Helpers::of(&model, kind == Kind::Figures);
     for subject in Subjects::of(table).iter() {
         let name = &*subject.form().name;
         if subject.objection().is_some() {
@@ -121,8 +130,9 @@ pub(super) fn run(cpu: Option<&str>, files: &[impl AsRef<Path>]) -> anyhow::Resu
         ("latencies", &exact),
         ("latencies with half of a way there and back", &halves),
     ] {
-        write(what, compared, &mut out).context("cannot write to stdout")?;
+        write(what, compared, worst, &mut out).context("cannot write to stdout")?;
     }
+    writeln!(out, "helpers: {helpers}").context("cannot write to stdout")?;
     out.flush().context("cannot write to stdout")?;
     Ok(ExitCode::SUCCESS)
 }
@@ -130,14 +140,15 @@ pub(super) fn run(cpu: Option<&str>, files: &[impl AsRef<Path>]) -> anyhow::Resu
 /// Cycles from one instance to the next.
 fn simulate(model: &Arc<CpuModel>, subject: Subject<'_, '_>) -> Option<f64> {
     let ways = subject.throughput_loops().into_iter();
-    ways.filter_map(|(bytes, count)| Some(turn(model, &bytes)? / f64::from(count)))
+    ways.filter_map(|(bytes, count)| Some(turn(model, &bytes, Init::Distinct)? / f64::from(count)))
         .min_by(f64::total_cmp)
 }
 
 /// Cycles of a turn of a loop.
-fn turn(model: &Arc<CpuModel>, bytes: &[u8]) -> Option<f64> {
+fn turn(model: &Arc<CpuModel>, bytes: &[u8], init: Init) -> Option<f64> {
     let options = Options {
         mode: Mode::Loop,
+        init,
         ..Options::default()
     };
     Some(Block::new(model, bytes).ok()?.predict(options).cycles)
@@ -221,7 +232,7 @@ fn add<K: Eq + Hash>(figures: &mut HashMap<K, Vec<f64>>, name: K, cycles: f64) {
     }
 }
 
-fn write(what: &str, compared: &[Compared], out: &mut dyn Write) -> io::Result<()> {
+fn write(what: &str, compared: &[Compared], worst: usize, out: &mut dyn Write) -> io::Result<()> {
     if compared.is_empty() {
         return Ok(());
     }
@@ -253,6 +264,16 @@ fn write(what: &str, compared: &[Compared], out: &mut dyn Write) -> io::Result<(
             cycles(simulated),
             cycles(published),
             examples.iter().map(|n| **n).collect::<Vec<_>>().join(", ")
+        )?;
+    }
+    let mut furthest: Vec<_> = compared.iter().filter(|c| !c.agrees()).collect();
+    furthest.sort_by(|a, b| b.off().total_cmp(&a.off()).then(a.name.cmp(&b.name)));
+    for c in furthest.into_iter().take(worst) {
+        let (simulated, published) = (c.simulated, c.published);
+        writeln!(
+            out,
+            "  {simulated:.2} simulated, {published:.2} there: {}",
+            c.name
         )?;
     }
     Ok(())

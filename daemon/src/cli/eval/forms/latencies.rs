@@ -3,13 +3,14 @@
 //! As the profiler does it, what helper instructions carry from one instance to the next is taken off,
 //! with the helpers' own latencies as the model has them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use mcad_core::block::Init;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::measured::{kind_text, operand_text};
-use mcad_profile::instruction::{HelperLoop, LatencyLoop, Pair, helper_loops};
+use mcad_profile::instruction::{LatencyLoop, Pair, helper_loops};
 
 use super::turn;
 
@@ -43,23 +44,51 @@ impl fmt::Display for PairName {
 }
 
 /// The helpers' latencies on a model.
-pub(super) struct Helpers(HashMap<String, f64>);
+pub(super) struct Helpers {
+    cycles: BTreeMap<String, f64>,
+    /// Registers have the values that the profiler gives them; else any.
+    as_profiled: bool,
+}
+
+impl fmt::Display for Helpers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.cycles.iter();
+        let all: Vec<_> = all
+            .map(|(name, cycles)| format!("{name} {cycles:.2}"))
+            .collect();
+        f.write_str(&all.join(", "))
+    }
+}
 
 impl Helpers {
-    /// Simulates them.
-    pub(super) fn of(model: &Arc<CpuModel>) -> Self {
-        let one = |helper: HelperLoop| {
-            let cycles = turn(model, &helper.bytes)? / helper.links;
-            Some((helper.name, cycles))
+    /// Simulates them. `as_profiled`: with the values in registers that the profiler has, so that addresses are
+    /// equal when they are made of different registers.
+    pub(super) fn of(model: &Arc<CpuModel>, as_profiled: bool) -> Self {
+        let mut helpers = Self {
+            cycles: BTreeMap::new(),
+            as_profiled,
         };
-        Self(helper_loops().into_iter().filter_map(one).collect())
+        for helper in helper_loops() {
+            let init = helpers.init(helper.registers);
+            if let Some(cycles) = turn(model, &helper.bytes, init) {
+                helpers.cycles.insert(helper.name, cycles / helper.links);
+            }
+        }
+        helpers
+    }
+
+    fn init(&self, registers: [u64; 16]) -> Init {
+        match self.as_profiled {
+            true => Init::Registers(registers),
+            false => Init::Distinct,
+        }
     }
 
     /// Simulates a latency.
     pub(super) fn simulate(&self, model: &Arc<CpuModel>, latency: &LatencyLoop) -> Option<f64> {
-        let mut cycles = turn(model, &latency.bytes)?;
+        let mut cycles = turn(model, &latency.bytes, self.init(latency.registers))?;
         for (name, ways) in &latency.helpers {
-            cycles -= ways * self.0.get(name)?;
+            cycles -= ways * self.cycles.get(name)?;
         }
         Some((cycles / latency.links).max(0.0))
     }
@@ -76,7 +105,7 @@ mod tests {
     #[test]
     fn latencies_are_those_of_the_table() {
         let model = mcad_isa::machine::cpu("skl").unwrap();
-        let helpers = Helpers::of(&model);
+        let helpers = Helpers::of(&model, true);
         let subjects = Subjects::of(model.forms().unwrap());
         for (name, pair, want) in [
             ("IMUL (R64, R64)", "REG0.reg to REG0", 3.0),
