@@ -107,14 +107,20 @@ pub struct Uop {
     pub index: u8,
     /// The displacement allows fast pointer chasing.
     pub near: bool,
-    /// More cycles of a load that takes its data from a store.
+    /// More cycles of a load that takes its data from a store; of a store's data, those until loads can
+    /// take it, [`NOT_FORWARDED`] when not before it is written.
     pub forwarded_later: u8,
+    /// Neither a register nor the instruction's own address is in the address.
+    pub absolute: bool,
     /// Last µop of its fused group.
     pub ends_fused: bool,
 }
 
 /// Inputs that a [`Uop`] itself holds.
 pub const FIRST_INPUTS: usize = 4;
+
+/// "Not before it is written" in [`Uop::forwarded_later`].
+pub const NOT_FORWARDED: u8 = 0xff;
 
 /// "No register" in [`Uop::base`] and [`Uop::index`].
 pub const NO_REG: u8 = 0xff;
@@ -162,6 +168,8 @@ pub struct Forwarded<'a> {
     pub kinds: &'a [(RegId, u8)],
     /// What it reads at another time.
     pub advances: &'a [Advance],
+    /// How loads take what it stores.
+    pub stored: Stored,
 }
 
 /// What kind of branch an instruction is.
@@ -345,6 +353,17 @@ pub struct PointerLoad {
     pub near: bool,
     /// See [`Uop::forwarded_later`].
     pub forwarded_later: u8,
+    /// See [`Uop::absolute`].
+    pub absolute: bool,
+}
+
+/// What of an instruction's stores decides how loads take data from them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stored {
+    /// See [`Uop::forwarded_later`].
+    pub forwarded_later: u8,
+    /// See [`Uop::absolute`].
+    pub absolute: bool,
 }
 
 impl Program {
@@ -359,10 +378,17 @@ impl Program {
     }
 
     /// Appends an instruction's µops and fills in the ranges of `instr`.
-    pub fn push(&mut self, instr: Instr, laminated: &[LaminatedSpec], loads: &[PointerLoad]) {
+    pub fn push(
+        &mut self,
+        instr: Instr,
+        laminated: &[LaminatedSpec],
+        loads: &[PointerLoad],
+        stored: Stored,
+    ) {
         let sum = instr.is(flag::BY_WRITER);
         let forwarded = Forwarded {
             all: if sum { FP_SUM } else { 0 },
+            stored,
             ..Forwarded::default()
         };
         self.push_forwarded(instr, laminated, loads, &forwarded);
@@ -430,7 +456,14 @@ impl Program {
                         base: pointer.map_or(NO_REG, |c| c.base),
                         index: pointer.map_or(NO_REG, |c| c.index),
                         near: pointer.is_some_and(|c| c.near),
-                        forwarded_later: pointer.map_or(0, |c| c.forwarded_later),
+                        forwarded_later: match uop.kind {
+                            UopKind::StoreData(_) => forwarded.stored.forwarded_later,
+                            _ => pointer.map_or(0, |c| c.forwarded_later),
+                        },
+                        absolute: match uop.kind {
+                            UopKind::StoreAddress(_) => forwarded.stored.absolute,
+                            _ => pointer.is_some_and(|c| c.absolute),
+                        },
                         ends_fused: n + 1 == fused.len(),
                     });
                 }

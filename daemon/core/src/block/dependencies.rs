@@ -10,7 +10,7 @@ use mcad_report::block::{Chain, ChainStep};
 
 use super::Block;
 use super::alias::{Accesses, Aliases, Init};
-use mcad_isa::program::{Instr, NO_REG, Uop, flag};
+use mcad_isa::program::{Instr, NO_REG, NOT_FORWARDED, Uop, flag};
 use mcad_isa::regs::RegId;
 use mcad_isa::uop::UopKind;
 
@@ -146,7 +146,12 @@ impl Walk<'_> {
                     continue;
                 }
                 UopKind::StoreData(k) => {
-                    let data = start.map(|t| self.add(n, t, execute.store_data_latency));
+                    let later = match uop.forwarded_later {
+                        NOT_FORWARDED => 0,
+                        later => u64::from(later),
+                    };
+                    let data = execute.store_data_latency + later;
+                    let data = start.map(|t| self.add(n, t, data));
                     let cell = RegId::COUNT + stores + usize::from(k);
                     if let Some(cell) = self.cells.get_mut(cell) {
                         *cell = data.into_iter().chain(store_address).max_by_key(|t| t.at);

@@ -309,6 +309,8 @@ fn ways_between_kinds_of_registers_add_up_on_zen_5() {
         ("c5fb11442440c5fb10442440", 9.0), // vmovsd [rsp+64], xmm0; vmovsd xmm0, [rsp+64]
         ("4889442440c5fa7e442440c4e1f97ec0", 12.0), // mov [m], rax; vmovq xmm0, [m]; vmovq rax, xmm0
         ("c5fb11442440488b442440c4e1f96ec0", 11.0), // vmovsd [m], xmm0; mov rax, [m]; vmovq xmm0, rax
+        ("62f17c481144240162f17c4810442401", 11.0), // vmovups [m], zmm0; vmovups zmm0, [m]
+        ("0fb644244083e03f83c80188442440", 9.0), // movzx eax, byte [m]; and eax, 63; or eax, 1; mov [m], al
     ] {
         near(cycles(&model, Mode::Unrolled, hex), want, 0.01, hex);
     }

@@ -294,3 +294,100 @@ fn comparisons_with_jumps_go_beside_the_alus() {
         ],
     );
 }
+
+/// A store and a load of the same bytes, with what brings the value back to the store.
+#[test]
+fn stores_reach_loads_by_width_and_kind() {
+    as_measured(
+        0.02,
+        &[
+            (
+                "488903c57a7e3bc461f97ef849ffcf75ef",
+                11.00,
+                "general to vector, and back by `vmovq`",
+            ),
+            (
+                "c579d63b488b03c461f96ef849ffcf75ef",
+                10.00,
+                "vector to general",
+            ),
+            (
+                "c57c113b488b03c461f96ef849ffcf75ef",
+                11.00,
+                "32 bytes to general",
+            ),
+            ("c578113bc57a7e3b49ffcf75f3", 9.00, "16 bytes to 8"),
+            ("c57c113bc578107b1049ffcf75f2", 10.00, "32 to 16"),
+            ("62717c48113bc57c103b49ffcf75f1", 10.00, "64 to 32"),
+            ("62717c48113b62717c48103b49ffcf75ef", 12.10, "64 to 64"),
+            (
+                "62717c48113b62717448583b49ffcf75ef",
+                15.00,
+                "64 to an addition",
+            ),
+            ("c57c113bc574583b49ffcf75f3", 13.00, "32 to an addition"),
+            (
+                "62717c48113b62717548ef3b49ffcf75ef",
+                13.07,
+                "64 to an exclusive or",
+            ),
+        ],
+    );
+}
+
+/// What is loaded is put among the elements that stay, a cycle, with the mask as an input.
+#[test]
+fn loads_under_a_mask_take_an_operation() {
+    as_measured(
+        0.02,
+        &[
+            ("c578113b62717c09283b49ffcf75f1", 10.00, "16 bytes"),
+            ("c57c113b62717ca9283b49ffcf75f1", 11.00, "32 bytes"),
+            ("62717c48113b62717c49283b49ffcf75ef", 13.07, "64 bytes"),
+            (
+                "6271ff4a6f03c441f97ec5c4c17b92d549ffcf75eb",
+                10.00,
+                "the mask is waited for",
+            ),
+        ],
+    );
+}
+
+/// No load takes its bytes from the store.
+#[test]
+fn what_is_stored_under_a_mask_is_loaded_once_it_is_written() {
+    as_measured(
+        0.02,
+        &[
+            ("62717c09113bc578283b49ffcf75f1", 21.00, "16 bytes"),
+            ("62717c49113b62717c48283b49ffcf75ef", 23.00, "64 bytes"),
+            (
+                "62717c09113b488b03c461f96ef849ffcf75ed",
+                22.00,
+                "to general",
+            ),
+            (
+                "62717c49113bc5f8101bc5f810631049ffcf75ec",
+                19.00,
+                "needed by nothing",
+            ),
+        ],
+    );
+}
+
+/// A load and a store that both have their address in the instruction, beside those by a register.
+#[test]
+fn constant_addresses_are_not_renamed() {
+    as_measured(
+        0.02,
+        &[
+            (
+                "48891c2508563412488b1c250856341249ffcf75eb",
+                6.00,
+                "by a constant",
+            ),
+            ("48894308488b430849ffcf75f3", 1.00, "by a register"),
+            ("ff0649ffcf75f9", 1.00, "32 bits"),
+        ],
+    );
+}

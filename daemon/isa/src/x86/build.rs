@@ -6,7 +6,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 
 use super::encoding::first_immediate;
 use super::facts::{Fact, Facts};
@@ -21,7 +21,9 @@ use crate::machine::CpuModel;
 use crate::machine::params::Core;
 use crate::machine::table::{Form, LatencyKind, OperandName, Perf};
 use crate::program::piece::Extent;
-use crate::program::{BranchKind, Instr, NO_REG, PointerLoad, Program, flag};
+use crate::program::{
+    BranchKind, Instr, NO_REG, NOT_FORWARDED, PointerLoad, Program, Stored, flag,
+};
 use crate::regs::{RegId, size_bits};
 use crate::uop::LaminatedSpec;
 
@@ -364,7 +366,14 @@ fn finish(
         advances: 0..0,
         plain: false,
     };
-    program.push(instr, &laminated, &pointer_loads(core, o, displacement));
+    let absolute = is_absolute(instruction);
+    let loads = pointer_loads(core, o, displacement, absolute);
+    let stored = Stored {
+        forwarded_later: stored_later(core, instruction, o),
+        // Else a `push`.
+        absolute: absolute && rsp_change == 0,
+    };
+    program.push(instr, &laminated, &loads, stored);
 }
 
 fn when(condition: bool, flag: u32) -> u32 {
@@ -419,17 +428,19 @@ fn flags_of_operands(core: &Core, given: &Given<'_>, perf: &Perf, o: &Operands) 
     // Parts of registers are handed on only within an instruction that updates memory.
     let stack = o.addresses.iter().any(|v| v.implicit_stack);
     let updates = !o.in_mems.is_empty() && !o.out_mems.is_empty();
-    let handed_on = stack || updates || instruction.memory_size().size() >= 4;
+    let parts = updates && core.execute.memory_renaming_of_parts;
+    let handed_on = stack || parts || instruction.memory_size().size() >= 4;
     let general = core.execute.memory_renaming_general;
     let computes = perf
         .ports
         .iter()
         .any(|(set, _)| core.ports.alu.contains(*set));
+    let locked = form.is_some_and(|f| f.locked) && !core.execute.memory_renaming_of_locked;
     let alone = updates || !core.execute.memory_renaming_of_moves || !computes;
     let any = general && !o.vector && handed_on;
     let by_table = !general && !o.indexed;
     let load = |f| renamed_load(f, core.execute.table_load_latency);
-    let renamed_load = any && alone || by_table && form.is_some_and(load);
+    let renamed_load = any && alone && !locked || by_table && form.is_some_and(load);
     let renamed_store = any || by_table && form.is_some_and(renamed_store);
     when(form.is_none(), flag::UNKNOWN)
         | when(
@@ -490,8 +501,31 @@ pub(super) fn is_near(displacement: i64) -> bool {
     (0..2048).contains(&displacement)
 }
 
+/// Whether the address that an instruction names is a constant and not told from its own.
+fn is_absolute(instruction: &Instruction) -> bool {
+    instruction.op_kinds().any(|kind| kind == OpKind::Memory)
+        && instruction.memory_base() == Register::None
+        && instruction.memory_index() == Register::None
+}
+
+/// From when its data is there, how many cycles later loads can take what an instruction stores.
+fn stored_later(core: &Core, instruction: &Instruction, o: &Operands) -> u8 {
+    let p = &core.execute;
+    let stores = instruction.op0_kind() == OpKind::Memory && !instruction.is_vsib();
+    let masked = instruction.has_op_mask() && stores;
+    let [half, whole, wide] = p.vector_store_extra;
+    match instruction.memory_size().size() {
+        _ if masked && p.masked_stores_written => NOT_FORWARDED,
+        _ if !o.vector => 0,
+        ..=16 => half,
+        17..=32 => whole,
+        _ => wide,
+    }
+}
+
 /// What matters of each load beside its ports and latencies.
-fn pointer_loads(core: &Core, o: &Operands, displacement: i64) -> Vec<PointerLoad> {
+fn pointer_loads(core: &Core, o: &Operands, displacement: i64, absolute: bool) -> Vec<PointerLoad> {
+    let p = &core.execute;
     o.in_mems
         .iter()
         .filter_map(|v| o.at(v, displacement))
@@ -499,11 +533,12 @@ fn pointer_loads(core: &Core, o: &Operands, displacement: i64) -> Vec<PointerLoa
             base: m.base.map_or(NO_REG, |r| r.0),
             index: m.index.map_or(NO_REG, |r| r.0),
             near: m.base.is_some() && is_near(m.displacement),
-            forwarded_later: if o.vector {
-                core.execute.vector_forward_extra
-            } else {
-                0
+            forwarded_later: match o.vector {
+                true if m.size > 32 => p.vector_forward_extra.max(p.vector_forward_extra_64),
+                true => p.vector_forward_extra,
+                false => 0,
             },
+            absolute,
         })
         .collect()
 }

@@ -135,6 +135,16 @@ impl Operands {
         Some(memory)
     }
 
+    /// Bytes of the widest load.
+    #[must_use]
+    pub fn loaded_bytes(&self) -> u16 {
+        let sizes = self
+            .in_mems
+            .iter()
+            .filter_map(|v| self.memory.get(v.memory));
+        sizes.map(|m| m.size).max().unwrap_or(0)
+    }
+
     /// Registers that make up addresses of memory operands.
     pub fn address_registers(&self) -> impl Iterator<Item = RegId> {
         let registers = |m: &MemoryRef| [m.base, m.index];

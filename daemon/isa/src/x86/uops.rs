@@ -86,10 +86,12 @@ fn by_role(operands: &Operands, perf: &Perf, layout: &PortLayout) -> Sorted {
 #[must_use]
 pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
     let layout = &core.ports;
-    let extra = if operands.vector {
-        core.execute.vector_load_extra
-    } else {
-        0
+    let p = &core.execute;
+    let wide = || operands.loaded_bytes() > 32;
+    let extra = match operands.vector {
+        true if p.vector_load_extra_64 > 0 && wide() => p.vector_load_extra_64,
+        true => p.vector_load_extra,
+        false => 0,
     };
     let scaled = match operands.scaled {
         true => core.execute.scaled_load_extra,

@@ -10,6 +10,7 @@
 mod classes;
 mod measured;
 mod memory;
+mod ways;
 
 use std::collections::HashMap;
 
@@ -258,6 +259,10 @@ pub fn adopt(form: &mut Form, cpu: &Cpu, own: &HashMap<String, Form>) {
             None => adopted(perf, &name, shape, &pipes),
         };
         let mut ports: Vec<_> = ports.iter().map(|(set, n)| (*set, n * halves)).collect();
+        if ports.is_empty() && shape.merges(&name) {
+            // The sibling only loads.
+            ports.push((pipes.vector, halves));
+        }
         if perf.uops == 0 && shape.is_none() {
             ports.clear();
         }

@@ -21,11 +21,21 @@ impl Made {
     /// Of constants alone, or of more than is followed: like no other.
     pub const UNKNOWN: Self = Self(0);
 
+    /// A constant that is not told from the instruction's own address.
+    pub const ABSOLUTE: Self = Self(u64::MAX);
+
     /// Whether two addresses that are equal are known to be.
     #[inline]
     #[must_use]
     pub fn is_known_as(self, other: Self) -> bool {
-        self != Self::UNKNOWN && self == other
+        self != Self::UNKNOWN && self == other && !self.can_not_be_learnt(other)
+    }
+
+    /// Whether two addresses that are equal are never known to be: both are constants.
+    #[inline]
+    #[must_use]
+    pub fn can_not_be_learnt(self, other: Self) -> bool {
+        self == Self::ABSOLUTE && other == Self::ABSOLUTE
     }
 }
 

@@ -27,9 +27,9 @@ use learnt::Learnt;
 use lines::{Late, Lines, Lookup, SharedLines};
 use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::machine::params::{Core, Execute};
-use mcad_isa::program::{Instr, flag};
+use mcad_isa::program::{Instr, NOT_FORWARDED, flag};
 use mcad_proto::word::Kernel;
-use older_stores::{Forward, OlderStores};
+use older_stores::{Forward, Handed, OlderStores};
 use store_buffer::StoreBuffer;
 
 /// Where a load gets its data from.
@@ -399,9 +399,16 @@ impl Memory {
     }
 
     /// The data of the store whose address came last is sent at `dispatched`, from registers that
-    /// are there at `inputs`; returns when it is there.
+    /// are there at `inputs`; returns when it is there. Loads can take it `later` by so many cycles.
     #[inline]
-    pub fn store_data(&mut self, inst: &Inst, instr: &Instr, dispatched: u64, inputs: u64) -> u64 {
+    pub fn store_data(
+        &mut self,
+        inst: &Inst,
+        instr: &Instr,
+        later: u8,
+        dispatched: u64,
+        inputs: u64,
+    ) -> u64 {
         let updates = inst.loads > 0;
         let at = dispatched + self.p.store_data_latency;
         let renamed = self.p.memory_renaming && instr.is(flag::RENAMED_STORE);
@@ -411,7 +418,16 @@ impl Memory {
             0
         };
         let there = at.saturating_sub(sooner);
-        self.older.data(there, renamed.then_some(inputs));
+        let source = match renamed {
+            true => Handed::FromRegister(inputs),
+            false if later == NOT_FORWARDED => Handed::NotBeforeWritten,
+            false => Handed::FromStore,
+        };
+        let later = match source {
+            Handed::NotBeforeWritten => 0,
+            Handed::FromRegister(_) | Handed::FromStore => u64::from(later),
+        };
+        self.older.data(there + later, source);
         at
     }
 
@@ -498,6 +514,9 @@ impl Renaming {
         made: Made,
     ) -> bool {
         if let Some(of_store) = self.stores.get(store as usize % older_stores::RECENT) {
+            if made.can_not_be_learnt(*of_store) {
+                return false;
+            }
             let known = instr.address_kept && made.is_known_as(*of_store);
             if !known && !self.learnt.know(inst.address) {
                 return false;

@@ -337,7 +337,13 @@ impl Backend {
                 executed
             }
             UopKind::StoreData(_) => {
-                let at = self.memory.store_data(i.inst, i.instr, dispatched, inputs);
+                let at = (self.memory).store_data(
+                    i.inst,
+                    i.instr,
+                    uop.forwarded_later,
+                    dispatched,
+                    inputs,
+                );
                 let executed = at_least.max(at);
                 self.memory.fences_mut().store_done(executed);
                 executed
@@ -401,7 +407,10 @@ impl Backend {
             UopKind::StoreAddress(_) => addresses.follow(&uop.first_inputs),
             _ => {}
         }
-        addresses.made_of(&uop.first_inputs, i.instr.rsp_change != 0)
+        match uop.absolute {
+            true => Made::ABSOLUTE,
+            false => addresses.made_of(&uop.first_inputs, i.instr.rsp_change != 0),
+        }
     }
 
     /// What the calendar must know of a µop that more than its port may hold up.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{Bounds, Checked};
-use super::{is_default, yes};
+use super::{is_default, is_yes, yes};
 
 /// Smallest bank of the first-level cache, in bytes.
 pub const MIN_BANK_BYTES: u32 = 4;
@@ -67,6 +67,9 @@ pub struct Execute {
     /// core.
     #[serde(default)]
     pub vector_load_extra: u16,
+    /// The same of 64 bytes, if it is more.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub vector_load_extra_64: u16,
     /// More cycles of a load whose index register is multiplied; tables are measured without.
     #[serde(default)]
     pub scaled_load_extra: u16,
@@ -96,6 +99,15 @@ pub struct Execute {
     /// More cycles of that for a load by an instruction that uses vector registers.
     #[serde(default)]
     pub vector_forward_extra: u8,
+    /// The same of a load of 64 bytes, if it is more.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub vector_forward_extra_64: u8,
+    /// More cycles of that behind a store of a vector register of up to 16, 32 and 64 bytes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub vector_store_extra: [u8; 3],
+    /// What a store under a mask writes is not there for loads until it is written.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub masked_stores_written: bool,
     /// A load that takes its data from a store to the same address is renamed to the store's
     /// source: it has no latency of its own.
     #[serde(default)]
@@ -107,6 +119,12 @@ pub struct Execute {
     /// Of those the loads of instructions that compute nothing with what they load, and of updates.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory_renaming_of_moves: bool,
+    /// Updates of 8 and 16 bits can be renamed.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub memory_renaming_of_parts: bool,
+    /// Locked updates can be renamed.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub memory_renaming_of_locked: bool,
     /// Loads that are renamed since they took their data from a store before, though rename cannot know
     /// that the addresses are equal: they are not made of the same values of the same registers, or
     /// [`Execute::memory_renaming_kept`] forbids it. 0: what addresses are made of does not matter.

@@ -12,6 +12,7 @@ use mcad_isa::machine::table::{Binding, Form, Latency, LatencyKind, OperandName,
 
 use super::classes;
 use super::memory::Shape;
+use super::ways::Ways;
 use super::{Pipes, halves};
 use crate::tables::draft::Draft;
 
@@ -73,12 +74,17 @@ pub fn overlay(draft: &mut Draft, path: &Path) -> Result<()> {
         return Ok(());
     };
     let measured = read(path)?;
+    let ways = Ways::of(|form| {
+        let figures = measured.get(form)?;
+        figures.latencies.first().map(|l| l.3)
+    });
     for form in &mut draft.forms {
         let Some(figures) = measured.get(&*form.name) else {
             continue;
         };
         let before = form.perf.clone();
-        take(form, figures, &pipes);
+        let unmasked = measured.get(&form.name.replace(", K, ", ", "));
+        take(form, (figures, unmasked), &pipes, &ways);
         if form.perf.ports != before.ports {
             draft.report.disagreements.push(format!(
                 "{}: {} cycles are not those of {}",
@@ -107,15 +113,37 @@ fn names(perf: &Perf) -> String {
     perf.ports.iter().map(of).collect::<Vec<_>>().join("+")
 }
 
-fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
+/// `unmasked`: what was measured of the same form without a mask.
+fn take(
+    form: &mut Form,
+    (figures, unmasked): (&Figures, Option<&Figures>),
+    pipes: &Pipes,
+    ways: &Ways,
+) {
     let shape = Shape::of(form);
+    let to_memory = |name: OperandName| matches!(name, OperandName::Mem(_));
+    // Loads do not have what a store under a mask writes before it is written, which is in what was measured and not
+    // in the store.
+    let most_to_memory = unmasked.map_or(f64::MAX, |unmasked| {
+        let latencies = unmasked.latencies.iter().filter(|l| to_memory(l.1));
+        latencies.map(|l| l.3).fold(f64::MIN, f64::max)
+    });
     let operands = form.operands.clone();
     for &(from, to, kind, cycles) in &figures.latencies {
-        let cycles = whole(cycles, &form.name, (from, to)).clamp(0.0, 10_000.0) as u16;
+        let cycles = match to_memory(to) && kind == LatencyKind::Reg {
+            true => cycles.min(most_to_memory.max(0.0)),
+            false => cycles,
+        };
+        let cycles = ways.whole(cycles, &form.name, (from, to, kind));
+        let cycles = cycles.clamp(0.0, 10_000.0) as u16;
         let named = |name| operands.iter().any(|o| o.name == name);
         let known = form.perf.latencies.iter_mut();
         let mut same = known.filter(|l| (l.from, l.to, l.kind) == (from, to, kind));
         match same.next() {
+            // Between registers an update cannot be seen to be quicker than from one to the next through memory.
+            Some(latency) if shape.updates() && kind == LatencyKind::Reg => {
+                latency.cycles = latency.cycles.min(cycles);
+            }
             Some(latency) => latency.cycles = cycles,
             None if named(from) && named(to) => form.perf.latencies.push(Latency {
                 from,
@@ -170,33 +198,6 @@ fn take(form: &mut Form, figures: &Figures, pipes: &Pipes) {
                 ..form.perf.clone()
             };
         }
-    }
-}
-
-/// How far from half a cycle a half may be measured.
-const NEAR_HALF: f64 = 0.06;
-
-/// A latency in whole cycles. Between vector or mask registers and others only the way there and back
-/// is measured, of which each way has half: what remains of an odd number of cycles goes to the way
-/// there, so that both together are what was measured.
-fn whole(cycles: f64, form: &str, (from, to): (OperandName, OperandName)) -> f64 {
-    let operands = form.split_once(" (").map_or("", |(_, operands)| operands);
-    let is_vector = |name: OperandName| match name {
-        OperandName::Reg(n) => {
-            let operand = operands
-                .split([',', ')'])
-                .nth(n.into())
-                .unwrap_or("")
-                .trim();
-            ["XMM", "YMM", "ZMM", "MM", "K"].contains(&operand)
-        }
-        _ => false,
-    };
-    let half = (cycles.fract() - 0.5).abs() < NEAR_HALF;
-    match (is_vector(from), is_vector(to)) {
-        (false, true) if half => cycles.ceil(),
-        (true, false) if half => cycles.floor(),
-        _ => cycles.round(),
     }
 }
 

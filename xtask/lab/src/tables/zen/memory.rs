@@ -69,6 +69,16 @@ impl Shape {
         shape
     }
 
+    /// Whether what is loaded is put among elements that a mask keeps.
+    pub fn merges(self, name: &str) -> bool {
+        self.loads > 0 && self.stores == 0 && !self.many && name.contains("MM, K, ")
+    }
+
+    /// Loads and stores.
+    pub fn updates(self) -> bool {
+        self.loads > 0 && self.stores > 0
+    }
+
     /// Neither loads nor stores.
     pub fn is_none(self) -> bool {
         self.loads + self.stores == 0
@@ -96,8 +106,9 @@ impl Shape {
         let quick = from_memory
             .filter(|l| matches!(l.kind, LatencyKind::Addr))
             .all(|l| l.cycles <= MOVE);
-        // What a store's address delays on Zen 4 is the load by which that is measured.
-        let quick = quick || generation == Layout::Zen4 && self.loads == 0;
+        // What a store's address delays on Zen 4 and 5 is the load by which that is measured.
+        let measured = matches!(generation, Layout::Zen4 | Layout::Zen5);
+        let quick = quick || measured && self.loads == 0;
         (named(&moves) || named(&broadcasts) || mnemonic.starts_with("VPMOV") && self.stores == 0)
             && !named(&computes)
             && !merges

@@ -15,6 +15,29 @@ const ENTRIES: usize = 1 << 12;
 pub const RECENT: usize = 1 << 10;
 
 const NO_SOURCE: u64 = u64::MAX;
+/// No load has its bytes from the store before it is written.
+const NOT_FORWARDED: u64 = u64::MAX - 1;
+
+/// How loads may have a store's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handed {
+    /// By being renamed to the register that it comes from, which is there at this cycle.
+    FromRegister(u64),
+    /// From the store buffer.
+    FromStore,
+    /// Once it is written.
+    NotBeforeWritten,
+}
+
+impl Handed {
+    fn source(self) -> u64 {
+        match self {
+            Self::FromRegister(there) => there,
+            Self::FromStore => NO_SOURCE,
+            Self::NotBeforeWritten => NOT_FORWARDED,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Default, PartialEq)]
 struct OlderStore {
@@ -25,7 +48,7 @@ struct OlderStore {
     /// Cycle in which both address and data are there.
     ready: u64,
     /// Cycle in which the register that holds the data is there, [`NO_SOURCE`] when loads cannot be
-    /// renamed to it. Thousands of threads have many of these, so it is one word.
+    /// renamed to it, [`NOT_FORWARDED`] when they cannot have it before it is written. Thousands of threads have many of these, so it is one word.
     source: u64,
     /// Number of the store.
     store: u64,
@@ -111,15 +134,18 @@ impl OlderStores {
         self.current.map(|(a, _)| a.line())
     }
 
-    /// The current store's data is there at `ready`; it comes from a register that is there at
-    /// `source`, if loads can be renamed to it.
+    /// The current store's data is there at `ready`.
     #[inline]
-    pub fn data(&mut self, ready: u64, source: Option<u64>) {
+    pub fn data(&mut self, ready: u64, handed: Handed) {
         let Some((access, address_ready)) = self.current.take() else {
             return;
         };
         self.count += 1;
-        self.recent[self.count as usize % RECENT] = (address_ready, ready, source.unwrap_or(ready));
+        let source = match handed {
+            Handed::FromRegister(there) => there,
+            Handed::FromStore | Handed::NotBeforeWritten => ready,
+        };
+        self.recent[self.count as usize % RECENT] = (address_ready, ready, source);
         let bytes = access.bytes();
         let (start, end) = (bytes.start, bytes.end);
         for granule in granules(&bytes) {
@@ -129,7 +155,7 @@ impl OlderStores {
                     start,
                     end,
                     ready: address_ready.max(ready),
-                    source: source.unwrap_or(NO_SOURCE),
+                    source: handed.source(),
                     store: self.count,
                 };
             }
@@ -177,7 +203,8 @@ impl OlderStores {
             if !overlaps {
                 continue;
             }
-            let contained = entry.start <= start && end <= entry.end;
+            let contained =
+                entry.start <= start && end <= entry.end && entry.source != NOT_FORWARDED;
             result = match result {
                 Forward::Cache if contained => {
                     from = entry.store;
