@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests fail tests.
 
+use std::path::Path;
+
 use mcad_report::Report;
 use mcad_tests::{inputs, mcad, mcad_run};
 
@@ -23,7 +25,7 @@ fn what_bounds_a_program_is_seen_at_first_sight() {
     for (what, bound, function) in PROGRAMS {
         let json = directory.path().join(format!("{what}.json"));
         let run = mcad_run(["--cpu", "glc", "--json"])
-            .args([&json, std::path::Path::new("--"), &program])
+            .args([&json, Path::new("--"), &program])
             .args([what])
             .within(directory.path())
             .run()
@@ -71,7 +73,7 @@ fn what_does_not_hold_of_what_is_taken_for_granted_is_told() {
     let run = |what: &str, options: &[&str]| {
         let run =
             mcad_run(options.iter().copied()).args(["--cpu", "atom", "--cpu", "skl", "--json"]);
-        let run = run.args([&json(what), std::path::Path::new("--"), &program]);
+        let run = run.args([&json(what), Path::new("--"), &program]);
         run.args([what]).run().expect(0).stderr
     };
     let report = |what: &str| -> Report {
@@ -127,4 +129,43 @@ fn what_does_not_hold_of_what_is_taken_for_granted_is_told() {
             .iter()
             .all(|cpu| !cpu.doubts.is_empty())
     );
+}
+
+/// A program that reads 4 MiB again and again: from the third level where it has that much to itself, else from memory.
+#[test]
+fn what_waits_for_memory_depends_on_the_share_of_the_last_level() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = "#include <stdlib.h>\n\
+        int main(void) {\n\
+          enum { LINES = 1 << 16 };\n\
+          struct { unsigned next; char rest[60]; } *line = calloc(LINES, 64);\n\
+          for (unsigned n = 0; n < LINES; n++) line[n].next = (n * 40509u + 7) % LINES;\n\
+          unsigned at = 0;\n\
+          for (int n = 0; n < 3 * LINES; n++) at = line[at].next;\n\
+          return at == LINES;\n\
+        }\n";
+    let program = inputs::compile(directory.path(), "rounds", source);
+    let run = |share: &[&str]| {
+        let json = directory.path().join("rounds.json");
+        let run = mcad_run(["-q", "--cpu", "zen4"])
+            .args(share)
+            .args([Path::new("--json"), &json, Path::new("--"), &program])
+            .run();
+        run.expect(0);
+        let report: Report = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        let cpu = report.cpus.into_iter().next().unwrap();
+        (cpu.memory.unwrap().loads.dram, cpu.cycles, cpu.name)
+    };
+    let (dram, cycles, _) = run(&[]);
+    let (more_dram, more_cycles, name) = run(&["--last-level", "1024"]);
+    assert!(dram < 80_000, "{dram}");
+    // Two of three rounds find less than half of their lines.
+    assert!(more_dram > dram + 65_000, "{dram}, {more_dram}");
+    assert!(more_cycles > cycles + 20_000_000, "{cycles}, {more_cycles}");
+    assert!(name.contains("1024 KiB of the third level"), "{name}");
+    mcad_run(["-q", "--cpu", "atom", "--last-level", "1024", "--"])
+        .args([&program])
+        .run()
+        .expect(125)
+        .says("no third level");
 }

@@ -9,6 +9,7 @@ pub mod file;
 pub mod hierarchy;
 pub mod ideal;
 pub mod inorder;
+pub mod last_level;
 pub mod measured;
 pub mod params;
 pub mod table;

@@ -13,6 +13,7 @@ mod load;
 mod memory;
 mod priority;
 mod run;
+mod share;
 mod summary;
 mod watch;
 
@@ -147,6 +148,10 @@ pub struct Measured {
     /// What else ran; none where the system does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
+    /// KiB of the last level of cache that were to be had before and after: other CPUs, and other guests of a virtual
+    /// machine, have the rest. Programs whose data fits one share and not another differ by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_level_kib: Option<[u32; 2]>,
     /// Megahertz of the core, the median over the runs that count.
     pub core_mhz: f64,
     /// Largest uncertainty of the clock of a run that counts, relative.
@@ -264,6 +269,7 @@ fn measure_on(
     };
     let mut runner = run::Runner::new(experiment, experiment.ahead && not_ahead.is_none());
     let mut watcher = watch::Watcher::new(cpu);
+    let share_before = share::last_level_kib();
     for _ in 0..experiment.warmup {
         runner.run()?;
     }
@@ -307,8 +313,8 @@ fn measure_on(
     }
     let source = summary::source(&samples);
     let (cycles, user_share) = summary::settle(&mut samples);
-    let preempted = samples.iter().filter(|s| s.fate == Fate::Counts);
-    let preempted = preempted.map(|s| s.preempted);
+    let load = since.load(preempted(&samples));
+    let share_after = share_before.and_then(|_| share::last_level_kib());
     let of = |fate: Fate| samples.iter().filter(|s| s.fate == fate).count();
     if of(Fate::Counts) == 0 {
         return Err(CommandError::Drifted {
@@ -333,7 +339,8 @@ fn measure_on(
         outliers: of(Fate::Outlier),
         user_share,
         interval: summary::interval(&samples, summary::ticks(&samples, user_share, tick)),
-        load: since.load(preempted.sum()),
+        load,
+        last_level_kib: share_before.zip(share_after).map(Into::into),
         core_mhz: summary::median(&samples, |s| s.core_mhz),
         clock_error: samples
             .iter()
@@ -344,6 +351,12 @@ fn measure_on(
         memory: summary::memory(&samples),
         samples,
     })
+}
+
+/// How often something else took the CPU away in the runs that count.
+fn preempted(samples: &[Sample]) -> i64 {
+    let counting = samples.iter().filter(|s| s.fate == Fate::Counts);
+    counting.map(|s| s.preempted).sum()
 }
 
 /// Seconds from one of the kernel's timer ticks to the next: the coarse clock moves with them.

@@ -4,9 +4,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::thread;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use mcad_core::simulation::{AnalysisKind, Intervals, Options, Parallel};
+use mcad_isa::machine::last_level::with_last_level;
 use mcad_isa::machine::{self, CpuModel, ideal};
 use mcad_proto::event::Arch;
 
@@ -38,6 +39,10 @@ pub struct AnalysisArgs {
     /// branches, l1i, l1d, l2, tlb
     #[arg(long = "ideal", value_name = "PART")]
     ideals: Vec<String>,
+    /// KiB of the third level of cache that the program has to itself, in whole ways: other programs, and other guests
+    /// of a virtual machine, share it [default: what the model's file says]
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(1..=1 << 21))]
+    last_level: Option<u32>,
     /// Ignore memory addresses: no dependencies through memory
     #[arg(long)]
     no_memory: bool,
@@ -98,13 +103,19 @@ impl AnalysisArgs {
         } else {
             self.analyses.clone()
         };
-        let names = match self.ideals.is_empty() {
+        let names = match self.ideals.is_empty() && self.last_level.is_none() {
             true => self.cpus.clone(),
-            // What is made ideal must be known before the session begins.
+            // What is changed must be known before the session begins.
             false if self.cpus.is_empty() => vec![machine::default_cpu(Arch::X86_64).to_owned()],
             false => self.cpus.clone(),
         };
         let mut analysis = resolve(model, &names, &analyses, &self.regions, !self.no_memory)?;
+        if let Some(kib) = self.last_level {
+            for cpu in &mut analysis.options.cpus {
+                *cpu = with_last_level(cpu, kib)
+                    .map_err(|error| anyhow!("--last-level {kib}: {error}; leave it out"))?;
+            }
+        }
         analysis.options.cpus = with_ideals(analysis.options.cpus, &self.ideals)?;
         analysis.parallel = self.parallel(analysis.options.cpus.len())?;
         Ok(analysis)
@@ -181,6 +192,9 @@ impl AnalysisArgs {
         for part in &self.ideals {
             add("ideal", part.clone());
         }
+        if let Some(kib) = self.last_level {
+            add("last-level", kib.to_string());
+        }
         if self.no_memory {
             add("memory", "off".to_owned());
         }
@@ -222,6 +236,12 @@ impl AnalysisArgs {
                     Some(part) => args.ideals.push(part.name.to_owned()),
                     None => bail!("there is no part '{}'", excerpt(part)),
                 },
+                ("last-level", kib) => {
+                    let kib = kib.parse().ok().filter(|kib| (1..=1 << 21).contains(kib));
+                    args.last_level = Some(kib.with_context(|| {
+                        format!("last-level={} is no number of KiB", excerpt(value))
+                    })?);
+                }
                 ("memory", "off") => args.no_memory = true,
                 ("memory", "on") => args.no_memory = false,
                 _ => bail!("unknown option {}={}", excerpt(key), excerpt(value)),
@@ -330,6 +350,7 @@ mod tests {
             analyses: vec![Kind::Block],
             regions: vec!["main".parse().unwrap(), "0x10-0x20".parse().unwrap()],
             ideals: vec!["l1d".into()],
+            last_level: Some(4096),
             no_memory: true,
             ..AnalysisArgs::default()
         };
@@ -338,6 +359,9 @@ mod tests {
         let back = AnalysisArgs::from_pairs(pairs).unwrap();
         assert_eq!(format!("{back:?}"), format!("{args:?}"));
         assert!(AnalysisArgs::from_pairs([("cpus", "skl")]).is_err());
+        for kib in ["0", "-1", "4 MiB", "99999999999"] {
+            assert!(AnalysisArgs::from_pairs([("last-level", kib)]).is_err());
+        }
     }
 
     #[test]

@@ -39,6 +39,9 @@ pub struct Row {
     /// `GLIBC_TUNABLES` under which it was measured.
     #[serde(default)]
     pub tunables: Option<String>,
+    /// KiB of the third level of cache that the machine had for it; what the model's file says without.
+    #[serde(default)]
+    pub last_level_kib: Option<u32>,
     /// CPU that QEMU shows the program.
     #[serde(default)]
     pub qemu_cpu: Option<String>,
@@ -262,6 +265,7 @@ mod tests {
                 runs: Some(25),
                 min_cycles: None,
                 tunables: None,
+                last_level_kib: None,
                 qemu_cpu: None,
                 environment: None,
             },

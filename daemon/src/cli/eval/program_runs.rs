@@ -32,6 +32,8 @@ pub(super) struct Job {
     pub command: Vec<OsString>,
     /// Variables that the program has besides this process's.
     pub environment: Vec<(String, String)>,
+    /// KiB of the third level of cache that it has, unless the CPU model says that.
+    pub last_level: Option<u32>,
     /// What QEMU shows it, unless the CPU model says that.
     pub qemu_cpu: Option<String>,
     /// What it reads as its standard input; nothing without.
@@ -160,8 +162,9 @@ fn key(job: &Job, cpu: &str, simulator: u64) -> anyhow::Result<String> {
     let program = digest(job.command.first().map(Path::new))?;
     let stdin = digest(&job.stdin)?;
     Ok(format!(
-        "{simulator:016x} {} {:?} {:?} {:?} {stdin:016x} {program:016x}",
+        "{simulator:016x} {} {:?} {:?} {:?} {:?} {stdin:016x} {program:016x}",
         resolved(cpu),
+        job.last_level,
         job.qemu_cpu,
         job.environment,
         job.command
@@ -204,6 +207,9 @@ fn one(own: &Path, job: &Job, cpu: &str) -> anyhow::Result<Outcome> {
     command.arg(file.path());
     if let Some(qemu_cpu) = &job.qemu_cpu {
         command.args(["--qemu-cpu", qemu_cpu]);
+    }
+    if let Some(kib) = job.last_level {
+        command.args(["--last-level", &kib.to_string()]);
     }
     command.arg("--").args(&job.command);
     command.env_remove("MCAD_DAEMON");
@@ -295,6 +301,7 @@ mod tests {
             name: "program 1".into(),
             command: vec![program.into_os_string()],
             environment: Vec::new(),
+            last_level: None,
             qemu_cpu: None,
             stdin: Some(file("input", "one")?),
             directory: directory.path().to_owned(),

@@ -70,6 +70,7 @@ pub(super) fn run(
                 name: format!("{} {}", row.package, row.version),
                 command: command(&row, &packages)?,
                 environment: environment(&row)?,
+                last_level: row.last_level_kib,
                 qemu_cpu: row.qemu_cpu.clone().filter(|name| !name.is_empty()),
                 stdin: (row.stdin.as_ref().filter(|file| !file.is_empty()))
                     .map(|file| directory.join(file)),
@@ -213,6 +214,7 @@ mod tests {
             runs: None,
             min_cycles: None,
             tunables: None,
+            last_level_kib: None,
             qemu_cpu: None,
             environment: None,
         };

@@ -218,6 +218,12 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
         "user time    {:.1} % of the processor time, over all runs",
         100.0 * m.user_share
     )?;
+    if let Some([before, after]) = m.last_level_kib {
+        writeln!(
+            out,
+            "last level   {before} KiB of it to be had before and {after} after: other CPUs and guests have the rest"
+        )?;
+    }
     let Some(memory) = &m.memory else {
         return Ok(());
     };
