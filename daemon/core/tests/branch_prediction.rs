@@ -28,6 +28,7 @@ fn parameters() -> Branch {
         call_bubbles: 0,
         return_bubbles: 0,
         indirect_alone: false,
+        string_restarts: false,
         chosen_bubbles: 0,
         chosen_return_bubbles: 0,
         target_bits: 0,

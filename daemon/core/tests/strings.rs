@@ -92,6 +92,46 @@ fn zen4_predicts_short_strings_and_writes_long_ones_in_bursts() {
     }
 }
 
+/// Cycles of one turn of a loop of `rep stosq` with so many `nop` of four bytes behind it.
+fn turn_with_code_behind(quadwords: u64, nops: usize) -> f64 {
+    // mov ecx, N; mov edi, ADDRESS
+    let mut head = vec![0xb9, quadwords as u8, 0, 0, 0];
+    head.extend([0xbf, 0, 0, 0, 0x70]);
+    let string = 0x1000 + head.len() as u64;
+    let mut behind = [0x0f, 0x1f, 0x40, 0].repeat(nops);
+    let back = -((head.len() + 3 + behind.len()) as i32) - 5;
+    behind.push(0xe9);
+    behind.extend(back.to_le_bytes());
+    let blocks = [
+        (0x1000, 2, head),
+        (string, 1, vec![0xf3, 0x48, 0xab]),
+        (string + 3, nops as u16 + 1, behind),
+    ];
+    let mut words = Vec::new();
+    for _ in 0..TIMES {
+        words.push(block_word(BlockId(0)));
+        for n in 0..quadwords {
+            words.push(block_word(BlockId(1)));
+            words.push(access(0, true, 0x7000_0000 + 8 * n));
+        }
+        words.push(block_word(BlockId(2)));
+    }
+    let report = support::run("zen4", Arch::X86_64, &blocks, &words);
+    report.cpus.first().map_or(0, |cpu| cpu.cycles) as f64 / TIMES as f64
+}
+
+/// Measured on Zen 4: behind 256 bytes, whose count is not predicted, fetch starts anew and code comes from the decoders
+/// at four instructions a cycle until control goes elsewhere; behind 64 bytes from the op cache.
+#[test]
+fn zen4_decodes_what_is_behind_a_string_that_it_did_not_predict() {
+    for (nops, long, short) in [(80, 53.0, 22.0), (160, 73.0, 29.0), (320, 113.1, 42.0)] {
+        let cycles = turn_with_code_behind(32, nops);
+        assert!((cycles / long - 1.0).abs() < 0.05, "{nops}: {cycles}");
+        let cycles = turn_with_code_behind(8, nops);
+        assert!(cycles < short, "{nops}: {cycles}");
+    }
+}
+
 /// What a short string reaches is no later one's, nor does it keep the kernel from what it does: a
 /// system call behind strings maps the page anew that the program stores to, which faults each time.
 #[test]

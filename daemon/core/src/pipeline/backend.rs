@@ -499,6 +499,10 @@ impl Backend {
             if i.inst.reaches {
                 self.memory.call_kernel(self.ends.last);
             }
+            if self.waits_for_string(i) {
+                // What is behind it is known before it has written all.
+                last_done = last_done.min(self.string_known + self.execute.rep_known);
+            }
         }
         last_done
     }
@@ -548,12 +552,18 @@ impl Backend {
             return done;
         }
         self.issue.block(extra, why);
-        if self.execute.rep_known > 0 && !i.instr.is(flag::REP_COMPARE) {
-            let known = self.string_known + self.execute.rep_known + extra;
-            self.issue.block_until(known, why);
-            done = done.max(known);
+        if self.waits_for_string(i) {
+            let known = self.string_known + self.execute.rep_known;
+            self.issue.block_until(known + extra, why);
+            done = done.max(known + extra);
         }
         done
+    }
+
+    /// Whether what is behind an instruction waits until its microcode knows how far it goes.
+    #[inline]
+    fn waits_for_string(&self, i: &Given<'_>) -> bool {
+        i.inst.extra_cycles > 0 && self.execute.rep_known > 0 && !i.instr.is(flag::REP_COMPARE)
     }
 
     /// The cycle from which on microcode knows how far a repeated string instruction goes.

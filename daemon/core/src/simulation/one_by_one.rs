@@ -49,7 +49,7 @@ impl OneByOne<'_> {
                     accesses = part(execution.accesses, start..start + count);
                 }
                 if instr.is(flag::REP) {
-                    inst.extra_cycles = self.repeated(instr, span, n + 1 == end);
+                    inst.extra_cycles = repeated(self.p, instr, span, execution, n + 1 == end);
                     let reach = execution.reaches.iter().find(|r| usize::from(r.index) == n);
                     if let Some(reach) = reach.filter(|_| self.memory) {
                         inst.reaches = pipeline.reach(reach.loads.clone(), reach.stores.clone());
@@ -62,26 +62,32 @@ impl OneByOne<'_> {
             pipeline.push(self.program, inst, accesses);
         }
     }
+}
 
-    /// Cycles that a repeated string instruction takes more than its first iteration.
-    fn repeated(&self, instr: &Instr, span: &Span, last: bool) -> u32 {
-        let repeats = if last { self.execution.repeats } else { 0 };
-        let iterations = repeats.max(u64::from(span.loads.max(span.stores)));
-        let cycles = if instr.is(flag::REP_COMPARE) {
-            iterations * self.p.rep_compare_cycles
+/// Cycles that a repeated string instruction takes more than its first iteration; `last`: it is the last that is executed
+/// of its block.
+pub(super) fn repeated(
+    p: &Execute,
+    instr: &Instr,
+    span: &Span,
+    execution: &Execution<'_>,
+    last: bool,
+) -> u32 {
+    let repeats = if last { execution.repeats } else { 0 };
+    let iterations = repeats.max(u64::from(span.loads.max(span.stores)));
+    let cycles = if instr.is(flag::REP_COMPARE) {
+        iterations * p.rep_compare_cycles
+    } else {
+        let element = span.bytes / iterations.max(1);
+        let predicted = span.bytes <= p.rep_predicted(span.loads > 0, element);
+        let bytes = if predicted { 0 } else { span.bytes };
+        let bursts = !p.rep_burst_of_stores || span.loads == 0;
+        let burst = if bursts {
+            bytes.min(p.rep_burst_bytes)
         } else {
-            let element = span.bytes / iterations.max(1);
-            let predicted = span.bytes <= self.p.rep_predicted(span.loads > 0, element);
-            let bytes = if predicted { 0 } else { span.bytes };
-            let bursts = !self.p.rep_burst_of_stores || span.loads == 0;
-            let burst = if bursts {
-                bytes.min(self.p.rep_burst_bytes)
-            } else {
-                0
-            };
-            burst / self.p.rep_burst_bytes_per_cycle.max(1)
-                + (bytes - burst) / self.p.rep_bytes_per_cycle.max(1)
+            0
         };
-        cycles.min(u64::from(u32::MAX)) as u32
-    }
+        burst / p.rep_burst_bytes_per_cycle.max(1) + (bytes - burst) / p.rep_bytes_per_cycle.max(1)
+    };
+    cycles.min(u64::from(u32::MAX)) as u32
 }

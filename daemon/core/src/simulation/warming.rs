@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use mcad_isa::code::Code;
 use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::params::Execute;
 use mcad_isa::program::{Instr, Program, flag};
 use mcad_proto::word::{BlockId, StreamId};
 use rustc_hash::FxHashMap;
@@ -16,6 +17,7 @@ use super::chunk::Executions;
 use super::dictionary::{Dictionary, TranslatedBlock};
 use super::execution::Execution;
 use super::homes::{Change, Homes};
+use super::one_by_one;
 use super::places::{Place, Places, Shared};
 use crate::lists::part;
 use crate::pipeline::frontend::predict::stream::Steers;
@@ -86,7 +88,8 @@ impl Walker {
         for execution in executions {
             let id = execution.block;
             if let (Some(block), Some(place)) = (dictionary.get(id), self.places.get(id)) {
-                execute(thread, program, place, block, &execution, self.memory);
+                let p = &model.core.execute;
+                execute(thread, p, program, place, block, &execution, self.memory);
                 if let Some(steps) = &self.steps {
                     let known = steps.get(id.0 as usize).map_or(&[][..], |steps| steps);
                     share(thread, program, place, known, &execution);
@@ -120,6 +123,7 @@ impl Walker {
 #[inline]
 fn execute(
     thread: &mut Functional,
+    p: &Execute,
     program: &Program,
     place: &Place,
     block: &TranslatedBlock,
@@ -134,7 +138,13 @@ fn execute(
         }
         _ => {
             for n in execution.first..end {
-                let inst = Inst::new(place.first + n as u32, block.address_of(n));
+                let mut inst = Inst::new(place.first + n as u32, block.address_of(n));
+                let span = execution.spans.iter().find(|s| usize::from(s.index) == n);
+                let instr = program.instrs.get(inst.instr as usize);
+                if let (Some(instr), Some(span)) = (instr.filter(|i| i.is(flag::REP)), span) {
+                    let last = n + 1 == end;
+                    inst.extra_cycles = one_by_one::repeated(p, instr, span, execution, last);
+                }
                 thread.push(program, &inst);
             }
             let executed = instructions(program, place, execution.first, end);

@@ -182,6 +182,7 @@ impl Ahead {
             || matches!(start.way, Way::Branch(steer) if steer.is_wrong());
         let restart = match start.way {
             _ if self.right_path => Some(now.executed + self.redirect),
+            Way::String => Some(now.executed),
             // Its branch was delivered in the cycle before.
             Way::Branch(Steer::Decoded) => Some(now.clock.saturating_sub(1) + self.decode_redirect),
             _ => None,
@@ -216,7 +217,7 @@ impl Ahead {
             let before = std::mem::replace(&mut self.line, line);
             self.behind = match start.way {
                 Way::Line => self.behind.saturating_add(1),
-                Way::Branch(_) => 1,
+                Way::Branch(_) | Way::String => 1,
             };
             let most = match self.behind > self.straight.0 {
                 true => self.straight.1,

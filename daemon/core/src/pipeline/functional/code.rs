@@ -234,7 +234,11 @@ impl CodeWalk {
         let Some(first) = insts.first() else { return };
         let start = self.end;
         if let (Some(starts), Some(at)) = (&mut self.prediction, plan.starts().first()) {
+            let restarted = starts.restarts();
             starts.arrive_as(at.at, start, at.branch.as_ref());
+            if restarted {
+                self.restart(program);
+            }
         }
         self.join(program, first);
         let mut lines = plan.lines().iter();
@@ -265,7 +269,11 @@ impl CodeWalk {
     /// Takes an instruction.
     pub(super) fn push(&mut self, program: &Program, inst: &Inst) {
         if let Some(starts) = &mut self.prediction {
+            let restarted = starts.restarts();
             starts.arrive(program, inst, self.end, false);
+            if restarted {
+                self.restart(program);
+            }
         }
         self.join(program, inst);
         let Some(instr) = program.instrs.get(inst.instr as usize) else {
@@ -274,6 +282,16 @@ impl CodeWalk {
         self.add(inst.instr, 1);
         self.next_address = inst.address.wrapping_add(u64::from(instr.len));
         self.last_line = inst.line();
+    }
+
+    /// Fetch starts anew though control goes on.
+    #[cold]
+    fn restart(&mut self, program: &Program) {
+        if self.end != self.open {
+            self.close_group(program, false);
+        }
+        (self.route.last, self.route.after_branch) = (Source::Decoders, false);
+        self.route.line = Open::default();
     }
 
     /// An instruction comes behind those so far, and may close their group.

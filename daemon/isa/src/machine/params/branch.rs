@@ -78,6 +78,10 @@ pub struct Branch {
     /// A predicted indirect jump is alone in its cycle, whatever `starts_per_cycle` is.
     #[serde(default)]
     pub indirect_alone: bool,
+    /// Behind a repeated string instruction whose count is not predicted fetch starts anew when the count is known
+    /// (`execute.rep_known`), and code comes from the decoders until control goes elsewhere.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub string_restarts: bool,
     /// Cycles in which the predictor finds nothing more after an indirect jump or call that goes elsewhere than it went
     /// first, which is what the branch target buffer has; a call's `call_bubbles` are among them.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -33,7 +33,11 @@ impl FetchQueue {
     pub fn push(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
         if let Some(starts) = &mut self.prediction {
             let number = self.insts.end() + self.detector.held();
+            let restarted = starts.restarts();
             starts.arrive(program, &inst, number, self.detector.is_replaying());
+            if restarted {
+                self.restart(program);
+            }
         }
         self.take(program, inst, accesses);
     }
@@ -108,6 +112,17 @@ impl FetchQueue {
         }
     }
 
+    /// Fetch starts anew though control goes on: what follows comes from the decoders.
+    #[cold]
+    fn restart(&mut self, program: &Program) {
+        let end = self.insts.end();
+        if end != self.open {
+            self.close_group(program, end);
+        }
+        (self.route, self.after_branch) = (Source::Decoders, false);
+        self.line = Open::default();
+    }
+
     /// Closes the open group if `inst`, which follows it, does not belong to it.
     #[inline]
     fn join(&mut self, program: &Program, inst: &Inst) {
@@ -164,7 +179,11 @@ impl FetchQueue {
         }
         let start = self.insts.end();
         if let (Some(starts), Some(first)) = (&mut self.prediction, run.plan.starts().first()) {
+            let restarted = starts.restarts();
             starts.arrive_as(first.at, start, first.branch.as_ref());
+            if restarted {
+                self.restart(program);
+            }
         }
         self.join(program, first);
         if self.detector.is_replaying() {

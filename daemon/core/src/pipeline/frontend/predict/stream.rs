@@ -17,7 +17,7 @@ use crate::pipeline::backlog::Backlog;
 use crate::pipeline::fold::Folding;
 use crate::pipeline::inst::Inst;
 use mcad_isa::machine::params::branch;
-use mcad_isa::program::Program;
+use mcad_isa::program::{Program, flag};
 
 /// log2 of the bytes that are fetched at once from the first-level cache's point of view.
 pub const LINE_SHIFT: u32 = 6;
@@ -29,6 +29,8 @@ pub enum Way {
     Line,
     /// A branch goes there.
     Branch(Steer),
+    /// A repeated string instruction whose count its microcode had not predicted is before it.
+    String,
 }
 
 /// An instruction where fetch starts anew.
@@ -315,6 +317,10 @@ pub struct Starts {
     ideal: bool,
     /// The branch that was executed last, of which nobody knows where it went, and its instruction.
     pending: Option<Site>,
+    /// Fetch starts anew behind strings whose counts are not predicted.
+    strings_restart: bool,
+    /// The last instruction was such a one.
+    restarts: bool,
     line: u64,
     /// Those that fetch has not come to.
     pub queue: Backlog<Start>,
@@ -343,6 +349,8 @@ impl Starts {
             pace: Pace::new(p),
             ideal: p.ideal,
             pending: None,
+            strings_restart: p.string_restarts,
+            restarts: false,
             line: u64::MAX,
             queue: Backlog::new(),
             frames: Frames::new(p),
@@ -361,6 +369,8 @@ impl Starts {
             pace: self.pace,
             ideal: self.ideal,
             pending: self.pending,
+            strings_restart: self.strings_restart,
+            restarts: self.restarts,
             line: self.line,
             queue: Backlog::new(),
             frames: self.frames.snapshot(),
@@ -404,13 +414,23 @@ impl Starts {
         };
         self.come(at, number, replayed);
         self.pending = Site::of(program, inst);
+        self.restarts = self.strings_restart
+            && inst.extra_cycles > 0
+            && instr.is_some_and(|instr| instr.is(flag::REP) && !instr.is(flag::REP_COMPARE));
+    }
+
+    /// Whether fetch starts anew behind the last instruction, though that is no branch.
+    #[inline]
+    #[must_use]
+    pub fn restarts(&self) -> bool {
+        self.restarts
     }
 
     /// The same of one that is not replayed, and is that branch if it is one.
     #[inline(always)]
     pub fn arrive_as(&mut self, at: CodePlace, number: u64, branch: Option<&Site>) {
         // Most branches are in the line of what came before.
-        if at.address >> LINE_SHIFT != self.line || self.pending.is_some() {
+        if at.address >> LINE_SHIFT != self.line || self.pending.is_some() || self.restarts {
             self.come(at, number, false);
         }
         if let Some(branch) = branch {
@@ -425,6 +445,9 @@ impl Starts {
         let other_line = line != self.line;
         self.line = line;
         let mut way = other_line.then_some(Way::Line);
+        if std::mem::take(&mut self.restarts) {
+            way = Some(Way::String);
+        }
         let mut frame = Frame::Stays;
         let mut by = None;
         if let Some(Site { branch, instr }) = self.pending.take() {
