@@ -274,7 +274,7 @@ impl Pace {
         // A target that was chosen among several is known with all of its bits.
         let with_target = |own: u32| match chosen {
             true => own.max(self.to_chosen),
-            false => own + self.to_reach(way, branch, to),
+            false => own + self.reaching(way, branch, to),
         };
         match branch.kind {
             Kind::Call | Kind::IndirectCall => 1 + with_target(self.call),
@@ -288,7 +288,7 @@ impl Pace {
     }
 
     /// More for what the branch target buffer does not have of a target.
-    fn to_reach(&self, way: Way, from: &Branch, to: CodePlace) -> u32 {
+    fn reaching(&self, way: Way, from: &Branch, to: CodePlace) -> u32 {
         let Way::Branch(Steer::Taken(level)) = way else {
             return 0;
         };
