@@ -12,7 +12,6 @@ use std::rc::Rc;
 use std::str::FromStr;
 
 use mcad_core::pipeline::backend::topdown::{Stall, Wait};
-use mcad_core::pipeline::inorder::slots::Cause;
 use mcad_core::pipeline::inst::Source as InstSource;
 use mcad_core::pipeline::observer::{Delivery, UopStamps};
 use mcad_core::simulation::Symbolizer;
@@ -185,16 +184,17 @@ impl FileSink {
         symbols: Rc<RefCell<Symbols>>,
         recorded: Rc<RefCell<Recorded>>,
     ) -> Self {
+        let in_order = model.core.in_order.as_ref();
         let header = Header {
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             cpu: model.name.clone(),
             name: model.full_name.clone(),
-            issue_width: model.core.rename.issue_width,
-            reorder_buffer: model.core.retire.reorder_buffer,
+            issue_width: in_order.map_or(model.core.rename.issue_width, |core| core.width),
+            reorder_buffer: in_order.map_or(model.core.retire.reorder_buffer, |_| 0),
             ports: model.core.port_names().len() as u32,
             port_names: model.core.port_names(),
             window,
-            in_order: model.core.in_order.is_some(),
+            in_order: in_order.is_some(),
         };
         let writer = file.and_then(|file| Writer::new(BufWriter::new(file), &header));
         let mut sink = Self {
@@ -262,7 +262,7 @@ fn uop(stamps: &UopStamps) -> Uop {
             Delivery::Inserted => Source::Inserted,
         },
         late: match stamps.late {
-            None => stamps.held.map_or(Late::No, held),
+            None => stamps.held.map_or(Late::No, Late::from),
             Some(Stall::BadSpeculation) => Late::Redirect,
             Some(Stall::Memory(Wait::L2)) => Late::L2,
             Some(Stall::Memory(Wait::L3)) => Late::L3,
@@ -277,23 +277,6 @@ fn uop(stamps: &UopStamps) -> Uop {
         dispatched: stamps.dispatched,
         executed: stamps.executed,
         retired: stamps.retired,
-    }
-}
-
-/// What an in-order core waited for.
-fn held(cause: Cause) -> Late {
-    match cause {
-        Cause::Fetch => Late::Fetch,
-        Cause::InstructionCache => Late::InstructionCache,
-        Cause::Misprediction => Late::Redirect,
-        Cause::Dependency => Late::Value,
-        Cause::Load => Late::Load,
-        Cause::Unit => Late::Unit,
-        Cause::Pairing => Late::Pairing,
-        Cause::Serialization => Late::Serialization,
-        Cause::Division => Late::Division,
-        Cause::StoreBuffer => Late::StoreBuffer,
-        Cause::WriteBack => Late::WriteBack,
     }
 }
 

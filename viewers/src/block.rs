@@ -12,6 +12,7 @@ use mcad_report::block::{Delivered, Detail, InstructionDetail, Limit, Part, Time
 
 use crate::layout::{Align, Table, cut, wrapped};
 use crate::style::{Paint, Style};
+use crate::timeline::terminal;
 
 /// Columns of a timeline at most; later cycles are cut.
 const TIMELINE_CYCLES: u64 = 160;
@@ -249,6 +250,7 @@ fn figure(value: f64) -> String {
 fn instructions(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n  Instructions, per iteration in the steady state")?;
     let figures = figures(d);
+    let latencies = has_latencies(d);
     let sums = |of: &[Figures]| -> Vec<String> {
         let sum = |f: &Figures| figure(f.values.iter().sum());
         of.iter().map(sum).collect()
@@ -257,7 +259,7 @@ fn instructions(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
         let mut columns: Vec<(String, Align)> = vec![("#".into(), Align::Right)];
         columns.extend(of.iter().map(|f| (f.head.clone(), Align::Right)));
         if texts {
-            columns.push(("lat".into(), Align::Right));
+            columns.extend(latencies.then(|| ("lat".into(), Align::Right)));
             columns.push(("instruction".into(), Align::Left));
             columns.push(("notes".into(), Align::Left));
         }
@@ -267,14 +269,16 @@ fn instructions(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
             let value = |f: &Figures| f.values.get(n).copied().unwrap_or(0.0);
             row.extend(of.iter().map(|f| figure(value(f))));
             if texts {
-                row.extend([latency(i), i.text.clone(), notes(i)]);
+                row.extend(latencies.then(|| latency(i)));
+                row.extend([i.text.clone(), notes(i)]);
             }
             table.row(row);
         }
         let mut row = vec![if texts { "" } else { "all" }.to_owned()];
         row.extend(sums(of));
         if texts {
-            row.extend([String::new(), "all".to_owned(), String::new()]);
+            row.extend(latencies.then(String::new));
+            row.extend(["all".to_owned(), String::new()]);
         }
         table.row(row);
         table
@@ -319,8 +323,9 @@ fn figures(d: &Detail) -> Vec<Figures> {
         ("micro", |s| s.microcode),
         ("insert", |s| s.inserted),
     ];
+    // An in-order core has no second way.
+    let sources = sources.into_iter().filter(|_| !d.in_order);
     let mut all: Vec<Figures> = sources
-        .into_iter()
         .map(|(head, of)| column(head, &|i| of(&i.delivered)))
         .filter(|f| f.values.iter().any(|v| *v > 0.0))
         .collect();
@@ -335,6 +340,11 @@ fn figures(d: &Detail) -> Vec<Figures> {
         ports.map(|(p, name)| column(&head(name), &|i| i.port_uops.get(p).copied().unwrap_or(0.0))),
     );
     all
+}
+
+/// Whether latencies are known, of an in-order core also apart from what instructions waited for.
+pub(crate) fn has_latencies(d: &Detail) -> bool {
+    !d.in_order || d.instructions.iter().any(|i| i.latency.is_some())
 }
 
 fn latency(i: &InstructionDetail) -> String {
@@ -363,7 +373,11 @@ pub fn timeline(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
     let title = format!("Timeline of the first iterations on {}", d.cpu_full_name);
     heading(&title, style, out)?;
     let mut line = String::new();
-    for meaning in STATES {
+    let legend = match d.in_order {
+        true => in_order_legend(d),
+        false => STATES.map(str::to_owned).into(),
+    };
+    for meaning in legend {
         if !line.is_empty() && line.chars().count() + 5 + meaning.chars().count() > style.width {
             writeln!(out, "  {line}")?;
             line.clear();
@@ -371,7 +385,7 @@ pub fn timeline(d: &Detail, style: Style, out: &mut dyn Write) -> io::Result<()>
         if !line.is_empty() {
             line.push_str("   ");
         }
-        line.push_str(meaning);
+        line.push_str(&meaning);
     }
     writeln!(out, "  {line}")?;
     let end = d.timeline.iter().map(|u| u.retired + 1).max().unwrap_or(0);
@@ -435,12 +449,39 @@ fn part(d: &Detail, cycles: Range<u64>, text: usize, out: &mut dyn Write) -> io:
             "  {:>4} {:>3}  {port:>4}  {}  {}",
             uop.iteration,
             uop.instruction,
-            cells(uop, cycles.clone()),
+            match d.in_order {
+                true => in_order_cells(uop, cycles.clone()),
+                false => cells(uop, cycles.clone()),
+            },
             cut(what, text)
         );
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())
+}
+
+/// What the letters of an in-order core mean, as far as they occur.
+fn in_order_legend(d: &Detail) -> Vec<String> {
+    let end = d.timeline.iter().map(|u| u.retired + 1).max().unwrap_or(0);
+    let rows: Vec<String> = (d.timeline.iter())
+        .map(|uop| in_order_cells(uop, 0..end))
+        .collect();
+    let occurs = |letter: char| rows.iter().any(|row| row.contains(letter));
+    let legend = terminal::legend(true).into_iter();
+    let legend = legend.filter(|(letter, _)| occurs(*letter));
+    legend
+        .map(|(letter, meaning)| format!("{letter} {meaning}"))
+        .collect()
+}
+
+/// As in a whole program's timeline.
+fn in_order_cells(uop: &TimelineUop, cycles: Range<u64>) -> String {
+    let mut line = Vec::new();
+    // All of it: the cycles that are cut go on in the next part.
+    let whole = uop.retired.saturating_add(2);
+    terminal::row(&uop.into(), true, uop.delivered, 0, whole, &mut line);
+    let cell = |n| line.get(n as usize).map_or(' ', |cell| char::from(*cell));
+    cycles.map(cell).collect()
 }
 
 fn cells(uop: &TimelineUop, cycles: Range<u64>) -> String {
@@ -465,6 +506,8 @@ fn cells(uop: &TimelineUop, cycles: Range<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use mcad_report::Cause;
+
     use super::*;
 
     #[test]
@@ -480,6 +523,7 @@ mod tests {
             dispatched: 8,
             executed: 10,
             retired: 13,
+            held: None,
         };
         assert_eq!(cells(&uop, 0..15), " DfIddppEeX--R ");
         let none = TimelineUop {
@@ -491,5 +535,13 @@ mod tests {
             ..uop
         };
         assert_eq!(cells(&none, 0..7), " DfI-R ");
+        // In order there is no rename, and what is waited for has its letter.
+        let held = TimelineUop {
+            ready: 8,
+            held: Some(Cause::WriteBack),
+            ..uop
+        };
+        assert_eq!(in_order_cells(&held, 0..15), " ##wwwwweE---R ");
+        assert_eq!(in_order_cells(&held, 5..9), "wwwe");
     }
 }

@@ -157,6 +157,9 @@ pub struct CpuDiff {
     pub differential_throughput: Option<f64>,
     /// Issue slots by what became of them; empty where the analysis knows none.
     pub topdown: Vec<SlotDelta>,
+    /// The same cause by cause, of a core that issues in order: there each lost slot has one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<SlotDelta>,
     /// Instructions, wrong predictions and misses by level; without those that neither version has.
     pub causes: Vec<CauseDelta>,
     /// Share of the cycles, before and after, that is in functions found in both versions; 0 to 1.
@@ -224,7 +227,8 @@ impl Delta {
 /// Issue slots of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SlotDelta {
-    /// `retiring`, `bad_speculation`, `frontend`, `backend_memory`, `backend_core` or `other`.
+    /// `retiring`, `bad_speculation`, `frontend`, `backend_memory`, `backend_core` or `other`; cause by
+    /// cause the name that people read, such as `load-use`.
     pub kind: &'static str,
     /// Slots.
     pub slots: Delta,

@@ -64,11 +64,40 @@ fn branches(cycles: u64) -> BranchReport {
     }
 }
 
+/// A core of two slots that issues in order and has no predictor: a fourth of its slots is lost for
+/// loaded values, an eighth each for pairing and the order of writes.
+pub(crate) fn in_order(cycles: u64) -> CpuReport {
+    let slots = SlotStack {
+        retiring: cycles,
+        load_use: cycles / 2,
+        pairing: cycles / 4,
+        write_back: cycles * 2 - cycles - cycles / 2 - cycles / 4,
+        ..SlotStack::default()
+    };
+    let all = cpu("atom", cycles);
+    CpuReport {
+        in_order: true,
+        doubts: vec!["branches are not all predicted".into()],
+        topdown: TopDown {
+            slots: cycles * 2,
+            retiring: slots.retiring,
+            backend_memory: slots.load_use,
+            backend_core: slots.pairing + slots.write_back,
+            frontend: 0,
+            other: 0,
+            ..all.topdown
+        },
+        slots: Some(slots),
+        ..all
+    }
+}
+
 fn cpu(name: &str, cycles: u64) -> CpuReport {
     CpuReport {
         cpu: name.into(),
         name: format!("Model {name}"),
         analysis: "pipeline".into(),
+        in_order: false,
         assumes: vec!["the kernel's work is left out".into()],
         doubts: Vec::new(),
         instructions: 1_500_000,

@@ -24,6 +24,8 @@ pub mod read;
 pub mod terminal;
 pub mod write;
 
+use mcad_report::Cause;
+use mcad_report::block::TimelineUop;
 use serde::{Deserialize, Serialize};
 
 /// First bytes of a timeline file.
@@ -43,7 +45,7 @@ pub struct Header {
     pub name: String,
     /// Fused µops that issue in a cycle.
     pub issue_width: u32,
-    /// Fused µops in the re-order buffer.
+    /// Fused µops in the re-order buffer; 0 on an in-order core, which has none.
     pub reorder_buffer: u32,
     /// Ports.
     pub ports: u32,
@@ -160,6 +162,24 @@ pub enum Late {
     WriteBack,
 }
 
+impl From<Cause> for Late {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Fetch => Self::Fetch,
+            Cause::InstructionCache => Self::InstructionCache,
+            Cause::Misprediction => Self::Redirect,
+            Cause::Dependency => Self::Value,
+            Cause::Load => Self::Load,
+            Cause::Unit => Self::Unit,
+            Cause::Pairing => Self::Pairing,
+            Cause::Serialization => Self::Serialization,
+            Cause::Division => Self::Division,
+            Cause::StoreBuffer => Self::StoreBuffer,
+            Cause::WriteBack => Self::WriteBack,
+        }
+    }
+}
+
 impl Late {
     /// All, in the order of their numbers in a file.
     pub const ALL: [Self; 16] = [
@@ -240,6 +260,22 @@ pub struct Uop {
     pub executed: u64,
     /// Left the re-order buffer.
     pub retired: u64,
+}
+
+impl From<&TimelineUop> for Uop {
+    fn from(uop: &TimelineUop) -> Self {
+        Self {
+            late: uop.held.map_or(Late::No, Late::from),
+            port: uop.port.unwrap_or(NO_PORT),
+            delivered: uop.delivered,
+            issued: uop.issued,
+            ready: uop.ready,
+            dispatched: uop.dispatched,
+            executed: uop.executed,
+            retired: uop.retired,
+            ..Self::default()
+        }
+    }
 }
 
 /// One executed instruction or macro-fused pair.

@@ -67,6 +67,19 @@ fn every_cycle_is_waited_for() {
     }
 }
 
+/// What begins a cycle behind one whose slots are all taken waits for nothing: no slot is lost.
+#[test]
+fn behind_a_full_cycle_nothing_is_waited_for() {
+    // add x1, x0, #1; add x2, x0, #1; add x3, x0, #1; add x4, x0, #1
+    let code = words(&[0x9100_0401, 0x9100_0402, 0x9100_0403, 0x9100_0404]);
+    let detail = explain("cortex-a53", &code);
+    assert!((detail.cycles - 2.0).abs() < 0.01, "{}", detail.cycles);
+    let notes: Vec<&str> = (detail.instructions.iter())
+        .flat_map(|i| i.notes.iter().map(String::as_str))
+        .collect();
+    assert_eq!(notes, ["issue width: 1.00 cycles"; 2]);
+}
+
 #[test]
 fn units_are_counted_and_executed_on() {
     // ldr x1, [x0]; mul x3, x2, x2; add x5, x4, #2

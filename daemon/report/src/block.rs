@@ -3,6 +3,8 @@
 
 use serde::Serialize;
 
+use crate::Cause;
+
 /// Everything about one block on one CPU.
 #[derive(Clone, Debug, Serialize)]
 pub struct Detail {
@@ -116,6 +118,9 @@ pub struct TimelineUop {
     pub executed: u64,
     /// Left the re-order buffer.
     pub retired: u64,
+    /// In order: what kept it from issuing behind the one before, if anything did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Cause>,
 }
 
 /// The bound that one part sets.

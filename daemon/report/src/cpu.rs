@@ -17,8 +17,12 @@ pub struct CpuReport {
     pub cpu: String,
     /// Full name for people.
     pub name: String,
-    /// `pipeline`, `block` or `inorder`.
+    /// `pipeline` or `block`.
     pub analysis: String,
+    /// The core issues in order: each lost slot has the one cause that kept the oldest instruction from
+    /// issuing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub in_order: bool,
     /// What the prediction takes for granted, for people; most important first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumes: Vec<String>,
@@ -72,6 +76,11 @@ pub struct CpuReport {
     pub intervals: Option<IntervalReport>,
     /// The resolved parameters of the model.
     pub parameters: serde_json::Value,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands it over so
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Threads were cut into intervals that were simulated apart, each begun earlier to warm up.

@@ -7,6 +7,7 @@
 pub mod block;
 pub mod branches;
 mod calls;
+mod cause;
 mod code;
 mod cpu;
 pub mod memory;
@@ -21,6 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use calls::{CallReport, with_callees};
+pub use cause::Cause;
 pub use code::{BlockBound, BlockReport, FunctionReport, InstructionReport, LineReport, is_place};
 pub use cpu::{
     CpuReport, IntervalReport, MemorySlots, PortUse, ProcessCycles, RegionReport, ThreadReport,

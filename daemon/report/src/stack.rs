@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 /// Where the issue slots of a piece of code went in this run. The slots of all code add up to those
 /// of [`crate::TopDown`], but for µops that the core inserted and its drain at the end. Lost slots
 /// go to the code that is to blame: the branch that was predicted wrongly, the instruction that was
-/// delivered late, or the oldest one that kept buffers full. Causes without slots are left out of
-/// the JSON.
+/// delivered late, or the oldest one that kept buffers full. An in-order core has no buffers that fill:
+/// there they go to the instruction that could not issue, and each has one cause. Causes without slots
+/// are left out of the JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SlotStack {
@@ -36,7 +37,7 @@ pub struct SlotStack {
     /// Behind the translation of an address.
     #[serde(skip_serializing_if = "is_zero")]
     pub translation: u64,
-    /// A store buffer was full behind the line of a store.
+    /// A store buffer was full; out of order, behind the line of a store.
     #[serde(skip_serializing_if = "is_zero")]
     pub stores: u64,
     /// The kernel was to provide a page that this code touched for the first time.
@@ -54,6 +55,21 @@ pub struct SlotStack {
     /// Behind one that waited for a unit that is not pipelined.
     #[serde(skip_serializing_if = "is_zero")]
     pub divider: u64,
+    /// In order: a loaded value was not there.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub load_use: u64,
+    /// In order: the line of an instruction of this code was missing.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub icache: u64,
+    /// In order: an instruction does not issue with what is before it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pairing: u64,
+    /// In order: something serialises.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub serialization: u64,
+    /// In order: a result would have been written before an older one's.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub write_back: u64,
     /// Serialisation, and rules of issue.
     #[serde(skip_serializing_if = "is_zero")]
     pub other: u64,
@@ -67,7 +83,7 @@ fn is_zero(cycles: &u64) -> bool {
 impl SlotStack {
     /// Every cause by its name for people, with its slots.
     #[must_use]
-    pub fn causes(&self) -> [(&'static str, u64); 15] {
+    pub fn causes(&self) -> [(&'static str, u64); 20] {
         [
             ("retiring", self.retiring),
             ("bad speculation", self.bad_speculation),
@@ -83,6 +99,11 @@ impl SlotStack {
             ("latency", self.latency),
             ("ports", self.ports),
             ("divider", self.divider),
+            ("load-use", self.load_use),
+            ("instruction cache", self.icache),
+            ("pairing", self.pairing),
+            ("serialization", self.serialization),
+            ("write-back in order", self.write_back),
             ("other", self.other),
         ]
     }
@@ -119,6 +140,11 @@ impl SlotStack {
             latency,
             ports,
             divider,
+            load_use,
+            icache,
+            pairing,
+            serialization,
+            write_back,
             other: rest,
         } = self;
         *retiring = retiring.saturating_add(other.retiring);
@@ -135,6 +161,11 @@ impl SlotStack {
         *latency = latency.saturating_add(other.latency);
         *ports = ports.saturating_add(other.ports);
         *divider = divider.saturating_add(other.divider);
+        *load_use = load_use.saturating_add(other.load_use);
+        *icache = icache.saturating_add(other.icache);
+        *pairing = pairing.saturating_add(other.pairing);
+        *serialization = serialization.saturating_add(other.serialization);
+        *write_back = write_back.saturating_add(other.write_back);
         *rest = rest.saturating_add(other.other);
     }
 }

@@ -3,7 +3,7 @@
 
 use mcad_report::CpuReport;
 
-use super::{CauseDelta, CpuDiff, Delta};
+use super::{CauseDelta, CpuDiff, Delta, SlotDelta};
 
 /// Counts of what holds a program up; those that both versions know and that are not zero in both.
 pub(super) fn deltas(before: &CpuReport, after: &CpuReport) -> Vec<CauseDelta> {
@@ -42,8 +42,17 @@ pub(super) fn deltas(before: &CpuReport, after: &CpuReport) -> Vec<CauseDelta> {
 }
 
 impl CpuDiff {
-    /// The kind of issue slots that changed most in the direction in which the cycles did, with
-    /// that change in cycles; none when nothing did, or the analysis knows no slots.
+    /// Issue slots as people are shown them: cause by cause where that is known.
+    #[must_use]
+    pub fn shown_slots(&self) -> &[SlotDelta] {
+        match self.slots.is_empty() {
+            true => &self.topdown,
+            false => &self.slots,
+        }
+    }
+
+    /// The kind of issue slots, or in order the cause, that changed most in the direction in which the
+    /// cycles did, with that change in cycles; none when nothing did, or the analysis knows no slots.
     #[must_use]
     pub fn mostly(&self) -> Option<(&'static str, i128)> {
         let all = |n: usize| -> u64 {
@@ -58,7 +67,8 @@ impl CpuDiff {
         };
         let width = (slots as f64 / cycles.max(1) as f64).round().max(1.0) as i128;
         let sign = self.cycles.delta.signum();
-        let changes = self.topdown.iter().map(|s| (s.kind, s.slots.delta / width));
+        let kinds = self.shown_slots().iter();
+        let changes = kinds.map(|s| (s.kind, s.slots.delta / width));
         let same = changes.filter(|(_, cycles)| cycles.signum() == sign && sign != 0);
         same.max_by_key(|(_, cycles)| cycles.abs())
     }

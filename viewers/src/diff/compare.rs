@@ -205,6 +205,7 @@ fn cpus(reports: [&Report; 2], before: &CpuReport, after: &CpuReport) -> CpuDiff
         ipc: [before.ipc, after.ipc],
         differential_throughput: throughput(&cycles),
         topdown: slots(&before.topdown, &after.topdown),
+        slots: by_cause(before, after).unwrap_or_default(),
         causes: causes::deltas(before, after),
         matched: functions.matched,
         functions: functions.deltas,
@@ -228,13 +229,6 @@ fn slots(before: &TopDown, after: &TopDown) -> Vec<SlotDelta> {
     if before.slots == 0 && after.slots == 0 {
         return Vec::new();
     }
-    let share = |part: u64, whole: u64| {
-        if whole == 0 {
-            0.0
-        } else {
-            part as f64 / whole as f64
-        }
-    };
     [
         ("retiring", before.retiring, after.retiring),
         (
@@ -252,12 +246,34 @@ fn slots(before: &TopDown, after: &TopDown) -> Vec<SlotDelta> {
         ("other", before.other, after.other),
     ]
     .into_iter()
-    .map(|(kind, a, b)| SlotDelta {
-        kind,
-        slots: Delta::new(a, b),
-        share: [share(a, before.slots), share(b, after.slots)],
-    })
+    .map(|(kind, a, b)| slot(kind, [a, b], [before.slots, after.slots]))
     .collect()
+}
+
+fn slot(kind: &'static str, [before, after]: [u64; 2], whole: [u64; 2]) -> SlotDelta {
+    let share = |part: u64, whole: u64| match whole {
+        0 => 0.0,
+        whole => part as f64 / whole as f64,
+    };
+    SlotDelta {
+        kind,
+        slots: Delta::new(before, after),
+        share: [share(before, whole[0]), share(after, whole[1])],
+    }
+}
+
+/// Slots of a core that issues in order, cause by cause; what is before the first issue and behind the
+/// last has none.
+fn by_cause(before: &CpuReport, after: &CpuReport) -> Option<Vec<SlotDelta>> {
+    let of = |cpu: &CpuReport| cpu.slots.filter(|_| cpu.in_order);
+    let (a, b) = (of(before)?, of(after)?);
+    let whole = [before.topdown.slots, after.topdown.slots];
+    let causes = a.causes().into_iter().zip(b.causes());
+    let all = causes.map(|((kind, a), (_, b))| slot(kind, [a, b], whole));
+    Some(
+        all.filter(|s| s.slots.before > 0 || s.slots.after > 0)
+            .collect(),
+    )
 }
 
 /// Regions that both versions were asked for, by name.

@@ -7,7 +7,7 @@ use mcad_report::{FunctionReport, LINES, LineReport, RegionReport, Report, Sourc
 use super::*;
 use crate::Style;
 use crate::escape::escape;
-use crate::sample::report;
+use crate::sample::{in_order, report};
 
 fn function(name: &str, module: &str, cycles: u64, fingerprint: &[&str]) -> FunctionReport {
     FunctionReport {
@@ -48,6 +48,35 @@ fn text(diff: &Diff) -> String {
     let mut out = Vec::new();
     text::write(diff, Style::plain(), &mut out).unwrap();
     String::from_utf8(out).unwrap()
+}
+
+/// On an in-order core the change is told cause by cause.
+#[test]
+fn in_order_cores_are_compared_by_cause() {
+    let versions = [1_000_000, 1_200_000].map(|cycles| {
+        let mut report = report();
+        report.cpus = vec![in_order(1_000_000)];
+        let cpu = &mut report.cpus[0];
+        let more = cycles - cpu.cycles;
+        cpu.cycles = cycles;
+        cpu.topdown.slots += 2 * more;
+        cpu.topdown.backend_core += 2 * more;
+        cpu.slots.as_mut().unwrap().pairing += 2 * more;
+        Version {
+            label: format!("{cycles}.json"),
+            report,
+        }
+    });
+    let diff = compare(&versions).unwrap();
+    let cpu = &diff.overall.cpus[0];
+    assert_eq!(cpu.mostly(), Some(("pairing", 200_000)));
+    let text = text(&diff);
+    for row in ["pairing", "load-use", "write-back in order"] {
+        let of_row = |line: &&str| line.trim_start().starts_with(row);
+        assert!(text.lines().any(|line| of_row(&line)), "{row} in {text}");
+    }
+    assert!(text.contains("the change is mostly pairing"), "{text}");
+    assert!(!text.contains("memory"), "{text}");
 }
 
 fn before() -> Version {

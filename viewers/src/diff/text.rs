@@ -189,7 +189,7 @@ fn slots(cpu: &CpuDiff, style: Style, out: &mut dyn Write) -> io::Result<()> {
         ("after", Align::Right),
         ("slots", Align::Right),
     ]);
-    for slot in &cpu.topdown {
+    for slot in cpu.shown_slots() {
         let [before, after] = slot.share;
         // A row of 0.0 % says nothing.
         if before.max(after) < 0.0005 {

@@ -7,7 +7,7 @@ use mcad_report::block::{Detail, InstructionDetail};
 
 use super::table::{Table, figure, heat, name};
 use super::{Excerpt, SORT, TIMELINE, graph, head};
-use crate::block::{alignments, bottleneck, evidence, notes, part_name};
+use crate::block::{alignments, bottleneck, evidence, has_latencies, notes, part_name};
 use crate::escape::html as esc;
 
 /// A block with what the CPUs say of it.
@@ -142,8 +142,10 @@ fn instructions(d: &Detail, out: &mut dyn Write) -> io::Result<()> {
         figure("#"),
         name("instruction"),
         figure("µops").titled("executed on ports"),
-        figure("latency").titled("least and largest between operands"),
     ];
+    let latencies = has_latencies(d);
+    let head = || figure("latency").titled("least and largest between operands");
+    heads.extend(latencies.then(head));
     heads.extend(ports().map(|port| heat(port).titled("µops on this port")));
     heads.push(name("notes"));
     let mut table = Table::begin(out, "listing", &heads)?;
@@ -151,8 +153,10 @@ fn instructions(d: &Detail, out: &mut dyn Write) -> io::Result<()> {
         table.figure(n as f64, &n.to_string());
         table.code(&i.text);
         table.figure(i.executed, &format!("{:.2}", i.executed));
-        let (value, shown) = latency(i);
-        table.figure(value, &shown);
+        if latencies {
+            let (value, shown) = latency(i);
+            table.figure(value, &shown);
+        }
         for port in 0..d.ports {
             let uops = i.port_uops.get(port).copied().unwrap_or(0.0);
             table.shade(uops, 1.0, &format!("{uops:.2}"));

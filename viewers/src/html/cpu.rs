@@ -40,7 +40,7 @@ pub(super) fn cards(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             writeln!(
                 out,
                 "<span class=\"pair\">bound by <b>{}</b></span>",
-                esc(&bound).replace(' ', "&nbsp;")
+                esc(&bound).replace(" %", "&nbsp;%")
             )?;
         }
         slots::bar(&slots::of_program(&cpu.topdown), "bar", out)?;
@@ -134,8 +134,12 @@ fn topdown(cpu: &CpuReport, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "</ul>")?;
     if let Some(slots) = &cpu.slots {
-        let detail = esc(&hot::shares(slots));
-        writeln!(out, "<p class=\"dim\">In detail: {detail}</p>")?;
+        // In order each lost slot has one cause.
+        let detail = match cpu.in_order {
+            true => format!("Lost for {}", hot::losses(slots)),
+            false => format!("In detail: {}", hot::shares(slots)),
+        };
+        writeln!(out, "<p class=\"dim\">{}</p>", esc(&detail))?;
     }
     writeln!(out, "</div>")
 }

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::{Excerpt, Html};
-use crate::sample::report;
+use crate::sample::{in_order, report};
 use crate::timeline::read::Reader;
 use crate::timeline::write::Writer;
-use crate::timeline::{Code, Header, Instruction, NO_PORT, TimelineError, Uop};
+use crate::timeline::{Code, Header, Instruction, Late, NO_PORT, TimelineError, Uop};
 use crate::{Style, View, view};
 
 fn page(report: &mcad_report::Report) -> String {
@@ -220,6 +220,58 @@ fn the_page_has_the_stamps_of_the_file() {
         ];
         assert_eq!(stamps, expected);
     }
+}
+
+/// What an in-order core waits for stands in the legend and in the rows by itself.
+#[test]
+fn the_timeline_of_an_in_order_core_has_causes() {
+    let header = Header {
+        cpu: "atom".into(),
+        in_order: true,
+        ..Header::default()
+    };
+    let mut writer = Writer::new(Vec::new(), &header).unwrap();
+    writer.code(0, &Code::default()).unwrap();
+    let late = [Late::Load, Late::Redirect, Late::Unit, Late::No];
+    for (n, late) in (0..).zip(late) {
+        // From the issue of the one before on; a redirect comes that late.
+        let begin = 10 * n;
+        let waits = late.is_front_end();
+        let uop = Uop {
+            late,
+            port: 0,
+            delivered: begin + if waits { 4 } else { 0 },
+            issued: begin + if waits { 4 } else { 0 },
+            ready: begin + if late == Late::Load { 10 } else { 4 },
+            dispatched: begin + 10,
+            executed: begin + 12,
+            retired: begin + 14,
+            ..Uop::default()
+        };
+        let instruction = Instruction {
+            number: n,
+            retired: [uop.retired; 2],
+            uops: vec![uop],
+            ..Instruction::default()
+        };
+        writer.instruction(&instruction).unwrap();
+    }
+    let mut report = report();
+    report.cpus = vec![in_order(1_000_000)];
+    let file = writer.finish(1_000_000, 0).unwrap();
+    let excerpt = Excerpt::read(&mut Reader::new(&file[..]).unwrap(), &report).unwrap();
+    let mut page = Vec::new();
+    (Html::with(excerpt).write(&report, Style::plain(), &mut page)).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    for item in [
+        "<li><i class=\"s2\">l</i><span>waited for a loaded value</span>",
+        "<li><i class=\"s0\">m</i><span>redirect: fetched after a wrong path</span>",
+        "<li><i class=\"s3\">p</i><span>waiting for a unit</span>",
+        "<li><i class=\"s2\">=</i><span>kept from issuing by something else</span>",
+    ] {
+        assert!(page.contains(item), "{item} in {page}");
+    }
+    assert!(!page.contains("waiting for the front end</span>"), "{page}");
 }
 
 #[test]

@@ -43,6 +43,10 @@ for (const root of document.querySelectorAll(".timeline")) {
   });
   const cycles = rows.reduce((most, row) => Math.max(most, row.end), 1);
   const count = rows.length;
+  // On an in-order core what a µop waits for has a letter and a text of its own.
+  const named = (state, row) =>
+    (state === FRONT || state === INPUT) && data.letters[row.late]
+      ? [data.letters[row.late], data.late[row.late]] : data.states[state];
   const label = (row) => {
     const text = data.codes[row.code][1];
     return ["", "… ", "(rsp synchronisation) ", "(register merge) ", ""][row.kind]
@@ -172,8 +176,9 @@ for (const root of document.querySelectorAll(".timeline")) {
         if (glyphs) {
           g.fillStyle = colours.ink[state];
           const one = Math.max(first, Math.floor(view.cycle));
+          const glyph = named(state, rows[n])[0];
           for (let c = one; c < end && px(c) < width; c++) {
-            g.fillText(data.states[state][0], px(c) + view.x / 2, y + view.y / 2 + 0.5);
+            g.fillText(glyph, px(c) + view.x / 2, y + view.y / 2 + 0.5);
           }
         }
       }
@@ -252,7 +257,10 @@ for (const root of document.querySelectorAll(".timeline")) {
     const box = chart.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   };
-  const names = ["in the queue", "issued", "inputs there", "dispatched", "executed", "retired"];
+  // An in-order core has no queue behind issue: an instruction is the oldest one until it issues.
+  const names = data.in_order
+    ? [null, "oldest", null, "issued", "executed", "retired"]
+    : ["in the queue", "issued", "inputs there", "dispatched", "executed", "retired"];
   const tell = (event) => {
     const [x, y] = place(event);
     const row = rows[Math.floor(view.row + (y - RULER) / view.y)];
@@ -269,10 +277,10 @@ for (const root of document.querySelectorAll(".timeline")) {
     const parts = [line(label(row), "what"), line(`${name ? name + ", " : ""}${address}`, "dim")];
     parts.push(line(`instruction ${row.number.toLocaleString("en")}, ${row.port === -1 ? "no port" : row.port < 0 ? "any port" : "port " + (data.ports[row.port] ?? row.port)}`));
     if (row.late) parts.push(line(data.late[row.late], "late"));
-    if (now) parts.push(line(`cycle ${(cycle + data.base).toLocaleString("en")}: ${data.states[now[2]][1]} (${now[1] - now[0]} cycle${now[1] - now[0] === 1 ? "" : "s"})`, "now"));
+    if (now) parts.push(line(`cycle ${(cycle + data.base).toLocaleString("en")}: ${named(now[2], row)[1]} (${now[1] - now[0]} cycle${now[1] - now[0] === 1 ? "" : "s"})`, "now"));
     const stamps = document.createElement("table");
     row.stamps.forEach((stamp, n) => {
-      if (row.port === -1 && n > 1 && n < 5) return;
+      if (names[n] === null || (row.port === -1 && n > 1 && n < 5)) return;
       const tr = stamps.insertRow();
       tr.insertCell().textContent = names[n];
       tr.insertCell().textContent = (stamp + data.base).toLocaleString("en");

@@ -33,6 +33,9 @@ pub struct Excerpt {
     left_out: u64,
     /// µop-cycles in each of the states of the legend.
     states: [u64; terminal::STATES.len()],
+    /// Those of them, on an in-order core, in which it waited for the front end or for something else, by
+    /// what that was.
+    waits: [u64; Late::ALL.len()],
 }
 
 /// What the script gets.
@@ -53,6 +56,23 @@ struct Data {
     front_end: Vec<bool>,
     /// The core issues in order.
     in_order: bool,
+    /// The letters of what such a core waits for, by the number of [`Late`]; empty for what has none.
+    letters: Vec<Option<char>>,
+}
+
+impl Data {
+    fn new(in_order: bool) -> Self {
+        Self {
+            states: terminal::states(in_order).to_vec(),
+            late: Late::ALL.iter().map(|late| late.text()).collect(),
+            front_end: Late::ALL.iter().map(|late| late.is_front_end()).collect(),
+            letters: (Late::ALL.iter())
+                .map(|late| terminal::letter(*late).filter(|_| in_order))
+                .collect(),
+            in_order,
+            ..Self::default()
+        }
+    }
 }
 
 impl Excerpt {
@@ -71,14 +91,10 @@ impl Excerpt {
         });
         let mut excerpt = Self {
             data: Data {
-                states: terminal::states(header.in_order).to_vec(),
                 ports: (0..header.ports.min(NO_PORT.into()))
                     .map(|port| header.port_name(port as u8))
                     .collect(),
-                late: Late::ALL.iter().map(|late| late.text()).collect(),
-                front_end: Late::ALL.iter().map(|late| late.is_front_end()).collect(),
-                in_order: header.in_order,
-                ..Data::default()
+                ..Data::new(header.in_order)
             },
             cpu: header.cpu.clone(),
             window: header.window.clone(),
@@ -86,6 +102,7 @@ impl Excerpt {
             first_cycle: 0,
             left_out: 0,
             states: [0; terminal::STATES.len()],
+            waits: [0; Late::ALL.len()],
         };
         let mut numbers = std::collections::HashMap::new();
         let mut before = None;
@@ -109,9 +126,7 @@ impl Excerpt {
             for (n, uop) in i.uops.iter().enumerate() {
                 let first = terminal::first_cycle(&header, uop, before);
                 before = Some(terminal::turn(&header, uop));
-                for (sum, cycles) in excerpt.states.iter_mut().zip(terminal::cycles(uop, first)) {
-                    *sum += cycles;
-                }
+                excerpt.count(uop, first);
                 let kind = kind_of(&i, n, uop);
                 let row = row(i.number, kind, uop, code, excerpt.first_cycle);
                 excerpt.data.rows.push(row);
@@ -144,13 +159,9 @@ impl Excerpt {
         };
         let mut excerpt = Self {
             data: Data {
-                states: terminal::states(header.in_order).to_vec(),
                 codes: (0..).zip(&d.instructions).map(code).collect(),
                 ports: d.port_names.clone(),
-                late: Late::ALL.iter().map(|late| late.text()).collect(),
-                front_end: Late::ALL.iter().map(|late| late.is_front_end()).collect(),
-                in_order: header.in_order,
-                ..Data::default()
+                ..Data::new(header.in_order)
             },
             cpu: d.cpu.clone(),
             window: String::new(),
@@ -158,6 +169,7 @@ impl Excerpt {
             first_cycle: 0,
             left_out: 0,
             states: [0; terminal::STATES.len()],
+            waits: [0; Late::ALL.len()],
         };
         let mut before = None;
         let mut last = None;
@@ -171,27 +183,59 @@ impl Excerpt {
                     0
                 }
             };
-            let uop = Uop {
-                port: t.port.unwrap_or(NO_PORT),
-                delivered: t.delivered,
-                issued: t.issued,
-                ready: t.ready,
-                dispatched: t.dispatched,
-                executed: t.executed,
-                retired: t.retired,
-                ..Uop::default()
-            };
+            let uop = Uop::from(t);
             let first = terminal::first_cycle(&header, &uop, before);
             before = Some(terminal::turn(&header, &uop));
-            for (sum, cycles) in excerpt.states.iter_mut().zip(terminal::cycles(&uop, first)) {
-                *sum += cycles;
-            }
+            excerpt.count(&uop, first);
             let count = d.instructions.len() as u64;
             let number = u64::from(t.iteration) * count + u64::from(t.instruction);
             let row = row(number, kind, &uop, t.instruction, 0);
             excerpt.data.rows.push(row);
         }
         (!excerpt.data.rows.is_empty()).then_some(excerpt)
+    }
+
+    /// Counts the cycles of a µop drawn from `first`.
+    fn count(&mut self, uop: &Uop, first: u64) {
+        let cycles = terminal::cycles(uop, first);
+        for (sum, cycles) in self.states.iter_mut().zip(cycles) {
+            *sum += cycles;
+        }
+        let late = Late::ALL.iter().position(|late| *late == uop.late);
+        let waits = late.and_then(|late| self.waits.get_mut(late));
+        if let Some(waits) = waits.filter(|_| self.data.in_order) {
+            for (state, cycles) in (self.data.states.iter()).zip(cycles) {
+                *waits += if matches!(state.0, '.' | '=') {
+                    cycles
+                } else {
+                    0
+                };
+            }
+        }
+    }
+
+    /// The legend: class, glyph, meaning and µop-cycles of what occurs. Of an in-order core each thing that
+    /// it waits for stands for itself.
+    fn legend(&self) -> Vec<(usize, char, &'static str, u64)> {
+        let mut all = Vec::new();
+        for (class, ((glyph, meaning), cycles)) in
+            (self.data.states.iter()).zip(self.states).enumerate()
+        {
+            let mut left = cycles;
+            if matches!(glyph, '.' | '=') {
+                for (late, cycles) in Late::ALL.into_iter().zip(self.waits) {
+                    let here = late.is_front_end() == (*glyph == '.');
+                    if let Some(letter) = terminal::letter(late).filter(|_| here && cycles > 0) {
+                        all.push((class, letter, late.text(), cycles));
+                        left = left.saturating_sub(cycles);
+                    }
+                }
+            }
+            if left > 0 {
+                all.push((class, *glyph, *meaning, left));
+            }
+        }
+        all
     }
 
     pub(super) fn section(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -212,16 +256,11 @@ impl Excerpt {
     pub(super) fn chart(&self, out: &mut dyn Write) -> io::Result<()> {
         let total: u64 = self.states.iter().sum();
         writeln!(out, "<ul class=\"legend states\">")?;
-        for (number, ((glyph, meaning), cycles)) in
-            (self.data.states.iter()).zip(self.states).enumerate()
-        {
-            // What occurs nowhere needs no explanation.
-            if cycles == 0 {
-                continue;
-            }
+        // What occurs nowhere needs no explanation.
+        for (class, glyph, meaning, cycles) in self.legend() {
             writeln!(
                 out,
-                "<li><i class=\"s{number}\">{}</i><span>{meaning}</span> <b>{}</b></li>",
+                "<li><i class=\"s{class}\">{}</i><span>{meaning}</span> <b>{}</b></li>",
                 esc(&glyph.to_string()),
                 percent(cycles, total)
             )?;

@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::iter;
 
-use mcad_report::{Report, TopDown};
+use mcad_report::{Report, SlotStack, TopDown};
 
+use super::hot::losses;
 use super::{heading, label};
 use crate::Style;
-use crate::layout::{Align, Table, percent, tells};
+use crate::layout::{Align, Table, percent, tells, wrapped};
 use crate::style::Paint;
 
 /// The categories in the order drawn: name, paint, glyph where there is no colour.
@@ -57,7 +58,26 @@ pub(super) fn topdown(report: &Report, style: Style, out: &mut dyn Write) -> io:
             write!(out, "  {} {category} {share}", style.paint(*paint, glyph))?;
         }
         writeln!(out)?;
-        levels(&cpu.topdown, margin, out)?;
+        match cpu.slots.as_ref().filter(|_| cpu.in_order) {
+            Some(slots) => causes(slots, margin, style, out)?,
+            None => levels(&cpu.topdown, margin, out)?,
+        }
+    }
+    Ok(())
+}
+
+/// What an in-order core lost slots for: each has one cause.
+fn causes(slots: &SlotStack, margin: usize, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let text = losses(slots);
+    if text.is_empty() {
+        return Ok(());
+    }
+    let room = style.width.saturating_sub(margin + 4).max(20);
+    // No line begins with a unit.
+    let text = format!("lost for {text}").replace(" %", "\u{a0}%");
+    for line in wrapped(&text, room) {
+        let line = line.replace('\u{a0}', " ");
+        writeln!(out, "  {:margin$}  {line}", "")?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use mcad_report::{Interval, Load, Measured, Report};
 
-use crate::sample::report;
+use crate::sample::{in_order, report};
 use crate::{Style, view, views};
 
 fn render(report: &Report, name: &str, style: Style) -> String {
@@ -14,6 +14,30 @@ fn render(report: &Report, name: &str, style: Style) -> String {
 #[test]
 fn summary_of_two_cpus() {
     insta::assert_snapshot!(render(&report(), "text", Style::plain()));
+}
+
+/// What bounds an in-order core is said cause by cause, also where parts are not modelled.
+#[test]
+fn an_in_order_core_has_a_cause_for_every_lost_slot() {
+    let mut report = report();
+    report.cpus = vec![in_order(1_000_000)];
+    let text = render(&report, "text", Style::plain());
+    for line in [
+        "  bound by      not known; of what is modelled load-use 25 %",
+        "        lost for load-use 25.0 %, pairing 12.5 %, write-back in order 12.5 %",
+    ] {
+        assert!(
+            text.lines().any(|l| l.starts_with(line)),
+            "{line} in {text}"
+        );
+    }
+    let page = render(&report, "html", Style::plain());
+    for what in [
+        "<b>not known; of what is modelled load-use 25&nbsp;%</b>",
+        "Lost for load-use 25.0 %, pairing 12.5 %, write-back in order 12.5 %",
+    ] {
+        assert!(page.contains(what), "{what} in {page}");
+    }
 }
 
 #[test]

@@ -31,14 +31,31 @@ pub(crate) fn kinds(s: &SlotStack) -> [(&'static str, u64); 6] {
     [
         ("retiring", s.retiring),
         ("bad speculation", s.bad_speculation),
-        ("front end", s.frontend),
+        ("front end", sum(&[s.frontend, s.icache])),
         (
             "memory",
-            sum(&[s.l1, s.l2, s.l3, s.dram, s.translation, s.stores, s.faults]),
+            sum(&[
+                s.l1,
+                s.l2,
+                s.l3,
+                s.dram,
+                s.translation,
+                s.stores,
+                s.faults,
+                s.load_use,
+            ]),
         ),
         (
             "core",
-            sum(&[s.dependencies, s.latency, s.ports, s.divider]),
+            sum(&[
+                s.dependencies,
+                s.latency,
+                s.ports,
+                s.divider,
+                s.pairing,
+                s.serialization,
+                s.write_back,
+            ]),
         ),
         ("other", s.other),
     ]
@@ -57,7 +74,7 @@ pub(crate) fn of_cpu(cpu: &CpuReport) -> String {
     if cpu.doubts.is_empty() || verdict.is_empty() {
         return verdict;
     }
-    let cause = cpu.slots.as_ref().filter(|_| cpu.analysis == "inorder");
+    let cause = cpu.slots.as_ref().filter(|_| cpu.in_order);
     match cause.and_then(largest_loss).map(Verdict::text) {
         Some(cause) => format!("not known; of what is modelled {cause}"),
         None => "not known".to_owned(),
@@ -66,22 +83,10 @@ pub(crate) fn of_cpu(cpu: &CpuReport) -> String {
 
 /// The cause that most slots are lost for.
 fn largest_loss(s: &SlotStack) -> Option<Verdict> {
-    let causes = [
-        ("bad speculation", s.bad_speculation),
-        ("front end", s.frontend),
-        ("loads and stores", s.l1),
-        ("dependencies", s.dependencies),
-        ("serialization and order of writes", s.latency),
-        ("units and pairing", s.ports),
-        ("divider", s.divider),
-        ("other", s.other),
-    ];
-    // Of equal ones the first.
-    let most = causes.iter().rev().max_by_key(|(_, slots)| *slots);
-    let (part, slots) = most.filter(|(_, slots)| *slots > 0)?;
-    Some(Verdict {
+    let lost = s.ranked().into_iter().find(|(part, _)| *part != "retiring");
+    lost.map(|(part, slots)| Verdict {
         part,
-        share: 100.0 * *slots as f64 / s.sum().max(1) as f64,
+        share: 100.0 * slots as f64 / s.sum().max(1) as f64,
     })
 }
 
@@ -145,11 +150,16 @@ mod tests {
             latency: 5,
             ports: 6,
             divider: 7,
+            load_use: 1,
+            icache: 1,
+            pairing: 1,
+            serialization: 1,
+            write_back: 1,
             other: 14,
         };
         let sum: u64 = kinds(&slots).iter().map(|(_, slots)| slots).sum();
         assert_eq!(sum, slots.sum());
-        assert_eq!(of(&slots).text(), "memory 39 %");
+        assert_eq!(of(&slots).text(), "memory 38 %");
         let busy = SlotStack {
             retiring: 900,
             ..slots

@@ -5,7 +5,8 @@
 //! format has no track for, so each goes to the first of the thread's lanes that is free when it
 //! is delivered: slices of one lane never overlap. One more lane shows the functions by retirement;
 //! counters show instructions per cycle and the µops between issue and retirement. The exact cycles
-//! of all µops are among a slice's arguments.
+//! of all µops are among a slice's arguments. An in-order core has one lane more: what kept the oldest
+//! instruction from issuing, one slice for each that waited.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Write};
@@ -14,7 +15,7 @@ use serde::Serialize;
 
 use super::labels::{Append, Labels};
 use super::read::Reader;
-use super::{ANY_PORT, Code, Instruction, Late, NO_PORT, TimelineError};
+use super::{ANY_PORT, Code, Header, Instruction, Late, NO_PORT, TimelineError, terminal};
 use crate::escape::json;
 
 /// Cycles between two values of a counter.
@@ -22,6 +23,9 @@ const BUCKET: u64 = 32;
 
 /// Lane of the functions.
 const FUNCTIONS: u32 = 0;
+
+/// Lane of what an in-order core waits for.
+const STALLS: u32 = 1;
 
 /// What was exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +36,8 @@ pub struct Exported {
     pub functions: u64,
     /// Lanes of instructions over all threads.
     pub lanes: u64,
+    /// Slices of what an in-order core waited for.
+    pub stalls: u64,
 }
 
 #[derive(Serialize)]
@@ -98,6 +104,8 @@ struct Thread {
     buckets: BTreeMap<u64, [u64; 3]>,
     in_flight: i128,
     after: Option<u64>,
+    /// Cycle of the last issue on an in-order core.
+    turn: Option<u64>,
 }
 
 struct Events<'o> {
@@ -182,8 +190,10 @@ pub fn write<R: Read>(
     timeline: &mut Reader<R>,
     out: &mut dyn Write,
 ) -> Result<Exported, TimelineError> {
-    let header = serde_json::to_string(timeline.header()).map_err(io::Error::from)?;
-    write!(out, "{{\"otherData\":{header},\"traceEvents\":[")?;
+    let header = timeline.header().clone();
+    let data = serde_json::to_string(&header).map_err(io::Error::from)?;
+    write!(out, "{{\"otherData\":{data},\"traceEvents\":[")?;
+    let first_lane = if header.in_order { STALLS } else { FUNCTIONS } + 1;
     let mut events = Events {
         out,
         any: false,
@@ -205,10 +215,22 @@ pub fn write<R: Read>(
                 &format!("thread {}", i.thread),
             )?;
             name(&mut events, "thread_name", i.thread, FUNCTIONS, "functions")?;
+            if header.in_order {
+                name(
+                    &mut events,
+                    "thread_name",
+                    i.thread,
+                    STALLS,
+                    "waits to issue",
+                )?;
+            }
         }
         let thread = threads.entry(i.thread).or_default();
         let begin = i.begin();
-        thread.count(&i);
+        thread.count(&i, header.in_order);
+        if header.in_order {
+            exported.stalls += thread.stalls(&header, &i, &mut events)?;
+        }
         exported.functions += thread.functions(&i, code, &mut events)?;
         thread.counters(i.thread, begin, &mut events)?;
         let lane = match thread.lanes.iter().position(|free| *free <= begin) {
@@ -216,7 +238,8 @@ pub fn write<R: Read>(
             None => {
                 let lane = thread.lanes.len();
                 let text = format!("in flight {}", lane + 1);
-                name(&mut events, "thread_name", i.thread, lane as u32 + 1, &text)?;
+                let number = lane as u32 + first_lane;
+                name(&mut events, "thread_name", i.thread, number, &text)?;
                 thread.lanes.push(0);
                 exported.lanes += 1;
                 lane
@@ -227,7 +250,8 @@ pub fn write<R: Read>(
             *free = end;
         }
         exported.instructions += 1;
-        events.instruction(&i, lane as u32 + 1, labels.get(i.code, Some(code), label))?;
+        let number = lane as u32 + first_lane;
+        events.instruction(&i, number, labels.get(i.code, Some(code), label))?;
     }
     let mut rest: Vec<(u32, Thread)> = threads.into_iter().collect();
     rest.sort_by_key(|(number, _)| *number);
@@ -256,14 +280,47 @@ fn name(
 }
 
 impl Thread {
-    fn count(&mut self, i: &Instruction) {
+    /// Counts an instruction. On an in-order core it is in flight from when it starts.
+    fn count(&mut self, i: &Instruction, in_order: bool) {
         let bucket = |cycle: u64| cycle / BUCKET;
         let retired = self.buckets.entry(bucket(i.retired[1])).or_default();
         retired[0] += 1 + u64::from(i.pair);
         for uop in &i.uops {
-            self.buckets.entry(bucket(uop.issued)).or_default()[1] += 1;
+            let issued = if in_order { uop.dispatched } else { uop.issued };
+            self.buckets.entry(bucket(issued)).or_default()[1] += 1;
             self.buckets.entry(bucket(uop.retired)).or_default()[2] += 1;
         }
+    }
+
+    /// Writes what an in-order core waited for until an instruction issued, and returns the slices. They
+    /// never overlap: it is the oldest one from the issue of the one before on.
+    fn stalls(
+        &mut self,
+        header: &Header,
+        i: &Instruction,
+        events: &mut Events<'_>,
+    ) -> io::Result<u64> {
+        let mut written = 0;
+        for uop in &i.uops {
+            let before = self.turn.replace(terminal::turn(header, uop));
+            let begin = terminal::first_cycle(header, uop, before);
+            let dur = uop.dispatched.saturating_sub(begin);
+            if uop.late == Late::No || dur == 0 {
+                continue;
+            }
+            written += 1;
+            events.write(&Slice {
+                name: uop.late.text(),
+                cat: "wait",
+                ph: "X",
+                ts: begin,
+                dur,
+                pid: i.thread,
+                tid: STALLS,
+                args: First { number: i.number },
+            })?;
+        }
+        Ok(written)
     }
 
     /// Writes the counters of buckets to which nothing after `cycle` can add. A bucket without

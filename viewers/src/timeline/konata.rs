@@ -2,7 +2,8 @@
 //!
 //! Stages in lane 0, each from its first cycle to the next one's: `Q` in the decode queue, `D`
 //! waiting for inputs, `P` waiting for its port, `X` executing, `C` done and waiting to retire. A
-//! µop without a port goes from `Q` to `C`. The format wants events in the order of cycles: they
+//! µop without a port goes from `Q` to `C`. On an in-order core a µop issues when `X` begins, and the
+//! stage in which it waits for that has the letter of what it waits for where the terminal has one. The format wants events in the order of cycles: they
 //! are kept until no earlier one can come, which is when the next µop is delivered.
 //!
 //! Konata knows one clock, and the cycles of threads say nothing of each other: threads follow one
@@ -16,6 +17,7 @@ use std::io::{Read, Write};
 use self::pending::Pending;
 use super::labels::{Append, Labels};
 use super::read::Reader;
+use super::terminal::letter;
 use super::{Code, Header, Instruction, Kind, Late, NO_PORT, TimelineError, Uop};
 use crate::escape::escape;
 
@@ -128,10 +130,13 @@ impl<'o> Log<'o> {
             start.text(", port ");
             start.text(&header.port_name(uop.port)).text("\n");
         }
+        let letter = letter(uop.late).filter(|_| header.in_order);
         for (stage, from, to) in stages(uop) {
+            let stage = letter.filter(|_| stage == 'D').unwrap_or(stage);
             for (event, cycle) in [("S\t", from), ("E\t", to)] {
                 let events = pending.at(shifted(cycle));
-                events.text(event).number(*row).text(stage);
+                events.text(event).number(*row).text("\t0\t");
+                events.text(stage.encode_utf8(&mut [0; 4])).text("\n");
             }
         }
         let end = pending.at(shifted(uop.retired));
@@ -148,22 +153,22 @@ fn label(code: &Code, label: &mut Vec<u8>) {
 }
 
 /// The stages of a µop that last at least a cycle, with their first cycle and the one after.
-fn stages(uop: &Uop) -> impl Iterator<Item = (&'static str, u64, u64)> {
+fn stages(uop: &Uop) -> impl Iterator<Item = (char, u64, u64)> {
     let all = if uop.port == NO_PORT {
         [
-            ("\t0\tQ\n", uop.delivered, uop.issued),
-            ("\t0\tC\n", uop.issued, uop.retired),
-            ("", 0, 0),
-            ("", 0, 0),
-            ("", 0, 0),
+            ('Q', uop.delivered, uop.issued),
+            ('C', uop.issued, uop.retired),
+            (' ', 0, 0),
+            (' ', 0, 0),
+            (' ', 0, 0),
         ]
     } else {
         [
-            ("\t0\tQ\n", uop.delivered, uop.issued),
-            ("\t0\tD\n", uop.issued, uop.ready),
-            ("\t0\tP\n", uop.ready, uop.dispatched),
-            ("\t0\tX\n", uop.dispatched, uop.executed),
-            ("\t0\tC\n", uop.executed, uop.retired),
+            ('Q', uop.delivered, uop.issued),
+            ('D', uop.issued, uop.ready),
+            ('P', uop.ready, uop.dispatched),
+            ('X', uop.dispatched, uop.executed),
+            ('C', uop.executed, uop.retired),
         ]
     };
     all.into_iter().filter(|(_, from, to)| from < to)

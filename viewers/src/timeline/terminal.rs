@@ -40,7 +40,10 @@ pub(crate) const STATES: [(char, &str); 8] = [
 /// The same on an in-order core, which has no scheduler and no queue behind issue.
 const IN_ORDER: [(char, &str); 8] = [
     ('.', "waiting for the front end"),
-    ('#', "on the way to issue"),
+    (
+        '#',
+        "on the way to issue: fetched, or all slots of a cycle taken",
+    ),
     ('=', "kept from issuing by something else"),
     ('p', "waiting for a unit"),
     ('e', "executing"),
@@ -54,16 +57,45 @@ pub(crate) const fn states(in_order: bool) -> [(char, &'static str); 8] {
     if in_order { IN_ORDER } else { STATES }
 }
 
-/// What keeps an instruction of an in-order core from issuing: in the place of '=' in rows.
-const KEPT: [(u8, Late); 7] = [
-    (b'v', Late::Value),
-    (b'l', Late::Load),
-    (b'g', Late::Pairing),
-    (b'w', Late::WriteBack),
-    (b's', Late::Serialization),
-    (b'd', Late::Division),
-    (b'b', Late::StoreBuffer),
+/// What keeps an instruction of an in-order core from issuing: in rows in the place of '.' or '='.
+const KEPT: [(char, Late); 9] = [
+    ('m', Late::Redirect),
+    ('i', Late::InstructionCache),
+    ('v', Late::Value),
+    ('l', Late::Load),
+    ('g', Late::Pairing),
+    ('w', Late::WriteBack),
+    ('s', Late::Serialization),
+    ('d', Late::Division),
+    ('b', Late::StoreBuffer),
 ];
+
+/// The letter of what kept a µop of an in-order core from issuing, where that has one of its own.
+pub(crate) fn letter(late: Late) -> Option<char> {
+    let kept = KEPT.iter().find(|(_, kept)| *kept == late);
+    kept.map(|(letter, _)| *letter)
+}
+
+/// What rows are made of, each with its meaning.
+pub(crate) fn legend(in_order: bool) -> Vec<(char, &'static str)> {
+    let kept = |front_end: bool| {
+        let kept = KEPT
+            .into_iter()
+            .filter(move |(_, late)| late.is_front_end() == front_end);
+        kept.map(|(letter, late)| (letter, late.text()))
+    };
+    let mut all = Vec::new();
+    for (glyph, meaning) in states(in_order) {
+        if in_order && glyph == '=' {
+            all.extend(kept(false));
+        }
+        all.push((glyph, meaning));
+        if in_order && glyph == '.' {
+            all.extend(kept(true));
+        }
+    }
+    all
+}
 
 /// What was drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,12 +124,7 @@ pub fn write<R: Read>(
     let header = timeline.header().clone();
     let title = format!("{} ({}), {}", header.cpu, header.name, header.window);
     writeln!(out, "{}", style.paint(Paint::Heading, escape(&title)))?;
-    for (glyph, meaning) in states(header.in_order) {
-        if header.in_order && glyph == '=' {
-            for (glyph, late) in KEPT {
-                writeln!(out, "  {}  {}", char::from(glyph), late.text())?;
-            }
-        }
+    for (glyph, meaning) in legend(header.in_order) {
         writeln!(out, "  {glyph}  {meaning}")?;
     }
     writeln!(out, "  >  goes on beyond the right edge")?;
@@ -138,12 +165,7 @@ pub fn write<R: Read>(
             line.clear();
             label(&header, &i, n, uop, text, &mut line);
             let first = first_cycle(&header, uop, before);
-            let kept = KEPT.iter().find(|(_, late)| *late == uop.late);
-            let waits = match kept {
-                Some((glyph, _)) if header.in_order => *glyph,
-                _ => b'=',
-            };
-            row(uop, waits, first, base, columns, &mut line);
+            row(uop, header.in_order, first, base, columns, &mut line);
             line.push(b'\n');
             out.write_all(&line)?;
             before = Some(turn(&header, uop));
@@ -265,14 +287,25 @@ pub(crate) fn cycles(uop: &Uop, first: u64) -> [u64; STATES.len()] {
     cycles
 }
 
-/// The cycles from `base` on of a µop drawn from `first`, each as what it does then; `waits` stands
-/// for '='.
-fn row(uop: &Uop, waits: u8, first: u64, base: u64, columns: u64, line: &mut Vec<u8>) {
+/// The cycles from `base` on of a µop drawn from `first`, each as what it does then; on an in-order core
+/// with the letter of what it waits for.
+pub(crate) fn row(
+    uop: &Uop,
+    in_order: bool,
+    first: u64,
+    base: u64,
+    columns: u64,
+    line: &mut Vec<u8>,
+) {
+    let letter = letter(uop.late).filter(|_| in_order);
     let edge = base.saturating_add(columns);
     let mut at = base;
     for (glyph, end) in runs(uop, first) {
         let cycles = end.min(edge).saturating_sub(at);
-        let glyph = if glyph == b'=' { waits } else { glyph };
+        let glyph = match (glyph, letter) {
+            (b'.' | b'=', Some(letter)) => letter as u8,
+            (glyph, _) => glyph,
+        };
         line.extend(std::iter::repeat_n(glyph, cycles as usize));
         at += cycles;
     }
@@ -315,7 +348,7 @@ mod tests {
             for before in [None, Some(2), Some(5)] {
                 let first = first_cycle(&Header::default(), &uop, before);
                 let mut drawn = Vec::new();
-                row(&uop, b'=', first, first, 100, &mut drawn);
+                row(&uop, false, first, first, 100, &mut drawn);
                 let drawn = String::from_utf8(drawn).unwrap();
                 let counted = cycles(&uop, first);
                 assert_eq!(counted.iter().sum::<u64>(), uop.retired + 1 - first);

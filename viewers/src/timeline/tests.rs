@@ -396,6 +396,7 @@ fn in_order_cores_show_what_keeps_the_oldest_instruction() {
         uop(ANY_PORT, 10, 10, 13, 14, 15, Late::Load),
         uop(1, 13, 13, 13, 14, 16, Late::No),
         uop(ANY_PORT, 17, 19, 19, 20, 21, Late::Fetch),
+        uop(ANY_PORT, 22, 24, 24, 25, 26, Late::Redirect),
     ];
     let header = Header {
         in_order: true,
@@ -416,7 +417,7 @@ fn in_order_cores_show_what_keeps_the_oldest_instruction() {
         };
         writer.instruction(&instruction).unwrap();
     }
-    let file = writer.finish(22, 0).unwrap();
+    let file = writer.finish(27, 0).unwrap();
     let mut out = Vec::new();
     let mut reader = Reader::new(&file[..]).unwrap();
     terminal::write(&mut reader, Style::plain(), None, 100, &mut out).unwrap();
@@ -436,12 +437,47 @@ fn in_order_cores_show_what_keeps_the_oldest_instruction() {
     assert!(!text.contains("scheduler"), "{text}");
     // The front end is waited for from the issue of the one before on.
     assert_eq!(row(3), "...##E-R", "{text}");
+    assert_eq!(row(4), "mm##E-R", "{text}");
     let mut chrome = Vec::new();
     chrome::write(&mut Reader::new(&file[..]).unwrap(), &mut chrome).unwrap();
     let chrome = String::from_utf8(chrome).unwrap();
-    for what in ["waited for a loaded value", "waited for fetch"] {
-        assert!(chrome.contains(what), "{what} in {chrome}");
-    }
+    let trace: Value = serde_json::from_str(&chrome).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let waits = events.iter().filter(|event| event["cat"] == "wait");
+    let waits: Vec<_> = waits
+        .map(|e| {
+            (
+                e["name"].as_str(),
+                e["ts"].as_u64(),
+                e["dur"].as_u64(),
+                e["tid"].as_u64(),
+            )
+        })
+        .collect();
+    let wait = |name, at, cycles| (Some(name), Some(at), Some(cycles), Some(1));
+    assert_eq!(
+        waits,
+        [
+            wait("waited for a loaded value", 10, 3),
+            wait("waited for fetch", 14, 5),
+            wait("redirect: fetched after a wrong path", 20, 4),
+        ]
+    );
+    // No instruction is on the lane of these.
+    let mut lanes = events.iter().filter(|event| event["cat"] == "instruction");
+    assert!(
+        lanes.all(|event| event["tid"].as_u64() > Some(1)),
+        "{chrome}"
+    );
+    let mut log = Vec::new();
+    let mut reader = Reader::new(&file[..]).unwrap();
+    konata::Log::new(&mut log)
+        .unwrap()
+        .thread(&mut reader, None)
+        .unwrap();
+    let rows = parse_konata(&String::from_utf8(log).unwrap());
+    assert_eq!(rows[&1].stages["l"], (10, 13));
+    assert!(rows.values().all(|row| !row.stages.contains_key("D")));
 }
 
 /// A file of the format's first version, whose reasons are in the bits of the kind.

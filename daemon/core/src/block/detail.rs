@@ -150,6 +150,9 @@ impl Block {
             let cycles = || latencies.iter().filter_map(|(c, _)| u16::try_from(*c).ok());
             let doubt = self.borrowed.iter().find(|doubt| doubt.place == n);
             let like = doubt.and_then(|doubt| doubt.borrowed_from.as_ref());
+            let notes = held(&counts)
+                .chain(like.map(|like| format!("figures of {like}")))
+                .collect();
             all.push(InstructionDetail {
                 offset: instruction.address as usize,
                 bytes: hex(bytes.get(..instruction.len()).unwrap_or(&bytes)),
@@ -162,9 +165,7 @@ impl Block {
                 eliminated: 0.0,
                 latency: cycles().min().zip(cycles().max()),
                 divider: 0,
-                notes: held(&counts.held)
-                    .chain(like.map(|like| format!("figures of {like}")))
-                    .collect(),
+                notes,
             });
         }
     }
@@ -182,7 +183,7 @@ impl Block {
         if let Some(core) = &self.model.core.in_order {
             let like = described.form.and_then(|f| f.approximated_from.as_deref());
             let like = like.filter(|_| core.scheduled);
-            return held(&counts.held)
+            return held(counts)
                 .chain(like.map(|like| format!("figures of {like}")))
                 .collect();
         }
@@ -252,9 +253,13 @@ impl Block {
 }
 
 /// What an instruction of an in-order core waits for, and for how long.
-fn held(cycles: &[f64; Cause::ALL.len()]) -> impl Iterator<Item = String> {
-    let waits = Cause::ALL.iter().zip(cycles).filter(|(_, c)| **c >= 0.005);
-    waits.map(|(cause, cycles)| format!("{}: {cycles:.2} cycles", cause.name()))
+fn held(counts: &Counts) -> impl Iterator<Item = String> {
+    let causes = Cause::ALL.iter().map(|cause| cause.name());
+    let waits = causes
+        .zip(counts.held)
+        .chain([("issue width", counts.in_turn)]);
+    let waits = waits.filter(|(_, cycles)| *cycles >= 0.005);
+    waits.map(|(cause, cycles)| format!("{cause}: {cycles:.2} cycles"))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -280,6 +285,8 @@ struct Counts {
     eliminated: f64,
     /// In order: cycles that it kept all behind it waiting, by cause.
     held: [f64; Cause::ALL.len()],
+    /// In order: cycles that it began, all slots of the one before being taken.
+    in_turn: f64,
 }
 
 /// Averages over the iterations that the throughput is taken from.
@@ -325,9 +332,12 @@ impl Steady {
                 *place += share;
                 counts.issued += share;
             }
-            if let Some(cause) = event.stamps.held {
-                let waited = event.stamps.dispatched - event.stamps.delivered;
-                counts.held[cause as usize] += share * waited as f64;
+            if whole {
+                let waited = share * (event.stamps.dispatched - event.stamps.delivered) as f64;
+                match event.stamps.held {
+                    Some(cause) => counts.held[cause as usize] += waited,
+                    None => counts.in_turn += waited,
+                }
             }
             match counts.ports.get_mut(usize::from(event.stamps.port)) {
                 Some(port) => {
@@ -372,6 +382,7 @@ fn timeline_of(trace: &Trace, iterations: u32) -> Vec<TimelineUop> {
                 dispatched: s.dispatched.saturating_sub(start),
                 executed: s.executed.saturating_sub(start),
                 retired: s.retired.saturating_sub(start),
+                held: s.held,
             }
         })
         .collect()

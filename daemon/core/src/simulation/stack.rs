@@ -4,6 +4,7 @@ use mcad_proto::word::BlockId;
 use mcad_report::SlotStack;
 
 use crate::pipeline::backend::topdown::{Loss, Stall, Unit, Wait};
+use crate::pipeline::inorder::slots::Cause;
 
 /// The slots of all blocks, and which block each instruction of the program belongs to.
 #[derive(Clone, Debug, Default)]
@@ -65,5 +66,22 @@ fn place(s: &mut SlotStack, why: Stall) -> &mut u64 {
         Stall::Core(Unit::Ports) => &mut s.ports,
         Stall::Core(Unit::Divider) => &mut s.divider,
         Stall::Other => &mut s.other,
+        Stall::InOrder(cause) => in_order(s, cause),
+    }
+}
+
+fn in_order(s: &mut SlotStack, cause: Cause) -> &mut u64 {
+    match cause {
+        Cause::Fetch => &mut s.frontend,
+        Cause::InstructionCache => &mut s.icache,
+        Cause::Misprediction => &mut s.bad_speculation,
+        Cause::Dependency => &mut s.dependencies,
+        Cause::Load => &mut s.load_use,
+        Cause::Unit => &mut s.ports,
+        Cause::Pairing => &mut s.pairing,
+        Cause::Serialization => &mut s.serialization,
+        Cause::Division => &mut s.divider,
+        Cause::StoreBuffer => &mut s.stores,
+        Cause::WriteBack => &mut s.write_back,
     }
 }

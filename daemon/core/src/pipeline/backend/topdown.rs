@@ -3,6 +3,7 @@
 
 use super::memory::lines::Late;
 use crate::memory::Level;
+use crate::pipeline::inorder;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_report::TopDown;
 
@@ -19,6 +20,8 @@ pub enum Stall {
     Core(Unit),
     /// Issue-group rule or serialisation.
     Other,
+    /// On an in-order core.
+    InOrder(inorder::slots::Cause),
 }
 
 impl Stall {
@@ -205,7 +208,8 @@ impl SlotCount {
                 }
             }
             Stall::Core(_) => self.slots.backend_core += slots,
-            Stall::Other => self.slots.other += slots,
+            // In-order cores count their own.
+            Stall::Other | Stall::InOrder(_) => self.slots.other += slots,
         }
     }
 

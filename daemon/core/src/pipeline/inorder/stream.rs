@@ -10,26 +10,13 @@ use super::hart::Hart;
 use super::slots::{Cause, Slots};
 use super::{Core, Executed, Observer as Retirements, Stamps};
 use crate::pipeline::access::{Access, Address};
-use crate::pipeline::backend::topdown::{Loss, Stall, Unit, Wait};
+use crate::pipeline::backend::topdown::{Loss, Stall};
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::observer::{Delivery, Observer, Retired, UopStamps};
 use mcad_isa::machine::params::MAX_PORTS;
 
 /// Of an instruction that executes on no unit of its own.
 const ANY_PORT: u8 = 0xfe;
-
-/// A cause as out-of-order cores have it, in the categories of [`Stream::topdown`].
-const fn stall(cause: Cause) -> Stall {
-    match cause {
-        Cause::Misprediction => Stall::BadSpeculation,
-        Cause::Fetch | Cause::InstructionCache => Stall::FrontEnd,
-        Cause::Load | Cause::StoreBuffer => Stall::Memory(Wait::First),
-        Cause::Dependency => Stall::Core(Unit::Dependencies),
-        Cause::Unit | Cause::Pairing => Stall::Core(Unit::Ports),
-        Cause::Division => Stall::Core(Unit::Divider),
-        Cause::Serialization | Cause::WriteBack => Stall::Core(Unit::Latency),
-    }
-}
 
 /// The last instruction with all its stamps.
 #[derive(Default)]
@@ -170,8 +157,11 @@ impl Stream {
             && (instr.uops as usize) < program.uops.len()
         {
             let ahead = u64::from(self.p.fetch.align_to_issue);
-            let waited = stamps.issued > next.max(1);
-            let for_unit = stamps.cause == Cause::Unit;
+            // Where no slot was lost until then, all of the cycle before were taken.
+            let slots = self.core.slots();
+            let waited = stamps.issued > next.max(1) && slots.lost != self.told.lost;
+            let for_unit = waited && stamps.cause == Cause::Unit;
+            let oldest = if waited { oldest } else { stamps.issued };
             observer.uop(
                 &inst,
                 UopStamps {
@@ -215,7 +205,7 @@ impl Stream {
                 observer.lost(&[Loss {
                     instr: if behind { self.before } else { instr },
                     slots: lost,
-                    why: stall(cause),
+                    why: Stall::InOrder(cause),
                 }]);
             }
         }
@@ -254,7 +244,8 @@ impl Stream {
             frontend: sum(&[Cause::Fetch, Cause::InstructionCache]),
             backend_memory: sum(&[Cause::Load, Cause::StoreBuffer]),
             memory_levels: MemorySlots {
-                l1: sum(&[Cause::Load, Cause::StoreBuffer]),
+                l1: slots.of(Cause::Load),
+                stores: slots.of(Cause::StoreBuffer),
                 ..MemorySlots::default()
             },
             backend_core: sum(&[
