@@ -8,6 +8,7 @@
 //! are opened and so much of each is read, since paths may come from a peer ([`image`]).
 
 mod calls;
+mod data;
 mod demangle;
 mod elf;
 mod image;
@@ -21,7 +22,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use mcad_core::simulation::{Symbol, Symbolizer};
+use mcad_core::simulation::{Image, Symbol, Symbolizer};
 use mcad_proto::event::{ModuleDef, ProcessEvent, RegionDef};
 use mcad_proto::word::{BlockId, GuestAddr, ProcessId};
 
@@ -165,6 +166,12 @@ impl Symbols {
         let space = self.spaces.entry(self.entered).or_default();
         space.add(first, mapping);
         self.known.get_mut().clear();
+    }
+
+    /// What a mapped file has in memory when it is loaded; none of those that cannot be read.
+    #[must_use]
+    pub fn image(&self, module: &ModuleDef) -> Option<Image> {
+        data::read(module, self.file(&module.path)?.symbols.as_ref()?)
     }
 
     /// Learns what becomes of a process.

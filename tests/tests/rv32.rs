@@ -111,6 +111,62 @@ fn a_program_is_followed_on_eh1() {
     assert!(changed.text().contains("work"));
 }
 
+/// How long a division takes depends on its operands, which are in the file's data; a file that is another
+/// one by now says nothing.
+#[test]
+fn values_start_with_the_data_of_the_file() {
+    const DIVIDES: &str = r#"
+static unsigned numbers[4] = {0xf0000001, 0xf0000003, 0xf0000005, 0xf0000007}, by[4] = {3, 5, 7, 9};
+void _start(void) {
+    unsigned sum = 0;
+    for (int i = 0; i < 400; i++) {
+        __asm__ volatile ("" ::: "memory");
+        sum ^= numbers[i & 3] / by[i & 3];
+    }
+    register int a7 __asm__("a7") = 93, a0 __asm__("a0") = sum & 1;
+    __asm__ volatile ("ecall" :: "r"(a0), "r"(a7));
+}"#;
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let (source, program, trace) = (at("divide.c"), at("divide"), at("trace.mcad"));
+    std::fs::write(&source, DIVIDES).unwrap();
+    let options = [
+        "-O2",
+        "-march=rv32imc",
+        "-mabi=ilp32",
+        "-nostdlib",
+        "-static",
+    ];
+    let of_code = ["-fno-pic", "-no-pie"];
+    let options = [&options[..], &of_code].concat();
+    cross_compile("riscv64-linux-gnu-gcc", &options, &source, &program);
+    let run = mcad(["record", "-o", arg(&trace), "--", arg(&program)]).run();
+    assert!(run.code() <= 1, "{}", run.stderr);
+    let divider = |name: &str| {
+        let json = at(name);
+        mcad(["replay", "-q", "--json", arg(&json), arg(&trace)])
+            .run()
+            .expect(0);
+        let cpu = report::read(&json).cpus.remove(0);
+        (cpu.slots.unwrap().divider, cpu.cycles)
+    };
+    let (waits, cycles) = divider("with.json");
+    // Quotients of 30 bits, most of a division of 34 cycles long.
+    assert!(waits > 2 * 25 * 400, "{waits} of {cycles}");
+    std::fs::remove_file(&program).unwrap();
+    let without = divider("without.json");
+    assert!(without.0 < waits, "{without:?} without");
+    // Another program by the same name, with short quotients.
+    std::fs::write(
+        &source,
+        DIVIDES.replace("{3, 5, 7, 9}", "{~0u, ~0u, ~0u, ~0u}"),
+    )
+    .unwrap();
+    let other = [&["-O0"], &options[1..]].concat();
+    cross_compile("riscv64-linux-gnu-gcc", &other, &source, &program);
+    assert_eq!(divider("other.json"), without);
+}
+
 #[test]
 fn the_mechanistic_model_has_eh1() {
     let directory = tempfile::tempdir().unwrap();

@@ -39,6 +39,7 @@ mod warming;
 mod workers;
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use mcad_proto::event::{Arch, EndReason, Event, ProcessEvent, SessionInfo};
@@ -57,6 +58,7 @@ use timeline::{Recording, TimelineSink, Window};
 use workers::Workers;
 
 pub use interval::Intervals;
+pub use mcad_isa::riscv::image::Image;
 pub use workers::{OnThread, Parallel};
 
 /// Which analysis runs over the stream.
@@ -477,6 +479,18 @@ impl Simulation {
                 self.stats.lost_reasons.push(lost(counts.misplaced, reason));
             }
         }
+    }
+
+    /// Whether this program's time depends on what its files have in memory ([`Simulation::load`]).
+    #[must_use]
+    pub fn wants_images(&self) -> bool {
+        self.dictionary.wants_images()
+    }
+
+    /// A file that is mapped at these addresses has this in memory when it is loaded. Before its code is
+    /// told of.
+    pub fn load(&mut self, addresses: Range<u64>, image: Image) {
+        self.dictionary.load(addresses, image);
     }
 
     /// How far the simulation is.

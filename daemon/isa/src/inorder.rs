@@ -1,8 +1,10 @@
 //! Static instructions of an in-order core, in flat arrays.
 
+use std::sync::Arc;
+
 use crate::llvm::sched;
 use crate::machine::inorder::{USES, Use};
-use crate::riscv;
+use crate::riscv::{self, image::Image};
 use rustc_hash::FxHashMap;
 
 /// Registers that the scoreboard has room for.
@@ -73,6 +75,8 @@ pub struct Code {
     targets: Vec<Target>,
     /// What they compute, of RV32IMC code.
     computed: Vec<riscv::Inst>,
+    /// What memory held at the start, as the files say whose code is executed.
+    images: Vec<Arc<Image>>,
     /// Where instructions lie; for what is fetched and not executed.
     places: FxHashMap<u64, u32>,
 }
@@ -121,6 +125,20 @@ impl Code {
     #[must_use]
     pub fn computes(&self, instr: u32) -> Option<&riscv::Inst> {
         self.computed.get(instr as usize)
+    }
+
+    /// Code of a file with this image is executed from now on.
+    pub fn loads(&mut self, image: &Arc<Image>) {
+        if !self.images.iter().any(|known| Arc::ptr_eq(known, image)) {
+            self.images.push(Arc::clone(image));
+        }
+    }
+
+    /// The images of all files so far whose code was executed.
+    #[inline]
+    #[must_use]
+    pub fn images(&self) -> &[Arc<Image>] {
+        &self.images
     }
 
     /// The last instruction lies at `address`.

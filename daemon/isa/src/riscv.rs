@@ -11,6 +11,7 @@ pub mod compressed;
 pub mod decode;
 pub mod divider;
 pub mod evaluate;
+pub mod image;
 pub mod inorder;
 pub mod sizes;
 

@@ -113,6 +113,11 @@ fn take(
         }
         Event::Module(module) => {
             symbols.borrow_mut().add(module);
+            if simulation.wants_images()
+                && let Some(image) = symbols.borrow().image(module)
+            {
+                simulation.load(module.start.0..module.end.0, image);
+            }
             regions.resolve(module, &symbols.borrow())
         }
         Event::Process { id, what } => {

@@ -342,6 +342,9 @@ impl<W: Watch> Core<W> {
         let Some(place) = place else {
             return;
         };
+        if let Some(image) = &block.image {
+            self.program.in_order.loads(image);
+        }
         let model = &self.model;
         let instructions = self.program.instrs.len();
         let thread = (self.threads).get_or_insert_with(part, || {

@@ -7,12 +7,16 @@ use mcad_proto::event::{Arch, BlockDef};
 use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS};
 
 use mcad_isa::code::{Code, Flow, decode};
+use mcad_isa::riscv::image::Image;
 
 /// Most distinct blocks of one session: bounds the memory that a hostile stream can claim.
 pub const MAX_BLOCKS: usize = 1 << 24;
 
 /// Most mapped files that are kept in mind for the blocks that follow.
 const MAX_FILES: usize = 4096;
+
+/// Most files whose images are kept.
+const MAX_IMAGES: usize = 16;
 
 /// How far an id may be beyond the number of blocks so far. Ids are dense; threads that define
 /// blocks at the same time may overtake each other by a few.
@@ -56,6 +60,8 @@ pub struct TranslatedBlock {
     pub ends_with_rep: bool,
     /// Which instructions access memory (for telling blocks that a fault left).
     pub accesses: Box<[bool]>,
+    /// What its file has in memory, where that matters and is known.
+    pub image: Option<Arc<Image>>,
 }
 
 impl TranslatedBlock {
@@ -112,6 +118,8 @@ pub struct Dictionary {
     defined: usize,
     /// Mapped files, latest last, and whether they are shared objects.
     files: Vec<(Range<u64>, bool)>,
+    /// What some of them have in memory.
+    images: Vec<(Range<u64>, Arc<Image>)>,
 }
 
 impl Default for Dictionary {
@@ -129,7 +137,34 @@ impl Dictionary {
             blocks: Vec::new(),
             defined: 0,
             files: Vec::new(),
+            images: Vec::new(),
         }
+    }
+
+    /// Whether values are followed, for which it matters what files have in memory.
+    #[must_use]
+    pub fn wants_images(&self) -> bool {
+        self.arch == Arch::RiscV32
+    }
+
+    /// The file that is mapped at these addresses has this in memory, there and elsewhere.
+    pub fn load(&mut self, addresses: Range<u64>, image: Image) {
+        if self.images.len() < MAX_IMAGES {
+            self.images.push((addresses, Arc::new(image)));
+        }
+    }
+
+    /// The image of the file that code is from. One that has other code there is of another version, and
+    /// forgotten.
+    fn image(&mut self, def: &BlockDef<'_>) -> Option<Arc<Image>> {
+        let mut of = self.images.iter();
+        let at = of.rposition(|(file, _)| file.contains(&def.address.0))?;
+        let (_, image) = self.images.get(at)?;
+        if image.holds(def.address.0, def.bytes) {
+            return Some(Arc::clone(image));
+        }
+        self.images.remove(at);
+        None
     }
 
     /// A file is mapped at these addresses: what is defined there from now on is its code. Files that have `.so` in
@@ -272,6 +307,7 @@ impl Dictionary {
             accesses: decoded.iter().map(Code::always_accesses).collect(),
             target: target.map(GuestAddr),
             falls_through: matches!(flow, Flow::Next | Flow::Conditional(_) | Flow::System),
+            image: self.image(def),
         };
         if self.among_shared_objects(def.address.0) {
             decoded.iter_mut().for_each(Code::put_in_shared_object);

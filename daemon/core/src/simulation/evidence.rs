@@ -141,6 +141,7 @@ mod tests {
             starts_with_rep: false,
             ends_with_rep: false,
             accesses: [false].into(),
+            image: None,
         }
     }
 

@@ -5,21 +5,26 @@
 //! on: immediates, results of known inputs, what was stored before, and base registers by the
 //! addresses that the trace gives. A value that cannot be known stays unknown.
 //!
-//! Memory that was read before it was written is taken to be zero, as C has it for data without a value
-//! of their own, until the trace refutes that. An access elsewhere than such a zero says shows a pointer:
+//! Memory that was read before it was written is taken to be what the program's file has there
+//! ([`Image`]), and where that is not known to be zero, as C has it for data without a value of their own,
+//! until the trace refutes that. An access elsewhere than such a zero says shows a pointer:
 //! its word is unknown from then on. A branch that goes the other way shows data; linkers lay those with
-//! values of their own before those without, so that everything up to them is unknown from then on.
+//! values of their own before those without, so that everything up to them is unknown from then on; of
+//! what a file has only that word is.
 //! A division by such a zero shows that its word was none.
 //!
 //! Of values that cannot be known it is followed how large they can be ([`bounds`]): shifts, masks,
 //! remainders and narrow loads say so, and branches that compare with what is known. And how large they
 //! likely are, which is less ([`sizes`]).
 
+use std::sync::Arc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bounds::{self, Bounded};
 use super::decode::{Arithmetic, Condition, Inst, Multiply, Op};
 use super::divider::Operand;
+use super::image::Image;
 use super::sizes::{self, Sized};
 
 /// Bytes that are remembered as written; a hart that writes more has them forgotten.
@@ -29,8 +34,8 @@ const MOST_WRITTEN: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known<T> {
     value: T,
-    /// It rests on memory at this address being zero, which was never seen to be written: of several, at
-    /// the lowest.
+    /// It rests on memory at this address being what it was at the start, which was never seen to be
+    /// written: of several, at the lowest.
     assumes: Option<u32>,
 }
 
@@ -320,6 +325,14 @@ impl Values {
         self.registers
     }
 
+    /// Files have these images in memory at the start.
+    #[inline]
+    pub fn start_with(&mut self, images: &[Arc<Image>]) {
+        if self.initialised.images.len() != images.len() {
+            self.initialised.images = images.to_vec();
+        }
+    }
+
     /// What is known of the operands of a division at `pc`, which is executed next, and whether that rests
     /// on memory being zero.
     pub fn operands(&mut self, inst: &Inst, pc: u32) -> ([Operand; 2], bool) {
@@ -399,7 +412,7 @@ impl Values {
             Some(written) => written.known?,
             None if self.forgot => return None,
             None => Known {
-                value: 0,
+                value: self.initialised.byte(at).unwrap_or(0),
                 assumes: Some(at),
             },
         };
@@ -470,6 +483,8 @@ impl Values {
 /// Memory that had values of its own when the program started.
 #[derive(Clone, Debug, Default)]
 struct Initialised {
+    /// What files have there.
+    images: Vec<Arc<Image>>,
     /// All up to here.
     end: Option<u32>,
     /// Words beyond.
@@ -477,17 +492,27 @@ struct Initialised {
 }
 
 impl Initialised {
+    /// What a file has at an address.
+    fn byte(&self, address: u32) -> Option<u8> {
+        let mut images = self.images.iter();
+        images.find_map(|image| image.byte(address))
+    }
+
     fn up_to(&mut self, address: u32) {
-        self.end = self.end.max(Some(address));
+        match self.byte(address) {
+            Some(_) => self.word(address),
+            None => self.end = self.end.max(Some(address)),
+        }
     }
 
     fn word(&mut self, address: u32) {
         self.words.insert(address / 4);
     }
 
-    /// Whether what rests on this address being zero does not hold.
+    /// Whether what rests on this address being zero, or what a file has there, does not hold.
     fn has(&self, address: Option<u32>) -> bool {
-        address.is_some_and(|at| Some(at) <= self.end || self.words.contains(&(at / 4)))
+        let before_end = |at| Some(at) <= self.end && self.byte(at).is_none();
+        address.is_some_and(|at| self.words.contains(&(at / 4)) || before_end(at))
     }
 }
 
@@ -579,6 +604,38 @@ mod tests {
         assert_eq!(refuted.register(7), None);
         let beyond = run(&[&code[..], &[(20, LOAD_T2, Some(68))]].concat());
         assert_eq!(beyond.register(7), Some(0));
+    }
+
+    #[test]
+    fn what_a_file_has_is_there_until_its_word_is_refuted() {
+        let mut image = Image::default();
+        image.add(56, &[1, 0, 0, 0, 7, 0, 0, 0, 9, 0, 0, 0], 16);
+        let mut values = Values::default();
+        values.start_with(&[Arc::new(image)]);
+        let mut execute = |code: &[(u32, u32, Option<u32>)]| {
+            for &(pc, opcode, address) in code {
+                values.execute(&decode(opcode).unwrap(), pc, address);
+            }
+            [6, 7, 28].map(|register| values.register(register))
+        };
+        // 9 at 64, and zero behind what the file has at 68.
+        let loads = [
+            (0, LOAD_T1, Some(64)),
+            (4, LOAD_T2, Some(68)),
+            (8, ADD, None),
+        ];
+        assert_eq!(execute(&loads), [Some(9), Some(0), Some(10)]);
+        // Not taken though t1 is 9: somebody has written zero to 64, and to nothing else.
+        let refuted = [(12, BRANCH, None), (16, LOAD_T2, Some(60))];
+        assert_eq!(execute(&refuted), [Some(0), Some(7), None]);
+        // Neither does what lies behind the file say anything of what it has.
+        let stack = [
+            (20, LOAD_T1, Some(1024)),
+            (24, BRANCH, None),
+            (32, LOAD_T2, Some(60)),
+        ];
+        assert_eq!(execute(&stack)[1], Some(7));
+        assert_eq!(execute(&[(36, LOAD_T2, Some(1020))])[1], None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Two things in time depend on values that a trace has not: how long a division takes, and where control
 //! goes behind a mispredicted branch until that is called back. Most follow from immediates, from what was
-//! stored before and from the addresses of accesses ([`Values`]).
+//! stored before or is in the program's file, and from the addresses of accesses ([`Values`]).
 
 use mcad_isa::inorder::Code;
 use mcad_isa::machine::inorder::{Divider, InOrder};
@@ -42,6 +42,7 @@ impl Hart {
             core.push(code, executed);
             return;
         };
+        self.values.start_with(code.images());
         let registers = self.values.registers();
         let cycles = match (inst.op, &self.divider) {
             (Op::Divide { signed, remainder }, Some(p)) => {
