@@ -335,7 +335,8 @@ impl Block {
                     0 => 0,
                     _ => u32::from(instr.constants),
                 };
-                if entries > left || constants > room {
+                let taken_room = p.constants_taken(left as i32 - entries as i32);
+                if entries > left || constants + taken_room > room {
                     lines += 1;
                     left = u64::from(p.uop_cache_line_entries);
                     room = p.uop_cache_constants;

@@ -282,6 +282,7 @@ fn finish(
         Some((perf, operands, immediate)) => (perf, operands, *immediate),
         None => (given.perf, &prepared.operands, prepared.encoding.immediate),
     };
+    let not_executed = given.perf.ports.is_empty() || given.eliminable;
     let nothing_left = stands_for.is_none() && (given.perf.uops == 0 || given.eliminable);
     let instruction = &given.decoded.instruction;
     let (facts, encoding) = (&prepared.facts, &prepared.encoding);
@@ -353,7 +354,10 @@ fn finish(
         }),
         zeroed: zeroed..program.zeroed.len() as u32,
         fused: 0,
-        constants,
+        constants: match core.frontend.uop_cache_constants_of_executed && not_executed {
+            true => 0,
+            false => constants,
+        },
         issue_constants: match core.rename.constants_per_cycle == 0 || nothing_left {
             true => 0,
             false => constants,

@@ -31,6 +31,13 @@ impl Made {
         self != Self::UNKNOWN && self == other && !self.can_not_be_learnt(other)
     }
 
+    /// Whether it is the stack pointer's value alone.
+    #[inline]
+    #[must_use]
+    pub fn is_of_stack(self) -> bool {
+        self.0 >> Addresses::BITS == u64::from(RegId::RSP.0) + 1
+    }
+
     /// Whether two addresses that are equal are never known to be: both are constants.
     #[inline]
     #[must_use]

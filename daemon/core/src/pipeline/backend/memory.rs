@@ -10,6 +10,7 @@ pub mod fences;
 mod learnt;
 pub mod lines;
 pub mod older_stores;
+mod partial_words;
 pub mod store_buffer;
 
 use std::collections::VecDeque;
@@ -492,7 +493,7 @@ impl Renaming {
         Self {
             last: [0; 2],
             stores,
-            learnt: Learnt::new(p.memory_renaming_learnt),
+            learnt: Learnt::new(p.memory_renaming_learnt, p.memory_renaming_learnt_sets),
         }
     }
 
@@ -514,10 +515,11 @@ impl Renaming {
         made: Made,
     ) -> bool {
         if let Some(of_store) = self.stores.get(store as usize % older_stores::RECENT) {
-            if made.can_not_be_learnt(*of_store) {
+            if made.can_not_be_learnt(*of_store) && !p.memory_renaming_of_constants {
                 return false;
             }
-            let known = instr.address_kept && made.is_known_as(*of_store);
+            let followed = !p.memory_renaming_knows_stack || made.is_of_stack();
+            let known = instr.address_kept && followed && made.is_known_as(*of_store);
             if !known && !self.learnt.know(inst.address) {
                 return false;
             }

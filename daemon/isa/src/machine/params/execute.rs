@@ -23,6 +23,16 @@ pub enum StoresTogether {
     AnyNumberTo32Bytes,
 }
 
+/// How a word of four bytes of which a store writes only a part is read first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartialStores {
+    /// Cycles before its turn to be written.
+    pub ahead: u64,
+    /// Cycles to read it once more, if it was written since; 0: none of it is modelled.
+    pub again: u64,
+}
+
 impl StoresTogether {
     /// Whether it matters where they go.
     #[must_use]
@@ -76,6 +86,9 @@ pub struct Execute {
     /// Which stores go together.
     #[serde(default)]
     pub stores_together: StoresTogether,
+    /// How stores of less than a word of four bytes read the word.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub partial_stores: PartialStores,
     /// Floating-point additions have one more cycle of latency for inputs that do not come from
     /// floating-point additions.
     #[serde(default)]
@@ -130,6 +143,16 @@ pub struct Execute {
     /// [`Execute::memory_renaming_kept`] forbids it. 0: what addresses are made of does not matter.
     #[serde(default)]
     pub memory_renaming_learnt: u32,
+    /// Sets that these are in, one or two.
+    #[serde(default = "two", skip_serializing_if = "is_two")]
+    pub memory_renaming_learnt_sets: u32,
+    /// Rename knows of no addresses that they are equal but of those relative to the stack pointer; loads by other registers
+    /// are renamed once they have been learnt.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory_renaming_knows_stack: bool,
+    /// Loads are learnt also where their and the store's addresses are constants.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory_renaming_of_constants: bool,
     /// Rename knows the address of no load for which one of so many instructions, itself and those behind
     /// it, writes a register of its address.
     #[serde(default)]
@@ -270,4 +293,12 @@ impl Execute {
         }
         Ok(())
     }
+}
+
+fn two() -> u32 {
+    2
+}
+
+fn is_two(sets: &u32) -> bool {
+    *sets == 2
 }

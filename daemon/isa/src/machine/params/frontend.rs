@@ -137,6 +137,12 @@ pub struct Frontend {
     /// of 64 bits is two; 0: they are no limit.
     #[serde(default)]
     pub uop_cache_constants: u32,
+    /// Each of so many last entries of a line takes the room of two constants, if there is an instruction in it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub uop_cache_entries_for_constants: u32,
+    /// Constants of no-operations and of moves that rename eliminates take no room.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub uop_cache_constants_of_executed: bool,
     /// An instruction takes one entry of a line, however many µops are made of it.
     #[serde(default)]
     pub uop_cache_whole_instructions: bool,
@@ -171,6 +177,14 @@ pub struct Frontend {
 }
 
 impl Frontend {
+    /// Constants whose room in a line its instructions take, when `left` entries are.
+    #[inline]
+    #[must_use]
+    pub fn constants_taken(&self, left: i32) -> u32 {
+        let last = self.uop_cache_entries_for_constants;
+        2 * last.saturating_sub(left.max(0) as u32)
+    }
+
     pub(super) fn check(&self) -> Checked {
         let b = Bounds("frontend");
         b.power_of_two("predecode_block_bytes", self.predecode_block_bytes, 16, 64)?;

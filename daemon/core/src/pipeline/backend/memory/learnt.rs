@@ -3,32 +3,36 @@
 //!
 //! On Zen 5 two sets of twenty, least recently used: 40 such loads fifteen bytes apart are all renamed and
 //! of 42 none, 20 sixteen bytes apart and of 21 none. Which bits tell the sets apart is not
-//! known; here it is all of them (docs/ZEN5.md, "Memory renaming").
+//! known; here it is all of them (docs/ZEN5.md, "Memory renaming"). On Zen 3 one of 24 (docs/ZEN3.md).
 
 use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 
-const SETS: usize = 2;
+/// Most sets.
+pub const SETS: usize = 2;
 
 /// The loads, in each set the last one used first.
 pub struct Learnt {
     ways: usize,
+    used: usize,
     sets: [Vec<u64>; SETS],
 }
 
 impl Learnt {
-    /// Of so many entries.
+    /// Of so many entries in so many sets, at most [`SETS`].
     #[must_use]
-    pub fn new(entries: u32) -> Self {
+    pub fn new(entries: u32, sets: u32) -> Self {
+        let used = (sets as usize).clamp(1, SETS);
         Self {
-            ways: entries as usize / SETS,
+            ways: entries as usize / used,
+            used,
             sets: Default::default(),
         }
     }
 
     /// The load at `address` takes its data from a store; returns whether it was known to.
     pub fn know(&mut self, address: u64) -> bool {
-        let set = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63) as usize % SETS;
+        let set = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63) as usize % self.used;
         let set = &mut self.sets[set];
         if let Some(place) = set.iter().position(|known| *known == address) {
             set[..=place].rotate_right(1);
@@ -48,13 +52,21 @@ impl Part for Learnt {
     }
 
     fn reset(&mut self, _: &Moment) {
-        let Self { ways: _, sets } = self;
+        let Self {
+            ways: _,
+            used: _,
+            sets,
+        } = self;
         sets.iter_mut().for_each(Vec::clear);
     }
 
     /// States are compared only where code lies alike: loads have been seen by then or never will be.
     fn fingerprint(&self, _: &Moment, _: &mut Fingerprint) {
-        let Self { ways: _, sets: _ } = self;
+        let Self {
+            ways: _,
+            used: _,
+            sets: _,
+        } = self;
     }
 }
 
@@ -64,7 +76,7 @@ mod tests {
 
     #[test]
     fn as_many_as_fit_into_their_sets_stay_known() {
-        let mut learnt = Learnt::new(40);
+        let mut learnt = Learnt::new(40, 2);
         let loads: Vec<u64> = (0..20).map(|n| 0x1000 + 15 * n).collect();
         loads.iter().for_each(|load| assert!(!learnt.know(*load)));
         loads.iter().for_each(|load| assert!(learnt.know(*load)));

@@ -4,6 +4,7 @@
 //! a line; each other takes a cycle. A store that finds the buffer full cannot issue. docs/GOLDEN-COVE.md and
 //! docs/ZEN4.md have the measurements.
 
+use super::partial_words::PartialWords;
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
@@ -24,6 +25,8 @@ pub struct StoreBuffer {
     line: Line,
     /// The last store was written together with the one before it.
     paired: bool,
+    /// Words that are written in part, if that takes longer.
+    partial: Option<PartialWords>,
 }
 
 impl StoreBuffer {
@@ -39,6 +42,8 @@ impl StoreBuffer {
             last: 0,
             line: Line::NONE,
             paired: false,
+            partial: (p.partial_stores.again > 0)
+                .then(|| PartialWords::new(p.partial_stores, p.stores_together.bytes())),
         }
     }
 
@@ -95,6 +100,9 @@ impl StoreBuffer {
     #[inline]
     pub fn retire(&mut self, access: Option<&Access>, retired: u64, owned: u64) {
         let line = access.map_or(Line::NONE, |access| access.part(self.part));
+        if let Some(partial) = &mut self.partial {
+            self.last += partial.turn(line, self.last);
+        }
         let room = self.together.any_number() || !self.paired;
         let pairs = room && (!self.together.by_line() || line.shares(self.line, self.part));
         let mut cycle = (self.last + u64::from(!pairs)).max(retired + 1).max(owned);
@@ -105,6 +113,9 @@ impl StoreBuffer {
             cycle += 1;
             self.paired = false;
             self.line = self.line.next();
+        }
+        if let (Some(partial), Some(access)) = (&mut self.partial, access) {
+            partial.write(line, access, cycle);
         }
         self.last = cycle;
         self.count += 1;
@@ -117,7 +128,7 @@ impl Part for StoreBuffer {
         folding.table(&mut self.ring, 0);
     }
 
-    fn reset(&mut self, _: &Moment) {
+    fn reset(&mut self, at: &Moment) {
         let Self {
             entries: _,
             together: _,
@@ -127,7 +138,11 @@ impl Part for StoreBuffer {
             last,
             line,
             paired,
+            partial,
         } = self;
+        if let Some(partial) = partial {
+            partial.reset(at);
+        }
         (*count, *last, *line, *paired) = (0, 0, Line::NONE, false);
     }
 
@@ -142,10 +157,14 @@ impl Part for StoreBuffer {
             last,
             line: _,
             paired,
+            partial,
         } = self;
         let now = at.issue;
         h.add_future(*last, now);
         h.add(u64::from(*paired));
+        if let Some(partial) = partial {
+            partial.fingerprint(at, h);
+        }
         for back in 0..*entries.min(count) {
             let written = ring[((count - back) % RING) as usize];
             if written <= now {

@@ -211,7 +211,8 @@ pub fn pack(
             || (instr.is(flag::FUSED_NEXT) && insts.get(number + 1).is_some_and(|j| j.taken));
         let (bytes, pair) = extent(program, insts, (number, end), instr);
         let mut starts_line = false;
-        if instr.microcoded || needed + i32::from(extra) > left || constants > room {
+        let taken_room = p.constants_taken(left - needed);
+        if instr.microcoded || needed + i32::from(extra) > left || constants + taken_room > room {
             lines += 1;
             left = p.uop_cache_line_entries as i32;
             room = p.uop_cache_constants;
