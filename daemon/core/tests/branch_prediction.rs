@@ -203,7 +203,7 @@ fn wrong_of_loops(branch: &Branch, turns: u64) -> f64 {
 }
 
 /// Measured on a Zen 5: ends of loops are foreseen as far as the history of taken branches goes, those of
-/// 192 turns cost 22 cycles each. `zen3` has a predictor of loops.
+/// 192 turns cost 22 cycles each. `zen2` has a predictor of loops.
 #[test]
 fn zen5_foresees_ends_of_loops_by_history_alone() {
     let wrong = |cpu: &str, turns| {
@@ -212,7 +212,7 @@ fn zen5_foresees_ends_of_loops_by_history_alone() {
     };
     assert!(wrong("zen5", 100) < 0.05);
     assert!(wrong("zen5", 192) > 0.9);
-    assert!(wrong("zen3", 192) < 0.05);
+    assert!(wrong("zen2", 192) < 0.05);
 }
 
 /// Of 400 histories a table of 512 entries has room for all where each may take any of 16 places, and

@@ -5,6 +5,8 @@
 
 #[path = "closed_forms/measured.rs"]
 mod measured;
+#[path = "closed_forms/zen3.rs"]
+mod zen3;
 #[path = "closed_forms/zen4.rs"]
 mod zen4;
 

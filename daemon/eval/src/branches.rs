@@ -28,7 +28,7 @@ use serde::Serialize;
 use reference::Reference;
 
 /// The CPU whose file has tables of the 64 KB class.
-const CLASS: &str = "zen3";
+const CLASS: &str = "zen2";
 /// How far the core's predictor may be from the reference, relative.
 const AGREEMENT: f64 = 0.05;
 /// References that differ in what is left to chance; what they predict wrongly is taken at its mean.

@@ -133,7 +133,7 @@ pub const CPUS: [Cpu; 15] = {
 pub const OPERAND_LISTS: [&str; 5] = ["MTL-P", "ARL-P", "ADL-E", "ZEN3", "ZEN2"];
 
 /// The CPUs that `daemon/isa/data/measured/CPU.csv.xz` are of: these figures go before published ones.
-pub const MEASURED: [&str; 2] = ["zen4", "zen5"];
+pub const MEASURED: [&str; 3] = ["zen3", "zen4", "zen5"];
 
 /// Looks a CPU up.
 pub fn find(name: &str) -> Option<&'static Cpu> {

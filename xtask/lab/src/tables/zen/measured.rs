@@ -14,6 +14,7 @@ use super::classes;
 use super::memory::Shape;
 use super::ways::Ways;
 use super::{Pipes, halves};
+use crate::tables::cpus::Layout;
 use crate::tables::draft::Draft;
 
 /// What was measured of the forms of one name.
@@ -154,7 +155,7 @@ fn take(
             None => {}
         }
     }
-    shorten_updates(&mut form.perf);
+    shorten_updates(&mut form.perf, pipes.generation);
     // Those from an index are among them. What other variants have may be of a row of another make, whose loads
     // take longer.
     if let Some(indexed) = &mut form.indexed {
@@ -206,8 +207,8 @@ const LOAD: u16 = 4;
 
 /// From data in memory to data in memory an update takes its load and what it computes. What was
 /// measured has the way through the store buffer in it, which the core's parameters have, too, and
-/// which it does not take where it renames memory.
-fn shorten_updates(perf: &mut Perf) {
+/// which it does not take where it renames memory: Zen 3 does so in the profiler's chains, too, where no load is left.
+fn shorten_updates(perf: &mut Perf, generation: Layout) {
     let computing = |to: OperandName| matches!(to, OperandName::Reg(_));
     let registers = perf
         .latencies
@@ -216,7 +217,11 @@ fn shorten_updates(perf: &mut Perf) {
     let slowest = registers.map(|l| l.cycles).max().unwrap_or(1).max(1);
     for latency in &mut perf.latencies {
         if latency.kind == LatencyKind::Mem && matches!(latency.to, OperandName::Mem(_)) {
-            latency.cycles = latency.cycles.min(LOAD + slowest);
+            let whole = LOAD + slowest;
+            latency.cycles = match generation == Layout::Zen3 && latency.cycles < LOAD {
+                true => whole,
+                false => latency.cycles.min(whole),
+            };
         }
     }
 }

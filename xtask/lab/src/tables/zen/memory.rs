@@ -106,8 +106,8 @@ impl Shape {
         let quick = from_memory
             .filter(|l| matches!(l.kind, LatencyKind::Addr))
             .all(|l| l.cycles <= MOVE);
-        // What a store's address delays on Zen 4 and 5 is the load by which that is measured.
-        let measured = matches!(generation, Layout::Zen4 | Layout::Zen5);
+        // What a store's address delays on those that were measured is the load by which that is measured.
+        let measured = generation != Layout::Zen2;
         let quick = quick || measured && self.loads == 0;
         (named(&moves) || named(&broadcasts) || mnemonic.starts_with("VPMOV") && self.stores == 0)
             && !named(&computes)
