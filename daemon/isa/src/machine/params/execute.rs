@@ -28,9 +28,9 @@ pub enum StoresTogether {
 #[serde(deny_unknown_fields)]
 pub struct PartialStores {
     /// Cycles before its turn to be written.
-    pub ahead: u64,
+    pub ahead: u32,
     /// Cycles to read it once more, if it was written since; 0: none of it is modelled.
-    pub again: u64,
+    pub again: u32,
 }
 
 impl StoresTogether {
@@ -270,6 +270,10 @@ impl Execute {
     pub(super) fn check(&self) -> Checked {
         let b = Bounds("execute");
         b.within("scheduler", self.scheduler, 16, 1024)?;
+        let sets = self.memory_renaming_learnt_sets;
+        b.within("memory_renaming_learnt_sets", sets, 1, 2)?;
+        b.within("partial_stores.ahead", self.partial_stores.ahead, 0, 8)?;
+        b.within("partial_stores.again", self.partial_stores.again, 0, 64)?;
         let latency = self.load_latency;
         b.holds("load_latency", (1..=1000).contains(&latency), || {
             format!("{latency} is not in 1..=1000")

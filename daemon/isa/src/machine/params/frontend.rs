@@ -207,6 +207,9 @@ impl Frontend {
         b.holds("uop_cache_constants", most, || {
             "an instruction may have three".into()
         })?;
+        let most = (self.uop_cache_constants / 2).min(self.uop_cache_line_entries);
+        let entries = self.uop_cache_entries_for_constants;
+        b.within("uop_cache_entries_for_constants", entries, 0, most)?;
         b.within("microcode_width", self.microcode_width, 1, 16)?;
         b.within("idq", self.idq, 8.max(self.uop_cache_width), 4096)?;
         let pairs = &self.loop_stream_unroll;

@@ -7,7 +7,7 @@ use crate::pipeline::access::{Access, Line};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::PartialStores;
 
-/// Writes that are remembered: as many as take their turns while a word that was read waits.
+/// Writes that are remembered: the most that take their turns while a word that was read waits, of one a cycle.
 const RECENT: usize = 8;
 
 /// Stores that are written together, or one after the other to the same part of a line.
@@ -68,14 +68,20 @@ impl PartialWords {
         }
         let ended = std::mem::take(&mut self.now);
         let in_part = ended.words(false) & !ended.words(true);
-        let read = self.read.max(ended.due.saturating_sub(self.stores.ahead));
+        let read = self
+            .read
+            .max(ended.due.saturating_sub(u64::from(self.stores.ahead)));
         let again = in_part != 0
             && self.recent.iter().any(|before| {
                 before.due >= read
                     && before.words(false) & in_part != 0
                     && before.part.shares(ended.part, self.part)
             });
-        let longer = if again { self.stores.again } else { 0 };
+        let longer = if again {
+            u64::from(self.stores.again)
+        } else {
+            0
+        };
         let due = last + longer;
         if again {
             self.read = due;
@@ -118,7 +124,7 @@ impl Part for PartialWords {
         h.add_future(now.due, at.issue);
         for back in 1..=RECENT {
             let before = recent[(next + RECENT - back) % RECENT];
-            h.add_future(before.due + stores.ahead, at.issue);
+            h.add_future(before.due + u64::from(stores.ahead), at.issue);
         }
     }
 }
