@@ -50,6 +50,12 @@ pub struct Route {
 }
 
 impl Route {
+    /// What the line before the open group has room for.
+    #[inline]
+    fn open(&self) -> Open {
+        (self.cache).goes_on(self.line, self.last, self.after_branch)
+    }
+
     /// A group that begins at `address` is closed; `each` is told of its blocks of code from where they
     /// come, with their entries and lines.
     #[inline]
@@ -65,11 +71,7 @@ impl Route {
         for (part, entries, lines) in group.parts() {
             let may_hit = self.last == Source::UopCache || self.after_branch;
             let cacheable = part.packed.cacheable && group_cacheable;
-            let (from, behind) = (
-                part.address.wrapping_add(moved),
-                part.end.wrapping_add(moved),
-            );
-            let hit = cacheable && self.cache.access(from, behind, part.packed.lines);
+            let hit = cacheable && self.cache.has(part, entries, moved);
             self.last = match may_hit && hit {
                 true => Source::UopCache,
                 false => Source::Decoders,
@@ -78,9 +80,7 @@ impl Route {
             each(self.last, part.instructions, entries, lines);
         }
         self.after_branch = group.ends_in_branch;
-        // A line ends where control goes elsewhere.
-        let goes_on = self.last == Source::UopCache && !group.taken;
-        self.line = if goes_on { group.open } else { Open::default() };
+        self.line = (self.cache).leaves(group.open, self.last, group.taken);
     }
 }
 
@@ -155,7 +155,7 @@ impl CodeWalk {
                 ..
             } = self;
             let of = (*address, jumped);
-            let group = groups.find(program, p, of, pieces, route.line, || {
+            let group = groups.find(program, p, of, pieces, route.open(), || {
                 lay_out(program, all, of, insts)
             });
             if let Some(group) = group {
@@ -333,7 +333,7 @@ impl CodeWalk {
             ..
         } = self;
         let of = (*address, taken);
-        let group = groups.find(program, p, of, pieces, route.line, || {
+        let group = groups.find(program, p, of, pieces, route.open(), || {
             lay_out(program, all, of, insts)
         });
         if let Some(group) = group {

@@ -19,6 +19,21 @@ pub enum LinePairing {
     CountedInBody,
 }
 
+/// What of a block of code is in the µop cache once some of it was executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UopCacheHolds {
+    /// All of the block.
+    #[default]
+    Blocks,
+    /// What was executed, from where control came to it to where control left it: what is executed of it
+    /// besides takes lines of its own.
+    Executed,
+    /// Lines that are found by the address that they begin at alone, which follows from where control came
+    /// to the code: other ways into it leave lines of their own, unless they come to where a line begins.
+    Lines,
+}
+
 /// Fetch to instruction decode queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -126,10 +141,9 @@ pub struct Frontend {
     /// bytes or `decoders` instructions each), less those in which the µop cache delivers it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uop_cache_refill_decodes: bool,
-    /// What was executed of a block of code is in the µop cache, from where control came to it to where control left it,
-    /// not all of the block: what is executed of it besides takes lines of its own.
+    /// What of a block of code is in the µop cache once it was executed.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub uop_cache_as_executed: bool,
+    pub uop_cache_holds: UopCacheHolds,
     /// Code that comes from the µop cache needs its address translated, too.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uop_cache_translates: bool,

@@ -270,7 +270,8 @@ impl FetchQueue {
     fn close_group(&mut self, program: &Program, end: u64) {
         let span = (self.open, end);
         let address = self.insts.get(self.open).map_or(0, |first| first.address);
-        let (pieces, line) = (&self.pieces, self.line);
+        let line = (self.cache).goes_on(self.line, self.route, self.after_branch);
+        let pieces = &self.pieces;
         let group = (self.groups).group(program, &self.p, &self.insts, span, pieces, line);
         let Some(group) = group else {
             debug_assert!(false, "a group has instructions");
@@ -284,11 +285,7 @@ impl FetchQueue {
             let to = at + part.instructions;
             let may_hit = self.route == Source::UopCache || self.after_branch;
             let cacheable = part.packed.cacheable && group_cacheable;
-            let (from, behind) = (
-                part.address.wrapping_add(moved),
-                part.end.wrapping_add(moved),
-            );
-            let hit = cacheable && self.cache.access(from, behind, part.packed.lines);
+            let hit = cacheable && self.cache.has(part, entries, moved);
             self.route = if may_hit && hit {
                 Source::UopCache
             } else {
@@ -316,9 +313,7 @@ impl FetchQueue {
             at = to;
         }
         self.after_branch = group.ends_in_branch;
-        // A line ends where control goes elsewhere.
-        let goes_on = self.route == Source::UopCache && !group.taken;
-        self.line = if goes_on { group.open } else { Open::default() };
+        self.line = (self.cache).leaves(group.open, self.route, group.taken);
         self.open = end;
     }
 }

@@ -1,7 +1,10 @@
 //! What is in the µop cache: sets and ways.
 
+use super::groups::Part as GroupPart;
+use super::pack::{Entry, Open};
+use crate::pipeline::inst::Source;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
-use mcad_isa::machine::params::Frontend;
+use mcad_isa::machine::params::{Frontend, UopCacheHolds};
 
 /// Which code is in the µop cache: sets and ways, least recently used goes.
 #[derive(Clone)]
@@ -11,10 +14,12 @@ pub struct UopCache {
     ways: u32,
     /// log2 of the bytes of a block of code.
     shift: u32,
-    /// Only what was executed of a block is there, not all of it.
-    as_executed: bool,
+    /// What of a block is there.
+    holds: UopCacheHolds,
     /// Per set: what is there, most recent last.
     content: Vec<Vec<Piece>>,
+    /// Where the newest line begins, if lines are found by that.
+    newest: u64,
 }
 
 /// Code of one block that is in the cache.
@@ -38,8 +43,9 @@ impl UopCache {
             sets,
             ways: p.uop_cache_ways,
             shift: p.uop_cache_block_bytes.trailing_zeros(),
-            as_executed: p.uop_cache_as_executed,
+            holds: p.uop_cache_holds,
             content: vec![Vec::new(); if warm { 0 } else { sets as usize }],
+            newest: 0,
         }
     }
 
@@ -48,21 +54,55 @@ impl UopCache {
         self.warm = warm;
     }
 
+    /// Looks a part of a group up, whose addresses are so much higher (`moved`) than it says, and puts it in; whether
+    /// all of it was there.
+    #[inline]
+    pub fn has(&mut self, part: &GroupPart, entries: &[Entry], moved: u64) -> bool {
+        let (from, to) = (
+            part.address.wrapping_add(moved),
+            part.end.wrapping_add(moved),
+        );
+        match self.finds_lines() {
+            true => self.access_lines(entries, moved, to),
+            false => self.access(from, to, part.packed.lines),
+        }
+    }
+
+    /// What the line before a group has room for, if this is what it was left with (`line`), code came from `last`, and
+    /// what was last was a branch: behind the decoders lines are looked up where code goes on.
+    #[inline]
+    #[must_use]
+    pub fn goes_on(&self, line: Open, last: Source, after_branch: bool) -> Open {
+        match self.finds_lines() && last != Source::UopCache && after_branch {
+            true => Open::default(),
+            false => line,
+        }
+    }
+
+    /// What the last line of a group is left with, if it has room for that (`open`): a line ends where control
+    /// goes elsewhere (`taken`). What is decoded (`last`) makes lines too, where lines are looked up.
+    #[inline]
+    #[must_use]
+    pub fn leaves(&self, open: Open, last: Source, taken: bool) -> Open {
+        match (last == Source::UopCache || self.finds_lines()) && !taken {
+            true => open,
+            false => Open::default(),
+        }
+    }
+
     /// Looks code of one block up, from `from` to behind its last instruction `to`, and puts it in, in so many
     /// lines; whether it was there.
-    pub fn access(&mut self, from: u64, to: u64, lines: u32) -> bool {
+    fn access(&mut self, from: u64, to: u64, lines: u32) -> bool {
         if self.warm {
             return true;
         }
         let block = from >> self.shift;
-        let number = match self.sets.is_power_of_two() {
-            true => block & (self.sets - 1),
-            false => block % self.sets,
-        };
-        let Some(set) = self.content.get_mut(number as usize) else {
+        let ways = self.ways;
+        let executed = self.holds == UopCacheHolds::Executed;
+        let Some(set) = self.set(from) else {
             return false;
         };
-        let mut piece = match self.as_executed {
+        let mut piece = match executed {
             true => Piece {
                 block,
                 from,
@@ -93,15 +133,81 @@ impl UopCache {
             piece.from = known.to;
             piece.lines = piece.lines.saturating_sub(known.lines).max(1);
         }
-        let mut used: u32 = set.iter().map(|e| e.lines).sum();
-        // Of some code all lines begin in the block before.
-        let most = 4 * self.ways as usize;
-        while (used + piece.lines > self.ways || set.len() >= most) && !set.is_empty() {
-            used -= set.remove(0).lines;
-        }
-        set.push(piece);
+        put(set, piece, ways);
         false
     }
+
+    /// Whether lines are looked up ([`Self::access_lines`]), not code of blocks ([`Self::access`]).
+    #[inline]
+    fn finds_lines(&self) -> bool {
+        self.holds == UopCacheHolds::Lines && !self.warm
+    }
+
+    /// Looks the lines of code of one block up, whose entries have these addresses but for what is added to
+    /// them (`moved`), up to before `to`, and puts them in; whether all of them were there. Each line is found by where
+    /// it begins; entries before the first that begins one belong to the line before.
+    fn access_lines(&mut self, entries: &[Entry], moved: u64, to: u64) -> bool {
+        let mut hit = true;
+        let mut rest = entries;
+        while let Some(first) = rest.first() {
+            if first.starts_line {
+                self.newest = first.address.wrapping_add(moved);
+            }
+            let next = rest.iter().skip(1).position(|entry| entry.starts_line);
+            let (line, behind) = rest.split_at(next.map_or(rest.len(), |n| n + 1));
+            debug_assert!(!line.is_empty(), "a line has entries");
+            let end = behind
+                .first()
+                .map_or(to, |entry| entry.address.wrapping_add(moved));
+            hit &= self.line(self.newest, end);
+            rest = behind;
+        }
+        hit
+    }
+
+    /// Looks up the line that begins at `from`, which is needed up to before `to`, and puts it in or lets it be
+    /// longer; whether it was there.
+    fn line(&mut self, from: u64, to: u64) -> bool {
+        let (block, ways) = (from >> self.shift, self.ways);
+        let Some(set) = self.set(from) else {
+            return false;
+        };
+        let mut piece = Piece {
+            block,
+            from,
+            to,
+            lines: 1,
+        };
+        let Some(at) = set.iter().rposition(|e| e.from == from) else {
+            put(set, piece, ways);
+            return false;
+        };
+        let known = set.remove(at);
+        piece.to = piece.to.max(known.to);
+        set.push(piece);
+        known.to >= to
+    }
+
+    /// The set of the block that an address is in.
+    fn set(&mut self, address: u64) -> Option<&mut Vec<Piece>> {
+        let block = address >> self.shift;
+        let number = match self.sets.is_power_of_two() {
+            true => block & (self.sets - 1),
+            false => block % self.sets,
+        };
+        self.content.get_mut(number as usize)
+    }
+}
+
+/// Puts code in, for which what was not used for longest goes.
+fn put(set: &mut Vec<Piece>, piece: Piece, ways: u32) {
+    let mut used: u32 = set.iter().map(|e| e.lines).sum();
+    // Of some code all lines begin in the block before.
+    let most = 4 * ways as usize;
+    while (used + piece.lines > ways || set.len() >= most) && !set.is_empty() {
+        used -= set.remove(0).lines;
+    }
+    set.push(piece);
 }
 
 impl Part for UopCache {
@@ -111,8 +217,9 @@ impl Part for UopCache {
             sets,
             ways: _,
             shift: _,
-            as_executed: _,
+            holds: _,
             content,
+            newest: _,
         } = self;
         if content.is_empty() && !*warm {
             *content = vec![Vec::new(); *sets as usize];
@@ -127,8 +234,9 @@ impl Part for UopCache {
             sets: _,
             ways: _,
             shift: _,
-            as_executed: _,
+            holds: _,
             content: _,
+            newest: _,
         } = self;
     }
 }
@@ -137,17 +245,17 @@ impl Part for UopCache {
 mod tests {
     use super::*;
 
-    fn cache(as_executed: bool) -> UopCache {
+    fn cache(holds: UopCacheHolds) -> UopCache {
         let model = mcad_isa::machine::cpu("zen4").expect("a model");
         let mut p = model.core.frontend.clone();
         (p.uop_cache_sets, p.uop_cache_ways) = (4, 4);
-        p.uop_cache_as_executed = as_executed;
+        p.uop_cache_holds = holds;
         UopCache::new(&p, false)
     }
 
     #[test]
     fn what_was_executed_is_there_and_the_rest_takes_lines_of_its_own() {
-        let mut cache = cache(true);
+        let mut cache = cache(UopCacheHolds::Executed);
         assert!(!cache.access(0x1000, 0x1020, 1));
         assert!(cache.access(0x1000, 0x1020, 1));
         // Entered in its middle it is found, also if less is executed of it.
@@ -163,8 +271,27 @@ mod tests {
     }
 
     #[test]
+    fn a_line_is_found_by_where_it_begins() {
+        let mut cache = cache(UopCacheHolds::Lines);
+        // Two lines in a block, the second one from 0x10 on; the first goes on in it.
+        assert!(!cache.line(0x1000, 0x1010));
+        assert!(!cache.line(0x1010, 0x1020));
+        assert!(cache.line(0x1000, 0x1010) && cache.line(0x1010, 0x1018));
+        // Longer than it was known, and then as long.
+        assert!(!cache.line(0x1010, 0x1028));
+        assert!(cache.line(0x1010, 0x1028));
+        // Come to in its middle it is not found, but takes a line of its own; the fifth takes the place of the
+        // one that was not used for longest.
+        assert!(!cache.line(0x1004, 0x1010));
+        assert!(!cache.line(0x1008, 0x1010));
+        assert!(!cache.line(0x100c, 0x1010));
+        assert!(cache.line(0x1010, 0x1028));
+        assert!(!cache.line(0x1000, 0x1010));
+    }
+
+    #[test]
     fn of_other_caches_all_of_a_block_is_there() {
-        let mut cache = cache(false);
+        let mut cache = cache(UopCacheHolds::Blocks);
         assert!(!cache.access(0x1010, 0x1020, 1));
         assert!(cache.access(0x1000, 0x1040, 2));
     }
