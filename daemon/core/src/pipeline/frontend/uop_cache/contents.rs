@@ -148,19 +148,17 @@ impl UopCache {
     /// it begins; entries before the first that begins one belong to the line before.
     fn access_lines(&mut self, entries: &[Entry], moved: u64, to: u64) -> bool {
         let mut hit = true;
-        let mut rest = entries;
-        while let Some(first) = rest.first() {
+        let address = |entry: &Entry| entry.address.wrapping_add(moved);
+        let mut lines = entries
+            .chunk_by(|_, next| !next.starts_line)
+            .filter_map(|line| line.first())
+            .peekable();
+        while let Some(first) = lines.next() {
             if first.starts_line {
-                self.newest = first.address.wrapping_add(moved);
+                self.newest = address(first);
             }
-            let next = rest.iter().skip(1).position(|entry| entry.starts_line);
-            let (line, behind) = rest.split_at(next.map_or(rest.len(), |n| n + 1));
-            debug_assert!(!line.is_empty(), "a line has entries");
-            let end = behind
-                .first()
-                .map_or(to, |entry| entry.address.wrapping_add(moved));
+            let end = lines.peek().map_or(to, |next| address(next));
             hit &= self.line(self.newest, end);
-            rest = behind;
         }
         hit
     }
@@ -219,8 +217,9 @@ impl Part for UopCache {
             shift: _,
             holds: _,
             content,
-            newest: _,
+            newest,
         } = self;
+        *newest = 0;
         if content.is_empty() && !*warm {
             *content = vec![Vec::new(); *sets as usize];
         }
