@@ -13,6 +13,7 @@ pub mod divider;
 pub mod evaluate;
 pub mod image;
 pub mod inorder;
+mod operations;
 pub mod sizes;
 
 pub use decode::{Inst, Op, decode, word};

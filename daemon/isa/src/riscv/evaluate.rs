@@ -22,9 +22,10 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::bounds::{self, Bounded};
-use super::decode::{Arithmetic, Condition, Inst, Multiply, Op};
+use super::decode::{Condition, Inst, Op};
 use super::divider::Operand;
 use super::image::Image;
+use super::operations::{arithmetic, divide, holds, multiply};
 use super::sizes::{self, Sized};
 
 /// Bytes that are remembered as written; a hart that writes more has them forgotten.
@@ -516,59 +517,11 @@ impl Initialised {
     }
 }
 
-fn holds(condition: Condition, a: u32, b: u32) -> bool {
-    match condition {
-        Condition::Equal => a == b,
-        Condition::NotEqual => a != b,
-        Condition::Less => (a as i32) < b as i32,
-        Condition::GreaterEqual => (a as i32) >= b as i32,
-        Condition::LessUnsigned => a < b,
-        Condition::GreaterEqualUnsigned => a >= b,
-    }
-}
-
-fn arithmetic(operation: Arithmetic, a: u32, b: u32) -> u32 {
-    match operation {
-        Arithmetic::Add => a.wrapping_add(b),
-        Arithmetic::Subtract => a.wrapping_sub(b),
-        Arithmetic::ShiftLeft => a << (b & 31),
-        Arithmetic::SetLess => u32::from((a as i32) < b as i32),
-        Arithmetic::SetLessUnsigned => u32::from(a < b),
-        Arithmetic::Xor => a ^ b,
-        Arithmetic::ShiftRight => a >> (b & 31),
-        Arithmetic::ShiftRightArithmetic => ((a as i32) >> (b & 31)) as u32,
-        Arithmetic::Or => a | b,
-        Arithmetic::And => a & b,
-    }
-}
-
-fn multiply(half: Multiply, a: u32, b: u32) -> u32 {
-    let (signed_a, signed_b) = (i64::from(a as i32), i64::from(b as i32));
-    let (wide_a, wide_b) = (i64::from(a), i64::from(b));
-    match half {
-        Multiply::Low => a.wrapping_mul(b),
-        Multiply::High => ((signed_a * signed_b) >> 32) as u32,
-        Multiply::HighSignedUnsigned => ((signed_a * wide_b) >> 32) as u32,
-        Multiply::HighUnsigned => ((wide_a as u64 * wide_b as u64) >> 32) as u32,
-    }
-}
-
-/// Division by zero and overflow give what the manual's table 7.1 has.
-fn divide(signed: bool, remainder: bool, a: u32, b: u32) -> u32 {
-    match (b, signed, remainder) {
-        (0, _, false) => u32::MAX,
-        (0, _, true) => a,
-        (_, true, false) => (a as i32).wrapping_div(b as i32) as u32,
-        (_, true, true) => (a as i32).wrapping_rem(b as i32) as u32,
-        (_, false, false) => a / b,
-        (_, false, true) => a % b,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::riscv::decode;
+    use crate::riscv::decode::Arithmetic;
 
     fn run(code: &[(u32, u32, Option<u32>)]) -> Values {
         let mut values = Values::default();
