@@ -1,17 +1,22 @@
 //! Code of whole programs that no op cache holds, or that lies in many pages, against what the
-//! parameters say and probes find on Zen 5 (docs/BRANCHES.md).
+//! parameters say and probes find on Zen 5 and Zen 4 (docs/BRANCHES.md).
 
 mod support;
 
 use mcad_proto::event::Arch;
 use mcad_proto::word::{BlockId, block_word};
 
-/// Cycles of a turn through these blocks, one after the other, once they are known.
+/// Cycles of a turn through these blocks on Zen 5, one after the other, once they are known.
 fn turn(blocks: &[(u64, u16, Vec<u8>)]) -> f64 {
+    turn_on("zen5", blocks)
+}
+
+/// The same on any CPU.
+fn turn_on(cpu: &str, blocks: &[(u64, u16, Vec<u8>)]) -> f64 {
     let cycles = |turns: usize| {
         let all = (0..blocks.len()).map(|n| block_word(BlockId(n as u32)));
         let words: Vec<u64> = all.collect::<Vec<_>>().repeat(turns);
-        let report = support::run("zen5", Arch::X86_64, blocks, &words);
+        let report = support::run(cpu, Arch::X86_64, blocks, &words);
         report.cpus[0].cycles
     };
     (cycles(8) - cycles(4)) as f64 / 4.0
@@ -106,46 +111,56 @@ fn what_is_kept_as_uops_needs_its_translation() {
     assert!((many / 1.75 - 1.0).abs() < 0.1, "{many}");
 }
 
-/// Functions 4 KiB apart of fifteen no-operations of four bytes and a return, whose three lines are all in one set of sixteen
-/// ways, each called at its first instruction, and then each at others, too. A line is found by where it begins, so
-/// five of them fit if they are entered at one place, two if at the second instruction, too, and five again if at the
-/// thirteenth, where a line begins. On the CPU 4.0 cycles a call where they fit, 8.4 where not.
+/// Cycles a call of so many functions 4 KiB apart of fifteen instructions of four bytes and a return, whose lines of the op
+/// cache are all in one set: each called at its first instruction, or the one with that number, and then each at others, too.
+fn calls(cpu: &str, instruction: [u8; 4], functions: u64, entries: &[usize]) -> f64 {
+    const CALLS: u64 = 0x40_0000;
+    let mut blocks = Vec::new();
+    let mut at = CALLS;
+    for &entry in entries {
+        for function in 0..functions {
+            let to = 0x41_0800 + 4096 * function + 4 * entry as u64;
+            let far = (to as i64 - at as i64 - 5) as i32;
+            blocks.push((at, 1, [&[0xe8], &far.to_le_bytes()[..]].concat()));
+            let left = 15 - entry;
+            let code = [&instruction.repeat(left)[..], &[0xc3]].concat();
+            blocks.push((to, left as u16 + 1, code));
+            at += 5;
+        }
+    }
+    let calls = blocks.len() as f64 / 2.0;
+    let back = (CALLS as i64 - at as i64 - 5) as i32;
+    blocks.push((at, 1, [&[0xe9], &back.to_le_bytes()[..]].concat()));
+    turn_on(cpu, &blocks) / calls
+}
+
+/// A line is found by where it begins. Of no-operations on Zen 5, three lines of six in sixteen ways, five functions fit if
+/// they are entered at one place, two if at the second instruction, too, and five again if at the thirteenth, where a line
+/// begins; there 4.0 cycles a call where they fit, 8.4 where not. Of moves on Zen 4, two lines of nine in twelve ways, six
+/// fit, three, and six again if entered at the tenth; there 4.2 cycles, and 7.8 to 11.
 #[test]
 fn ways_into_code_leave_lines_of_their_own_unless_they_come_to_where_one_begins() {
     const NOP: [u8; 4] = [0x0f, 0x1f, 0x40, 0x00];
-    const CALLS: u64 = 0x40_0000;
-    for (functions, entries, fit) in [
-        (5, &[0][..], true),
-        (6, &[0], false),
-        (2, &[0, 1], true),
-        (3, &[0, 1], false),
-        (4, &[0, 6], true),
-        (5, &[0, 12], true),
-        (3, &[0, 7], true),
-        (4, &[0, 5], false),
-        (2, &[0, 1, 2, 3], false),
+    const MOVE: [u8; 4] = [0x3e, 0x48, 0x89, 0xd8];
+    for (cpu, instruction, functions, entries, fit) in [
+        ("zen5", NOP, 5, &[0][..], true),
+        ("zen5", NOP, 6, &[0], false),
+        ("zen5", NOP, 2, &[0, 1], true),
+        ("zen5", NOP, 3, &[0, 1], false),
+        ("zen5", NOP, 4, &[0, 6], true),
+        ("zen5", NOP, 5, &[0, 12], true),
+        ("zen5", NOP, 3, &[0, 7], true),
+        ("zen5", NOP, 4, &[0, 5], false),
+        ("zen5", NOP, 2, &[0, 1, 2, 3], false),
+        ("zen4", MOVE, 6, &[0], true),
+        ("zen4", MOVE, 3, &[0, 1], true),
+        ("zen4", MOVE, 4, &[0, 1], false),
+        ("zen4", MOVE, 6, &[0, 9], true),
+        ("zen4", MOVE, 1, &[0, 1, 2, 3], true),
+        ("zen4", MOVE, 2, &[0, 1, 2, 3], false),
     ] {
-        let mut blocks = Vec::new();
-        let mut at = CALLS;
-        for &entry in entries {
-            for function in 0..functions {
-                let to = 0x41_0800 + 4096 * function + 4 * entry as u64;
-                let far = (to as i64 - at as i64 - 5) as i32;
-                blocks.push((at, 1, [&[0xe8], &far.to_le_bytes()[..]].concat()));
-                let nops = 15 - entry;
-                blocks.push((
-                    to,
-                    nops as u16 + 1,
-                    [&NOP.repeat(nops)[..], &[0xc3]].concat(),
-                ));
-                at += 5;
-            }
-        }
-        let calls = blocks.len() as f64 / 2.0;
-        let back = (CALLS as i64 - at as i64 - 5) as i32;
-        blocks.push((at, 1, [&[0xe9], &back.to_le_bytes()[..]].concat()));
-        let found = turn(&blocks) / calls;
-        let text = format!("{functions} functions at {entries:?}: {found} cycles a call");
+        let found = calls(cpu, instruction, functions, entries);
+        let text = format!("{cpu}: {functions} functions at {entries:?}: {found} cycles a call");
         match fit {
             true => assert!(found < 5.6, "{text}"),
             false => assert!(found > 7.0, "{text}"),

@@ -18,6 +18,7 @@ mod kernel;
 mod linked;
 mod locked;
 pub mod native;
+mod overridden;
 mod parallel;
 pub mod program;
 mod random;
@@ -125,6 +126,7 @@ pub fn probes() -> Vec<Probe> {
         kernel::PROBES,
         branches::PROBES,
         linked::PROBES,
+        overridden::PROBES,
         code::PROBES,
     ] {
         all.extend_from_slice(part);

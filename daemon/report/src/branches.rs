@@ -20,6 +20,10 @@ pub struct BranchReport {
     pub btb: Vec<u64>,
     /// Taken branches that the decoders found.
     pub decoded: u64,
+    /// Conditional branches that a quick predictor had wrong and a slower one right, on CPUs that have two: fetch began
+    /// anew some cycles later.
+    #[serde(default, skip_serializing_if = "crate::stack::is_zero")]
+    pub overridden: u64,
     /// Functions by wrong predictions, most first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<CodeBranches>,

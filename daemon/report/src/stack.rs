@@ -76,7 +76,7 @@ pub struct SlotStack {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde hands it over so
-fn is_zero(cycles: &u64) -> bool {
+pub(crate) fn is_zero(cycles: &u64) -> bool {
     *cycles == 0
 }
 

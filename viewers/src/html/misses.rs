@@ -67,6 +67,8 @@ pub(super) fn section(
         figure("indirect").titled("indirect jumps and calls predicted to a wrong target"),
         figure("returns").titled("returns predicted to a wrong target"),
         figure("found late").titled("taken branches that only the decoders found"),
+        figure("overridden")
+            .titled("conditional branches that a quick predictor had wrong and a slower one right"),
         figure("wrong per 1 000").titled("per 1 000 instructions"),
     ];
     let mut table = Table::begin(out, "", &heads)?;
@@ -83,6 +85,7 @@ pub(super) fn section(
         table.count(count);
     }
     table.count(branches.decoded);
+    table.count(branches.overridden);
     per_thousand(branches.wrong(), cpu, &mut table);
     table.end_row()?;
     table.end()?;

@@ -28,15 +28,22 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         out,
         "Branches predicted wrongly, per 1 000 instructions",
     )?;
-    let columns = ["all", "conditional", "indirect", "returns", "found late"];
-    let mut table = Table::new(
-        std::iter::once(("", Align::Left)).chain(columns.map(|name| (name, Align::Right))),
-    );
+    let mut columns = vec!["all", "conditional", "indirect", "returns", "found late"];
+    // Only some CPUs have a quick predictor that another one overrides.
+    let overridden = known().any(|(_, b)| b.overridden > 0);
+    if overridden {
+        columns.push("overridden");
+    }
+    let figures = columns.into_iter().map(|name| (name, Align::Right));
+    let mut table = Table::new(std::iter::once(("", Align::Left)).chain(figures));
     for (cpu, b) in known() {
         let kinds = [b.wrong_directions, b.wrong_targets, b.wrong_returns];
         let mut row = vec![label(report, cpu), per_thousand(b.wrong(), cpu)];
         row.extend(kinds.map(|n| per_thousand(n, cpu)));
         row.push(per_thousand(b.decoded, cpu));
+        if overridden {
+            row.push(per_thousand(b.overridden, cpu));
+        }
         table.row(row);
     }
     table.write(style, out)?;

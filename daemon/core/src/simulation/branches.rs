@@ -59,6 +59,7 @@ pub(super) fn report<'a>(
         wrong_returns: counts.wrong_return,
         btb: counts.btb.iter().copied().take(levels).collect(),
         decoded: counts.decoded,
+        overridden: counts.overridden,
         functions: ranked(
             functions
                 .iter()

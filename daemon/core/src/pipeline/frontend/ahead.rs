@@ -102,6 +102,8 @@ pub struct Ahead {
     /// Starts that are predicted in a cycle.
     per_cycle: u64,
     bubbles: [u64; MAX_BTB_LEVELS],
+    /// Those behind a branch that the quick predictor had wrong.
+    overridden: u64,
     lines: usize,
     line_delay: u64,
     line_spacing: u64,
@@ -145,6 +147,7 @@ impl Ahead {
             decode_redirect: p.decode_redirect,
             per_cycle: u64::from(p.starts_per_cycle),
             bubbles,
+            overridden: p.quick.as_ref().map_or(0, |quick| quick.bubbles),
             lines: (p.ahead as usize).clamp(1, RING),
             line_delay: p.line_delay,
             line_spacing: p.line_spacing,
@@ -194,10 +197,11 @@ impl Ahead {
             }
             self.at = self.at.max(cycle * per_cycle);
         } else {
+            let of = |level: u8| self.bubbles.get(usize::from(level)).copied().unwrap_or(0);
             let bubbles = match start.way {
-                Way::Branch(Steer::Taken(level) | Steer::Chosen(level)) => {
-                    self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
-                }
+                Way::Branch(Steer::Taken(level) | Steer::Chosen(level)) => of(level),
+                Way::Branch(Steer::Overridden(level)) => of(level).max(self.overridden),
+                Way::Branch(Steer::OverriddenStraight) => self.overridden,
                 _ => 0,
             };
             let oldest = self.count.wrapping_sub(self.lines) % RING;
@@ -216,7 +220,7 @@ impl Ahead {
         if line != self.line {
             let before = std::mem::replace(&mut self.line, line);
             self.behind = match start.way {
-                Way::Line => self.behind.saturating_add(1),
+                Way::Line | Way::Branch(Steer::OverriddenStraight) => self.behind.saturating_add(1),
                 Way::Branch(_) | Way::String => 1,
             };
             let most = match self.behind > self.straight.0 {

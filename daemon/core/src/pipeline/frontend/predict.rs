@@ -3,7 +3,8 @@
 //! Branches come in program order with their outcome, and all tables learn at once: what the
 //! right path left in the history is there for the next branch, as it is after the repair of a
 //! speculative history. Directions come from [`tage`] with [`loops`] and [`corrector`], targets
-//! from the branch target buffers ([`btb`]), [`indirect`] and [`returns`].
+//! from the branch target buffers ([`btb`]), [`indirect`] and [`returns`]. Where fetch goes on as a [`quick`] predictor of
+//! directions says, what that gets wrong and the others right is overridden: no wrong prediction, but a late one.
 //!
 //! Wrong paths are not followed: they change neither tables nor buffers here.
 
@@ -14,6 +15,7 @@ pub mod frames;
 pub mod history;
 pub mod indirect;
 pub mod loops;
+pub mod quick;
 pub mod returns;
 pub mod stream;
 pub mod tage;
@@ -26,6 +28,7 @@ use indirect::IndirectTargets;
 use loops::Loops;
 use mcad_isa::machine::params::branch;
 pub use mcad_isa::program::BranchKind as Kind;
+use quick::Quick;
 use returns::ReturnStack;
 use tage::Tage;
 
@@ -54,6 +57,10 @@ pub enum Steer {
     Taken(u8),
     /// The same, of an indirect branch that went elsewhere first: its target was chosen, not in the buffer.
     Chosen(u8),
+    /// Taken, predicted so but not at once, and its target was in that level.
+    Overridden(u8),
+    /// Not taken, predicted so but not at once.
+    OverriddenStraight,
     /// Taken, and found out at decode: the target was in none.
     Decoded,
     /// Its direction was predicted wrongly.
@@ -69,6 +76,34 @@ impl Steer {
     pub fn is_wrong(self) -> bool {
         matches!(self, Self::WrongDirection | Self::WrongTarget)
     }
+
+    /// Fetch had gone on as the quick predictor said.
+    #[inline]
+    #[must_use]
+    pub fn is_overridden(self) -> bool {
+        matches!(self, Self::Overridden(_) | Self::OverriddenStraight)
+    }
+
+    /// The same branch had it been predicted at once.
+    #[inline]
+    #[must_use]
+    pub fn at_once(self) -> Self {
+        match self {
+            Self::Overridden(level) => Self::Taken(level),
+            Self::OverriddenStraight => Self::Straight,
+            other => other,
+        }
+    }
+
+    /// The same of one that the quick predictor had told to go on otherwise.
+    #[inline]
+    fn overridden(self) -> Self {
+        match self {
+            Self::Taken(level) => Self::Overridden(level),
+            Self::Straight => Self::OverriddenStraight,
+            other => other,
+        }
+    }
 }
 
 /// A core's predictors.
@@ -82,6 +117,7 @@ pub struct Predictor {
     /// Whether loop predictions have been better than the others.
     with_loops: i8,
     corrector: Option<Corrector>,
+    quick: Option<Quick>,
     indirect: IndirectTargets,
     returns: ReturnStack,
     btb: Btb,
@@ -92,24 +128,25 @@ impl Predictor {
     #[must_use]
     pub fn new(p: &branch::Branch) -> Self {
         let (d, i) = (&p.direction, &p.indirect);
-        let mut lengths = match d.histories.is_empty() {
-            true => geometric(d.shortest_history, d.longest_history, d.tables),
-            false => d.histories.clone(),
-        };
+        let mut lengths = lengths_of(d);
         // Those of indirect branches come behind, where they have their own.
         let (first, every) = match i.histories.is_empty() {
             true => (0, 2),
             false => (lengths.len(), 1),
         };
         lengths.extend(&i.histories);
+        let first_quick = lengths.len();
+        let quick = p.quick.as_ref().map(|quick| &quick.direction);
+        lengths.extend(quick.map(lengths_of).unwrap_or_default());
         Self {
             unknown_not_taken: p.unknown_not_taken,
             returns_fall_back: p.returns_fall_back,
             path: Path::new(p.history, &lengths),
-            tage: Tage::new(d),
+            tage: Tage::new(d, 0),
             loops: Loops::new(d.loops),
             with_loops: -1,
             corrector: (d.corrector_entries > 0).then(|| Corrector::new(d.corrector_entries)),
+            quick: quick.map(|quick| Quick::new(quick, first_quick)),
             indirect: IndirectTargets::new(i, first, every),
             returns: ReturnStack::new(p.return_stack),
             btb: Btb::new(&p.btb),
@@ -122,6 +159,9 @@ impl Predictor {
         self.tage.fold(folding);
         if let Some(corrector) = &mut self.corrector {
             corrector.fold(folding);
+        }
+        if let Some(quick) = &mut self.quick {
+            quick.fold(folding);
         }
         self.indirect.fold(folding);
         self.btb.fold(folding);
@@ -136,7 +176,11 @@ impl Predictor {
             Kind::Conditional => {
                 let direction;
                 (direction, settled) = self.direction(b);
-                self.conditional(b, direction)
+                let steer = self.conditional(b, direction);
+                match self.overrides(b, direction, settled) {
+                    true => steer.overridden(),
+                    false => steer,
+                }
             }
             Kind::Jump | Kind::Call => match self.find(b) {
                 Some(level) => Steer::Taken(level),
@@ -219,6 +263,15 @@ impl Predictor {
         (predicted, false)
     }
 
+    /// Whether the quick predictor, if there is one, said otherwise than what is predicted in the end.
+    #[inline]
+    fn overrides(&mut self, b: &Executed, direction: bool, settled: bool) -> bool {
+        match &mut self.quick {
+            Some(quick) if !settled => quick.predicts(b.pc, b.taken, &self.path) != direction,
+            _ => false,
+        }
+    }
+
     fn indirect(&mut self, b: &Executed) -> Steer {
         let guess = self.indirect.predict(b.pc, &self.path);
         self.indirect.update(b.target);
@@ -248,6 +301,14 @@ impl Predictor {
             Some(level) => Steer::Taken(level),
             None => Steer::Decoded,
         }
+    }
+}
+
+/// Lengths of history of a predictor of directions, in taken branches.
+fn lengths_of(d: &branch::Direction) -> Vec<u32> {
+    match d.histories.is_empty() {
+        true => geometric(d.shortest_history, d.longest_history, d.tables),
+        false => d.histories.clone(),
     }
 }
 

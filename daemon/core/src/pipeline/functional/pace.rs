@@ -77,7 +77,11 @@ impl Pace {
     #[inline]
     pub fn steer(&mut self, steer: Steer) {
         let cycles = match steer {
-            Steer::Straight | Steer::Taken(_) | Steer::Chosen(_) => 0,
+            Steer::Straight
+            | Steer::Taken(_)
+            | Steer::Chosen(_)
+            | Steer::Overridden(_)
+            | Steer::OverriddenStraight => 0,
             Steer::Decoded => self.decode_redirect,
             Steer::WrongDirection | Steer::WrongTarget => self.redirect,
         };

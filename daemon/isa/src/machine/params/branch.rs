@@ -117,6 +117,9 @@ pub struct Branch {
     pub returns_fall_back: bool,
     /// Direction of conditional branches.
     pub direction: Direction,
+    /// A smaller predictor of directions whose answer is there at once, if that one's comes later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quick: Option<Quick>,
     /// Targets of indirect branches.
     pub indirect: Indirect,
     /// Branch target buffers, nearest first.
@@ -159,6 +162,19 @@ pub struct Direction {
     pub loops: u32,
     /// Entries of each of the statistical corrector's tables; 0: there is none.
     pub corrector_entries: u32,
+}
+
+/// The quick one of two predictors of directions: fetch goes on as it says, and begins anew where the other one, whose
+/// answer comes later and counts, overrides it (Jiménez, Keckler and Lin, "The impact of delay on the design of branch
+/// predictors", MICRO 2000). Branches that have gone one way alone so far are foreseen at once by both.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quick {
+    /// Cycles in which the predictor finds nothing more after a branch of which the two disagree. Those of the branch
+    /// target buffer are among them.
+    pub bubbles: u64,
+    /// What it predicts by. It has neither loops nor a corrector, and never more than the other one's base table.
+    pub direction: Direction,
 }
 
 /// Targets of indirect branches: last target, and tagged tables.
@@ -230,6 +246,53 @@ fn check_histories(histories: &[u32], tables: u32, ends: Option<(u32, u32)>) -> 
     }
 }
 
+/// Checks that a number of entries is a power of two.
+fn check_power(name: &str, value: u32, least: u32) -> Result<(), String> {
+    if value.is_power_of_two() && (least..=1 << 20).contains(&value) {
+        return Ok(());
+    }
+    Err(format!(
+        "branch.{name} = {value} is not a power of two from {least} to 2^20"
+    ))
+}
+
+impl Direction {
+    /// Checks what the types cannot say; `name` is its own in a CPU's file.
+    fn check(&self, name: &str) -> Result<(), String> {
+        let longest = self.longest_history;
+        for (field, value, least, most) in [
+            ("tables", self.tables, 1, MAX_TABLES),
+            ("tag_bits", self.tag_bits, 4, 12),
+            ("shortest_history", self.shortest_history, 1, longest),
+            ("longest_history", longest, 1, MAX_HISTORY),
+            ("ways", self.ways, 1, 16),
+            ("loops", self.loops, 0, 4096),
+            ("corrector_entries", self.corrector_entries, 0, 1 << 16),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(format!(
+                    "branch.{name}.{field} = {value} is not in {least}..={most}"
+                ));
+            }
+        }
+        let ends = Some((self.shortest_history, longest));
+        check_histories(&self.histories, self.tables, ends)
+            .map_err(|wrong| format!("branch.{name}.histories {wrong}"))?;
+        let corrector = (self.corrector_entries > 0).then_some(self.corrector_entries);
+        for (field, value, least) in [
+            ("base_entries", Some(self.base_entries), 16),
+            ("table_entries", Some(self.table_entries), 16),
+            ("ways", Some(self.ways), 1),
+            ("corrector_entries", corrector, 16),
+        ] {
+            if let Some(value) = value {
+                check_power(&format!("{name}.{field}"), value, least)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Branch {
     /// Checks what the types cannot say.
     ///
@@ -244,28 +307,6 @@ impl Branch {
             ("straight_misses", self.straight_misses, 1, self.line_misses),
             ("translations", self.translations, 1, 64),
             ("return_stack", self.return_stack, 1, 1024),
-            ("direction.tables", d.tables, 1, MAX_TABLES),
-            ("direction.tag_bits", d.tag_bits, 4, 12),
-            (
-                "direction.shortest_history",
-                d.shortest_history,
-                1,
-                d.longest_history,
-            ),
-            (
-                "direction.longest_history",
-                d.longest_history,
-                1,
-                MAX_HISTORY,
-            ),
-            ("direction.ways", d.ways, 1, 16),
-            ("direction.loops", d.loops, 0, 4096),
-            (
-                "direction.corrector_entries",
-                d.corrector_entries,
-                0,
-                1 << 16,
-            ),
             (
                 "indirect.tables",
                 i.tables,
@@ -285,36 +326,25 @@ impl Branch {
                 ));
             }
         }
-        for (name, histories, tables, ends) in [
-            (
-                "direction.histories",
-                &d.histories,
-                d.tables,
-                Some((d.shortest_history, d.longest_history)),
-            ),
-            ("indirect.histories", &i.histories, i.tables, None),
-        ] {
-            check_histories(histories, tables, ends)
-                .map_err(|wrong| format!("branch.{name} {wrong}"))?;
+        d.check("direction")?;
+        if let Some(quick) = &self.quick {
+            quick.direction.check("quick.direction")?;
+            if quick.direction.loops > 0 || quick.direction.corrector_entries > 0 {
+                return Err("branch.quick.direction has loops or a corrector, which are not quick: \
+                            both must be 0"
+                    .into());
+            }
         }
-        let mut powers = vec![
-            ("direction.base_entries", d.base_entries, 16),
-            ("direction.table_entries", d.table_entries, 16),
-            ("direction.ways", d.ways, 1),
+        check_histories(&i.histories, i.tables, None)
+            .map_err(|wrong| format!("branch.indirect.histories {wrong}"))?;
+        let powers = [
             ("indirect.base_entries", i.base_entries, 16),
             ("indirect.table_entries", i.table_entries, 16),
             ("indirect.base_ways", i.base_ways, 1),
         ];
-        if d.corrector_entries > 0 {
-            powers.push(("direction.corrector_entries", d.corrector_entries, 16));
-        }
-        powers.extend(self.btb.iter().map(|b| ("btb.set_bytes", b.set_bytes, 1)));
-        for (name, value, least) in powers {
-            if !value.is_power_of_two() || !(least..=1 << 20).contains(&value) {
-                return Err(format!(
-                    "branch.{name} = {value} is not a power of two from {least} to 2^20"
-                ));
-            }
+        let sets = self.btb.iter().map(|b| ("btb.set_bytes", b.set_bytes, 1));
+        for (name, value, least) in powers.into_iter().chain(sets) {
+            check_power(name, value, least)?;
         }
         for (name, delay) in [
             ("redirect", self.redirect),
@@ -326,6 +356,10 @@ impl Branch {
             ("chosen_bubbles", self.chosen_bubbles),
             ("chosen_return_bubbles", self.chosen_return_bubbles),
             ("far_bubbles", self.far_bubbles),
+            (
+                "quick.bubbles",
+                self.quick.as_ref().map_or(0, |quick| quick.bubbles),
+            ),
             (
                 "btb.bubbles",
                 self.btb

@@ -77,6 +77,8 @@ pub struct Counts {
     pub btb: [u64; branch::MAX_BTB_LEVELS],
     /// Taken branches that none had.
     pub decoded: u64,
+    /// Directions that the quick predictor had wrong and the other one right.
+    pub overridden: u64,
     /// Branches with wrong predictions, by static instruction.
     pub by_instruction: FxHashMap<u32, BranchCounts>,
 }
@@ -90,6 +92,7 @@ impl Counts {
         self.wrong_indirect += other.wrong_indirect;
         self.wrong_return += other.wrong_return;
         self.decoded += other.decoded;
+        self.overridden += other.overridden;
         for (sum, count) in self.btb.iter_mut().zip(&other.btb) {
             *sum += count;
         }
@@ -283,13 +286,17 @@ impl Pace {
                 1 + self.back + if chosen { self.back_chosen } else { 0 }
             }
             Kind::IndirectJump if self.indirect_alone => self.per_cycle + with_target(0),
+            // What is left of a line behind a branch that is not taken needs nothing new.
+            Kind::Conditional if way == Way::Branch(Steer::OverriddenStraight) => {
+                u32::from(to.address >> LINE_SHIFT != branch.pc >> LINE_SHIFT)
+            }
             Kind::Conditional | Kind::Jump | Kind::IndirectJump => 1 + with_target(0),
         }
     }
 
     /// More for what the branch target buffer does not have of a target.
     fn reaching(&self, way: Way, from: &Branch, to: CodePlace) -> u32 {
-        let Way::Branch(Steer::Taken(level)) = way else {
+        let Way::Branch(Steer::Taken(level) | Steer::Overridden(level)) = way else {
             return 0;
         };
         let far = if self.is_far(from, to) { self.far } else { 0 };
@@ -462,7 +469,13 @@ impl Starts {
             let shares = self.pace.shares(way, by.as_ref(), at);
             let free = matches!(
                 way,
-                Way::Line | Way::Branch(Steer::Taken(_) | Steer::Chosen(_))
+                Way::Line
+                    | Way::Branch(
+                        Steer::Taken(_)
+                            | Steer::Chosen(_)
+                            | Steer::Overridden(_)
+                            | Steer::OverriddenStraight
+                    )
             );
             if !(replayed && free) {
                 self.queue.push(Start {
@@ -479,12 +492,16 @@ impl Starts {
     fn resolve(&mut self, (b, instr): (&Branch, u32), went: u64) -> Steer {
         let branch = b.went(went);
         let taken = branch.taken;
-        let steer = self.predict(&branch);
+        let steer = match self.predict(&branch) {
+            steer if self.ideal => steer.at_once(),
+            steer => steer,
+        };
         self.counts.branches += 1;
         self.counts.taken += u64::from(taken);
+        self.counts.overridden += u64::from(steer.is_overridden());
         match steer {
-            Steer::Straight => return steer,
-            Steer::Taken(level) | Steer::Chosen(level) => {
+            Steer::Straight | Steer::OverriddenStraight => return steer,
+            Steer::Taken(level) | Steer::Chosen(level) | Steer::Overridden(level) => {
                 if let Some(count) = self.counts.btb.get_mut(usize::from(level)) {
                     *count += 1;
                 }

@@ -135,6 +135,8 @@ fn among_four(entries: [u16; 4], tag: u16) -> Option<u32> {
 #[derive(Clone)]
 pub struct Tage {
     tables: usize,
+    /// Which of the history's lengths is the first table's.
+    first_length: usize,
     log: u32,
     /// From a hash to a set of a table, and from that to the place of its first way.
     shift: u32,
@@ -153,12 +155,13 @@ pub struct Tage {
 const TICKS: i32 = 1024;
 
 impl Tage {
-    /// An empty predictor.
+    /// An empty predictor, whose tables have the history's lengths from this one on.
     #[must_use]
-    pub fn new(p: &Direction) -> Self {
+    pub fn new(p: &Direction, first_length: usize) -> Self {
         let tables = p.tables.min(MAX_TABLES) as usize;
         Self {
             tables,
+            first_length,
             log: p.table_entries.trailing_zeros(),
             shift: 64 - (p.table_entries / p.ways.max(1)).trailing_zeros(),
             ways: Ways(p.ways.max(1).trailing_zeros()),
@@ -231,10 +234,10 @@ impl Tage {
         f.hit = 0;
         f.other = 0;
         let (tables, log, shift) = (self.tables.min(TABLES), self.log, self.shift);
-        let ways = self.ways;
+        let (ways, first_length) = (self.ways, self.first_length);
         let (entries, tag_mask) = (&*self.entries, self.tag_mask);
         for n in (0..tables).rev() {
-            let x = mix(history.hash(n) ^ key);
+            let x = mix(history.hash(first_length + n) ^ key);
             let set = (n << log) as u32 + ((x >> shift) << ways.0) as u32;
             let tag = (x >> TAG_BITS_AT) as u16 & tag_mask;
             let place = ways.find(entries, set, tag);
