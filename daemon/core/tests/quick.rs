@@ -78,9 +78,7 @@ fn what_a_branch_seven_before_tells_is_known_at_once_and_nine_before_is_not() {
         (5, 0.35..0.55),
     ] {
         let told = |n: usize| first[(n + first.len() - distance) % first.len()];
-        let both: Vec<bool> = (0..first.len())
-            .flat_map(|n| [first[n], told(n)])
-            .collect();
+        let both: Vec<bool> = (0..first.len()).flat_map(|n| [first[n], told(n)]).collect();
         let rows: Vec<_> = both.chunks(2 * BRANCHES).map(<[bool]>::to_vec).collect();
         let (late, wrong) = overridden(&rows, |n| n % 2 == 1);
         assert!(

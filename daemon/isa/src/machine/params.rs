@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::hierarchy::{Caches, Dram, Prefetch, Tlbs};
 use check::{Bounds, Checked, Wrong};
 
-pub use execute::{Execute, MIN_BANK_BYTES, PartialStores, StoresTogether};
+pub use execute::{Disambiguation, Execute, MIN_BANK_BYTES, PartialStores, StoresTogether};
 pub use frontend::{Frontend, LinePairing, UopCacheHolds};
 pub use ports::{
     MAX_HOLD, MAX_PORTS, MAX_SCHEDULERS, PortChoice, PortLayout, PortSet, Role, Scheduler,

@@ -52,9 +52,7 @@ fn copies() -> Vec<Point> {
     (0..6usize)
         .map(|back| {
             let told = |n: usize| first[(n + first.len() - back) % first.len()];
-            let order: Vec<u64> = (0..first.len())
-                .flat_map(|n| [first[n], told(n)])
-                .collect();
+            let order: Vec<u64> = (0..first.len()).flat_map(|n| [first[n], told(n)]).collect();
             Point::new((2 * back + 1) as f64, recurring(&order))
         })
         .collect()

@@ -2,10 +2,12 @@
 //! what holds memory's lines.
 //!
 //! A load asks, in this order, whether a fence holds it up ([`Fences`]), whether an older store has
-//! its bytes ([`OlderStores`]), and what no store serves asks the [`lines`]. A store tells its
+//! its bytes ([`OlderStores`]) and whether it went ahead of that ([`disambiguation`]), and what no store serves asks the
+//! [`lines`]. A store tells its
 //! address and data to `OlderStores` when they are there, and goes to the [`StoreBuffer`] when it
 //! retires, which writes it to its line.
 
+pub mod disambiguation;
 pub mod fences;
 mod learnt;
 pub mod lines;
@@ -23,6 +25,7 @@ use crate::pipeline::access::{Access, Line};
 use crate::pipeline::fold::Folding;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::state::{Fingerprint, Moment, Part, parts};
+use disambiguation::{Disambiguation, Way};
 use fences::Fences;
 use learnt::Learnt;
 use lines::{Late, Lines, Lookup, SharedLines};
@@ -49,6 +52,7 @@ pub struct Memory {
     p: Execute,
     fences: Fences,
     older: OlderStores,
+    disambiguation: Disambiguation,
     buffer: StoreBuffer,
     lines: Lines,
     renaming: Renaming,
@@ -60,6 +64,8 @@ pub struct Memory {
     late: Late,
     /// Until when nothing may issue, after the fault of the last access.
     fault: Option<u64>,
+    /// Until when nothing may issue, after the last load went ahead of a store in vain.
+    restart: Option<u64>,
     /// Page faults so far, and system calls that displace code as they do.
     visits: u64,
     calls_displace: bool,
@@ -75,10 +81,10 @@ enum Reach {
 }
 
 parts! {
-    Memory { fences, older, buffer, renaming }
+    Memory { fences, older, disambiguation, buffer, renaming }
     remembers { lines }
     tables { owned: 0 }
-    fixed { p, reaches, late, fault, visits, calls_displace, fault_cycles }
+    fixed { p, reaches, late, fault, restart, visits, calls_displace, fault_cycles }
 }
 
 /// Stores whose lines are remembered, more than can be in flight.
@@ -92,6 +98,7 @@ impl Memory {
             p: p.clone(),
             fences: Fences::default(),
             older: OlderStores::new(),
+            disambiguation: Disambiguation::new(None),
             buffer: StoreBuffer::new(p.store_buffer, p),
             lines: Lines::default(),
             renaming: Renaming::new(p),
@@ -99,6 +106,7 @@ impl Memory {
             reaches: VecDeque::new(),
             late: Late::No,
             fault: None,
+            restart: None,
             visits: 0,
             calls_displace: false,
             fault_cycles: 0,
@@ -109,6 +117,7 @@ impl Memory {
     #[must_use]
     pub fn of_program(core: &Core) -> Self {
         let mut memory = Self::new(&core.execute);
+        memory.disambiguation = Disambiguation::new(core.execute.disambiguation);
         memory.lines = Lines::of_program(core);
         if let Some(caches) = core.cache.filter(|_| memory.lines.are_modelled()) {
             if !memory.buffer.is_modelled() {
@@ -144,6 +153,12 @@ impl Memory {
     #[inline]
     pub fn take_fault(&mut self) -> Option<u64> {
         self.fault.take()
+    }
+
+    /// Until when nothing may issue, if the last load went ahead of a store in vain.
+    #[inline]
+    pub fn take_restart(&mut self) -> Option<u64> {
+        self.restart.take()
     }
 
     /// What all iterations load and store of a repeated string instruction to come; whether that
@@ -299,13 +314,13 @@ impl Memory {
             false => Forward::Cache,
         };
         match forward {
-            Forward::Cache => self.line(inst, access, dispatched),
+            Forward::Cache => self.line_behind_stores(inst, access, dispatched),
             // Long ago: in the cache, or no more.
             Forward::From { store, .. }
             | Forward::Blocked {
                 youngest: store, ..
             } if self.lines.are_modelled() && !self.buffer.holds(store, dispatched) => {
-                self.line(inst, access, dispatched)
+                self.line_behind_stores(inst, access, dispatched)
             }
             Forward::From {
                 source: Some(source),
@@ -317,6 +332,22 @@ impl Memory {
             {
                 Loaded::Register(source)
             }
+            Forward::From { store, .. }
+            | Forward::Blocked {
+                youngest: store, ..
+            } => {
+                let loaded = self.from_stores(instr, forward);
+                let known = self.older.address_known(store);
+                self.disambiguated(inst, dispatched, known, loaded)
+            }
+        }
+    }
+
+    /// What a load has that needs older stores, if it knows.
+    #[inline]
+    fn from_stores(&self, instr: &Instr, forward: Forward) -> Loaded {
+        match forward {
+            Forward::Cache => Loaded::Line(0),
             Forward::From { ready, source, .. } => {
                 let miss = match source {
                     Some(_) if !instr.is(flag::RENAMED_LOAD) => self.p.memory_renaming_miss,
@@ -334,6 +365,35 @@ impl Memory {
                 let written = self.buffer.written(store);
                 Loaded::Store(forwarded.max(written) + self.p.store_forward_blocked)
             }
+        }
+    }
+
+    /// A load that no store serves, as it may not know.
+    #[inline]
+    fn line_behind_stores(&mut self, inst: &Inst, access: &Access, at: u64) -> Loaded {
+        match self.disambiguation.load(inst.address, at, None) {
+            Way::Waits(until) => match self.line(inst, access, until) {
+                Loaded::Line(later) => Loaded::Line(later + (until - at)),
+                other => other,
+            },
+            Way::Ahead | Way::Restarts(_) => self.line(inst, access, at),
+        }
+    }
+
+    /// A load that would have its data from a store whose address is known in cycle `known`.
+    #[inline]
+    fn disambiguated(&mut self, inst: &Inst, at: u64, known: u64, loaded: Loaded) -> Loaded {
+        let starts = match self.disambiguation.load(inst.address, at, Some(known)) {
+            Way::Ahead => return loaded,
+            Way::Waits(until) => until,
+            Way::Restarts(until) => {
+                self.restart = Some(until);
+                until + self.p.issue_to_dispatch
+            }
+        };
+        match loaded {
+            Loaded::Store(there) => Loaded::Store(there.max(starts + self.p.store_forward)),
+            other => other,
         }
     }
 
@@ -378,6 +438,7 @@ impl Memory {
             })
             .flatten();
         self.older.address(access.copied(), at);
+        self.disambiguation.store(at);
         self.renaming.store(self.older.count() + 1, made);
         self.late = Late::No;
         if let Some(access) = access.filter(|_| self.lines.are_modelled()) {

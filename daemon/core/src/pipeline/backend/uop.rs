@@ -379,7 +379,13 @@ impl Backend {
                 self.after_fault();
                 (0, later)
             }
-            Loaded::Store(there) => (there + u64::from(uop.forwarded_later), 0),
+            Loaded::Store(there) => {
+                // What is behind a load that went ahead of a store in vain is executed anew.
+                if let Some(until) = self.memory.take_restart() {
+                    self.issue.block_until(until, Stall::BadSpeculation);
+                }
+                (there + u64::from(uop.forwarded_later), 0)
+            }
             Loaded::Register(source) => {
                 // The load is executed all the same, to check.
                 (self.registers).rename_to(i.program, i.instr, uop, issued, source);

@@ -330,9 +330,11 @@ impl Branch {
         if let Some(quick) = &self.quick {
             quick.direction.check("quick.direction")?;
             if quick.direction.loops > 0 || quick.direction.corrector_entries > 0 {
-                return Err("branch.quick.direction has loops or a corrector, which are not quick: \
+                return Err(
+                    "branch.quick.direction has loops or a corrector, which are not quick: \
                             both must be 0"
-                    .into());
+                        .into(),
+                );
             }
         }
         check_histories(&i.histories, i.tables, None)

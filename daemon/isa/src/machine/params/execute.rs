@@ -33,6 +33,23 @@ pub struct PartialStores {
     pub again: u32,
 }
 
+/// Which loads go ahead of older stores whose addresses are not known yet (Doweck, "Inside Intel Core Microarchitecture and
+/// Smart Memory Access", 2006): a load that needed such a store waits for the addresses of all older ones from then on, until
+/// it needed none so many times in a row. Whole programs only: a block's loads know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disambiguation {
+    /// Loads that are told apart, by the low bits of their addresses; a power of two.
+    pub loads: u32,
+    /// Executions without such a store after which a load goes ahead again.
+    pub waits: u8,
+    /// Cycles from when all addresses are known to when a load that waited for them starts.
+    pub delay: u64,
+    /// Cycles from when the address is known of a store that a load needed, and had gone ahead of, to when the load
+    /// and all behind it issue anew.
+    pub restart: u64,
+}
+
 impl StoresTogether {
     /// Whether it matters where they go.
     #[must_use]
@@ -89,6 +106,9 @@ pub struct Execute {
     /// How stores of less than a word of four bytes read the word.
     #[serde(default, skip_serializing_if = "is_default")]
     pub partial_stores: PartialStores,
+    /// Which loads go ahead of stores with unknown addresses; none: they go as if all addresses were known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disambiguation: Option<Disambiguation>,
     /// Floating-point additions have one more cycle of latency for inputs that do not come from
     /// floating-point additions.
     #[serde(default)]
@@ -274,6 +294,21 @@ impl Execute {
         b.within("memory_renaming_learnt_sets", sets, 1, 2)?;
         b.within("partial_stores.ahead", self.partial_stores.ahead, 0, 8)?;
         b.within("partial_stores.again", self.partial_stores.again, 0, 64)?;
+        if let Some(d) = &self.disambiguation {
+            b.within("disambiguation.loads", d.loads, 1, 1 << 16)?;
+            b.holds("disambiguation.loads", d.loads.is_power_of_two(), || {
+                format!("{} is not a power of two", d.loads)
+            })?;
+            b.within("disambiguation.waits", u32::from(d.waits), 1, 255)?;
+            for (name, cycles) in [
+                ("disambiguation.delay", d.delay),
+                ("disambiguation.restart", d.restart),
+            ] {
+                b.holds(name, cycles <= 1000, || {
+                    format!("{cycles} is not in 0..=1000")
+                })?;
+            }
+        }
         let latency = self.load_latency;
         b.holds("load_latency", (1..=1000).contains(&latency), || {
             format!("{latency} is not in 1..=1000")

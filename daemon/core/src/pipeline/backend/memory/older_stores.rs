@@ -169,6 +169,13 @@ impl OlderStores {
         self.count - self.forgotten
     }
 
+    /// When the address of a store, by number, was there.
+    #[inline]
+    #[must_use]
+    pub fn address_known(&self, store: u64) -> u64 {
+        self.recent[store as usize % RECENT].0
+    }
+
     /// Looks for stores that a load depends on.
     #[inline(always)]
     #[must_use]

@@ -1,0 +1,148 @@
+//! Memory disambiguation: which loads go ahead of older stores whose addresses are not known yet.
+//!
+//! A load that goes ahead and turns out to need such a store begins anew, with all that is behind it, once the address is
+//! there; from then on it waits for the addresses of all older stores, until it has met none in its way so many times in a
+//! row (Doweck, "Inside Intel Core Microarchitecture and Smart Memory Access", 2006; docs/ZEN4.md has the experiments).
+//! Stores' addresses come in program order here, so the last of them to be known is one number.
+
+use crate::pipeline::fold::Folding;
+use crate::pipeline::state::{Fingerprint, Moment, Part};
+use mcad_isa::machine::params::Disambiguation as Parameters;
+
+/// What a load does about older stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It starts when it can.
+    Ahead,
+    /// It starts in this cycle, when all addresses have been known for long enough.
+    Waits(u64),
+    /// It had gone ahead in vain: it issues anew in this cycle, and what is behind it no sooner.
+    Restarts(u64),
+}
+
+/// The predictor.
+pub struct Disambiguation {
+    p: Parameters,
+    /// Of each load how many times it still waits; empty where it is not modelled.
+    waits: Box<[u8]>,
+    /// When all addresses of stores so far are known.
+    known: u64,
+}
+
+impl Disambiguation {
+    /// Before the first load; without parameters loads always know what to do.
+    #[must_use]
+    pub fn new(p: Option<Parameters>) -> Self {
+        let p = p.unwrap_or_default();
+        Self {
+            waits: vec![0; p.loads as usize].into(),
+            p,
+            known: 0,
+        }
+    }
+
+    /// A store's address is known in cycle `at`.
+    #[inline]
+    pub fn store(&mut self, at: u64) {
+        self.known = self.known.max(at);
+    }
+
+    /// The load at `pc` could start in cycle `at`; `needs`: when the address is known of the store that has its bytes, if
+    /// one does that has not been written.
+    #[inline]
+    pub fn load(&mut self, pc: u64, at: u64, needs: Option<u64>) -> Way {
+        let place = (pc as usize) & self.waits.len().wrapping_sub(1);
+        let Some(waits) = self.waits.get_mut(place) else {
+            return Way::Ahead;
+        };
+        let meets = needs.filter(|known| *known > at);
+        match (*waits, meets) {
+            (0, None) => Way::Ahead,
+            (0, Some(known)) => {
+                *waits = self.p.waits;
+                Way::Restarts(known + self.p.restart)
+            }
+            (_, meets) => {
+                *waits = match meets {
+                    Some(_) => self.p.waits,
+                    None => *waits - 1,
+                };
+                match self.known > at {
+                    true => Way::Waits(self.known + self.p.delay),
+                    false => Way::Ahead,
+                }
+            }
+        }
+    }
+}
+
+impl Part for Disambiguation {
+    fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.waits, 0);
+    }
+
+    fn reset(&mut self, _: &Moment) {
+        let Self { p: _, waits, known } = self;
+        waits.fill(0);
+        *known = 0;
+    }
+
+    /// Single blocks, whose states are compared, know all addresses.
+    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
+        let Self {
+            p: _,
+            waits: _,
+            known,
+        } = self;
+        h.add_future(*known, at.issue);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predictor() -> Disambiguation {
+        Disambiguation::new(Some(Parameters {
+            loads: 64,
+            waits: 3,
+            delay: 10,
+            restart: 20,
+        }))
+    }
+
+    #[test]
+    fn a_load_waits_for_all_addresses_until_it_met_none_so_many_times() {
+        let mut d = predictor();
+        d.store(50);
+        assert_eq!(d.load(7, 40, None), Way::Ahead);
+        assert_eq!(d.load(7, 40, Some(50)), Way::Restarts(70));
+        d.store(60);
+        for _ in 0..3 {
+            assert_eq!(d.load(7, 40, None), Way::Waits(70));
+        }
+        assert_eq!(d.load(7, 40, None), Way::Ahead);
+        // Another load never met one.
+        assert_eq!(d.load(8, 40, None), Way::Ahead);
+    }
+
+    #[test]
+    fn one_that_waits_and_meets_a_store_goes_on_to_wait() {
+        let mut d = predictor();
+        d.store(50);
+        assert_eq!(d.load(7, 40, Some(50)), Way::Restarts(70));
+        for _ in 0..10 {
+            assert_eq!(d.load(7, 40, Some(50)), Way::Waits(60));
+        }
+    }
+
+    #[test]
+    fn addresses_that_are_known_hold_nobody_up() {
+        let mut d = predictor();
+        d.store(30);
+        assert_eq!(d.load(7, 40, Some(30)), Way::Ahead);
+        assert_eq!(d.load(7, 20, Some(30)), Way::Restarts(50));
+        assert_eq!(d.load(7, 40, None), Way::Ahead);
+        assert_eq!(Disambiguation::new(None).load(7, 20, Some(30)), Way::Ahead);
+    }
+}
