@@ -168,14 +168,26 @@ impl Ports {
     // In line, since that is most of what it takes to open a cycle of issue.
     #[inline(always)]
     pub fn step_to(&mut self, cycle: u64) {
+        // The choice of ports looks back two cycles.
+        if self.cycle + 2 < cycle {
+            self.pass_to(cycle - 2);
+        }
         while self.cycle < cycle {
-            self.step();
+            self.step(Chooser::next_cycle);
         }
     }
 
-    /// Moves the issue cycle on by one.
+    /// The same while no choice looks.
+    #[inline(never)]
+    fn pass_to(&mut self, cycle: u64) {
+        while self.cycle < cycle {
+            self.step(Chooser::pass_cycle);
+        }
+    }
+
+    /// Moves the issue cycle on by one; `next_cycle` tells who chooses what was dispatched.
     #[inline(always)]
-    fn step(&mut self) {
+    fn step(&mut self, next_cycle: impl Fn(&mut Chooser, u32)) {
         let Seen { mut ports, divider } = self.seen;
         if divider != 0 {
             self.chooser.release(divider - 1);
@@ -184,7 +196,7 @@ impl Ports {
         if self.first_far <= self.cycle {
             self.start_far();
         }
-        self.chooser.next_cycle(ports);
+        next_cycle(&mut self.chooser, ports);
         // Nothing more can start in this cycle.
         let starting = std::mem::take(&mut self.slots[(self.cycle & MASK) as usize]);
         self.seen = Seen {
