@@ -171,21 +171,25 @@ impl Registers {
             .unwrap_or_default()
     }
 
-    /// When the inputs of a µop would be there if those of one cycle had not had to wait for their
-    /// ports.
+    /// When the inputs of a µop, those that it holds itself and others, would be there if those of one
+    /// cycle had not had to wait for their ports.
+    #[inline(always)]
     #[must_use]
-    pub fn awaited_inputs(&self, inputs: &[RegId]) -> u64 {
-        let inputs = inputs.iter().map(|input| {
-            let ready = self.ready(*input).cycle();
-            match self.awaited.get(place(*input)) {
+    pub fn awaited_inputs(&self, (first, others): (&[RegId; FIRST_INPUTS], &[RegId])) -> u64 {
+        let sooner = |input: RegId| {
+            let ready = self.ready(input).cycle();
+            match self.awaited.get(place(input)) {
                 Some(awaited) if awaited.ready == ready => awaited.sooner,
                 _ => ready,
             }
-        });
-        inputs.max().unwrap_or_default()
+        };
+        let [a, b, c, d] = first.map(sooner);
+        let others = others.iter().map(|input| sooner(*input));
+        others.fold(a.max(b).max(c.max(d)), u64::max)
     }
 
     /// A µop that was ready at `ready` has started at `dispatched` and written its outputs.
+    #[inline(always)]
     pub fn awaited(&mut self, outputs: &[Output], ready: u64, dispatched: u64) {
         for output in outputs {
             if output.latency == 1

@@ -244,21 +244,25 @@ impl Backend {
     }
 
     /// Starts a µop of unbound ports that is ready at `ready`; returns where and when.
+    #[inline(never)]
     fn start_on_any(&mut self, i: &Given<'_>, uop: &Uop, ready: u64) -> (u8, u64) {
-        let (inputs, outputs) = (i.program.inputs_of(uop), i.program.outputs_of(uop));
-        self.start_unbound(uop.ports, inputs, outputs, ready)
+        let others = i.program.inputs_of(uop).get(FIRST_INPUTS..).unwrap_or(&[]);
+        let inputs = (&uop.first_inputs, others);
+        self.start_unbound(uop.ports, inputs, i.program.outputs_of(uop), ready)
     }
 
     /// The same of a simple one; returns when.
+    #[inline(always)]
     pub(super) fn start_simple_on_any(&mut self, uop: &Laminated, ready: u64) -> u64 {
-        (self.start_unbound(uop.ports, &uop.inputs, uop.outputs(), ready)).1
+        let inputs = (&uop.inputs, &[][..]);
+        (self.start_unbound(uop.ports, inputs, uop.outputs(), ready)).1
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn start_unbound(
         &mut self,
         ports: PortSet,
-        inputs: &[RegId],
+        inputs: (&[RegId; FIRST_INPUTS], &[RegId]),
         outputs: &[Output],
         ready: u64,
     ) -> (u8, u64) {
