@@ -350,7 +350,7 @@ impl Backend {
         } else {
             self.start_simple_on_any(uop, ready)
         };
-        let written = self.registers.write_simple(uop, dispatched);
+        let written = self.registers.write_simple(uop, issued, dispatched);
         let executed = written.max(dispatched + 2);
         let cause = self.cause(waited, issued, ready, dispatched);
         self.retire_fused(inst, executed, cause, first);
@@ -361,7 +361,7 @@ impl Backend {
     }
 
     /// Issues one laminated µop. Returns the cycle in which its last fused µop is done.
-    #[inline(never)]
+    #[inline(always)]
     pub fn laminated<O: Observer>(
         &mut self,
         given: &Given<'_>,

@@ -173,7 +173,7 @@ impl Ports {
             self.pass_to(cycle - 2);
         }
         while self.cycle < cycle {
-            self.step(Chooser::next_cycle);
+            self.step(true);
         }
     }
 
@@ -181,13 +181,13 @@ impl Ports {
     #[inline(never)]
     fn pass_to(&mut self, cycle: u64) {
         while self.cycle < cycle {
-            self.step(Chooser::pass_cycle);
+            self.step(false);
         }
     }
 
-    /// Moves the issue cycle on by one; `next_cycle` tells who chooses what was dispatched.
+    /// Moves the issue cycle on by one; `is_seen`: by a choice of ports.
     #[inline(always)]
-    fn step(&mut self, next_cycle: impl Fn(&mut Chooser, u32)) {
+    fn step(&mut self, is_seen: bool) {
         let Seen { mut ports, divider } = self.seen;
         if divider != 0 {
             self.chooser.release(divider - 1);
@@ -196,7 +196,10 @@ impl Ports {
         if self.first_far <= self.cycle {
             self.start_far();
         }
-        next_cycle(&mut self.chooser, ports);
+        match is_seen {
+            true => self.chooser.next_cycle(ports),
+            false => self.chooser.pass_cycle(ports),
+        }
         // Nothing more can start in this cycle.
         let starting = std::mem::take(&mut self.slots[(self.cycle & MASK) as usize]);
         self.seen = Seen {

@@ -14,16 +14,18 @@ use mcad_isa::uop::UopKind;
 
 /// What the last writer of a register means for its readers.
 pub mod writer {
+    use mcad_isa::program::result;
+
     /// A load whose result may be the address of the next one a cycle sooner.
-    pub const POINTER_LOAD: u8 = 1;
+    pub const POINTER_LOAD: u8 = result::POINTER_LOAD;
     /// Written without execution.
     pub const NO_UOPS: u8 = 2;
     /// Came here by an eliminated 32-bit move.
     pub const MOVE32: u8 = 4;
     /// A floating-point sum.
-    pub const FP_ADD: u8 = mcad_isa::program::FP_SUM;
+    pub const FP_ADD: u8 = result::FP_SUM;
     /// Flags that are late for who reads them in the same cycle.
-    pub const LATE_FLAGS: u8 = 16;
+    pub const LATE_FLAGS: u8 = result::LATE_FLAGS;
 }
 
 /// When a value is there, and whether a load brings it: the cycle times two, plus one if so, so
@@ -400,7 +402,10 @@ impl Registers {
 
     /// [`Registers::write`] for a simple µop.
     #[inline(always)]
-    pub fn write_simple(&mut self, uop: &Laminated, dispatched: u64) -> u64 {
+    pub fn write_simple(&mut self, uop: &Laminated, cycle: u64, dispatched: u64) -> u64 {
+        if uop.late_flags {
+            self.late_flags = cycle;
+        }
         let mut done = dispatched;
         for output in uop.outputs() {
             let at = dispatched + u64::from(output.latency);
@@ -445,24 +450,16 @@ impl Registers {
         at: impl Fn(u64) -> Stamp,
     ) -> u64 {
         let deferred = instr.is(flag::DEFERRED_WRITES);
-        let of_all = if instr.is(flag::POINTER_LOAD) {
-            writer::POINTER_LOAD
-        } else {
-            0
-        };
-        let late = of_all == 0 && instr.is(flag::LATE_FLAGS);
+        if uop.late_flags {
+            self.late_flags = cycle;
+        }
         for output in program.outputs_of(uop) {
             let at = at(output.latency.into());
             done = done.max(at.cycle());
-            let mut flags = of_all | output.kind;
-            if late && matches!(output.reg, RegId::CARRY | RegId::SPAZO) {
-                self.late_flags = cycle;
-                flags = writer::LATE_FLAGS;
-            }
             if deferred && output.reg.0 < RegId::PSEUDO {
-                self.deferred.push((output.reg, at, flags));
+                self.deferred.push((output.reg, at, output.kind));
             } else {
-                self.set_now(output.reg, at, flags);
+                self.set_now(output.reg, at, output.kind);
             }
         }
         done
