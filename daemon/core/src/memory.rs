@@ -191,7 +191,7 @@ impl Memory {
     /// Whether an access by the instruction at `pc` finds its page where it was found last, and its line
     /// as soon as the first level can give it; if so, it is done, else it goes on to
     /// [`Memory::load_beyond`] or [`Memory::store_beyond`].
-    #[inline]
+    #[inline(always)]
     pub fn hits_at_once(
         &mut self,
         (pc, address): (u64, u64),

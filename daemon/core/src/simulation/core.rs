@@ -325,6 +325,7 @@ impl<W: Watch> Core<W> {
     }
 
     /// Simulates one executed block of a thread.
+    #[inline(always)]
     pub fn execute(
         &mut self,
         part: Part,

@@ -191,17 +191,22 @@ impl Registers {
     }
 
     /// A µop that was ready at `ready` has started at `dispatched` and written its outputs.
-    #[inline(always)]
     pub fn awaited(&mut self, outputs: &[Output], ready: u64, dispatched: u64) {
         for output in outputs {
-            if output.latency == 1
-                && let Some(awaited) = self.awaited.get_mut(place(output.reg))
-            {
-                *awaited = Awaited {
-                    ready: dispatched + 1,
-                    sooner: ready + 1,
-                };
-            }
+            self.awaited_output(output, ready, dispatched);
+        }
+    }
+
+    /// The same of one of its outputs.
+    #[inline(always)]
+    fn awaited_output(&mut self, output: &Output, ready: u64, dispatched: u64) {
+        if output.latency == 1
+            && let Some(awaited) = self.awaited.get_mut(place(output.reg))
+        {
+            *awaited = Awaited {
+                ready: dispatched + 1,
+                sooner: ready + 1,
+            };
         }
     }
 
@@ -400,9 +405,16 @@ impl Registers {
         self.write_all(program, instr, uop, cycle, dispatched, at)
     }
 
-    /// [`Registers::write`] for a simple µop.
+    /// [`Registers::write`] for a simple µop, which may have been woken in vain if it was ready at
+    /// `unbound`.
     #[inline(always)]
-    pub fn write_simple(&mut self, uop: &Laminated, cycle: u64, dispatched: u64) -> u64 {
+    pub fn write_simple(
+        &mut self,
+        uop: &Laminated,
+        cycle: u64,
+        dispatched: u64,
+        unbound: Option<u64>,
+    ) -> u64 {
         if uop.late_flags {
             self.late_flags = cycle;
         }
@@ -411,6 +423,9 @@ impl Registers {
             let at = dispatched + u64::from(output.latency);
             done = done.max(at);
             self.set_now(output.reg, Stamp::new(at, false), output.kind);
+            if let Some(ready) = unbound {
+                self.awaited_output(output, ready, dispatched);
+            }
         }
         done
     }
