@@ -246,7 +246,7 @@ impl Sets {
     }
 
     /// Whether the entry for `key` is in a place where it was found before; counts as a use.
-    #[inline]
+    #[inline(always)]
     pub fn is_still_at(&mut self, place: usize, key: Key) -> bool {
         if self.tags.get(place) != Some(&(key.0 + 1)) {
             return false;

@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::addresses::Made;
+use super::topdown::Wait;
 use crate::memory::Answer;
 use crate::memory::counts::Counts;
 use crate::pipeline::access::{Access, Line};
@@ -57,7 +58,7 @@ pub struct Memory {
     /// What instructions to come reach beyond the accesses that come with them.
     reaches: VecDeque<Reach>,
     /// What the last access waited for.
-    late: Late,
+    late: Wait,
     /// Until when nothing may issue, after the fault of the last access.
     fault: Option<u64>,
     /// Page faults so far, and system calls that displace code as they do.
@@ -97,7 +98,7 @@ impl Memory {
             renaming: Renaming::new(p),
             owned: Box::default(),
             reaches: VecDeque::new(),
-            late: Late::No,
+            late: Wait::First,
             fault: None,
             visits: 0,
             calls_displace: false,
@@ -136,7 +137,7 @@ impl Memory {
     /// What the last access waited for.
     #[inline]
     #[must_use]
-    pub fn late(&self) -> Late {
+    pub fn late(&self) -> Wait {
         self.late
     }
 
@@ -286,7 +287,7 @@ impl Memory {
         accesses: &[Access],
         made: Made,
     ) -> Loaded {
-        self.late = Late::No;
+        self.late = Wait::First;
         if inst.loads == 0 {
             return Loaded::Line(0);
         }
@@ -353,7 +354,7 @@ impl Memory {
             return Loaded::Line(0);
         }
         let answer = self.lines.load_beyond(&lookup);
-        self.late = Late::of(&answer);
+        self.late = Wait::of(Late::of(&answer));
         if answer.fault {
             self.faulted(at, &answer);
         }
@@ -379,7 +380,7 @@ impl Memory {
             .flatten();
         self.older.address(access.copied(), at);
         self.renaming.store(self.older.count() + 1, made);
-        self.late = Late::No;
+        self.late = Wait::First;
         if let Some(access) = access.filter(|_| self.lines.are_modelled()) {
             let lookup = Lookup {
                 access: *access,

@@ -362,7 +362,7 @@ impl Backend {
     #[inline(always)]
     fn accessed(&self, kind: UopKind) -> Cause {
         match kind {
-            UopKind::Load(_) => Cause::memory(Wait::of(self.memory.late())),
+            UopKind::Load(_) => Cause::memory(self.memory.late()),
             _ => Cause::memory(Wait::First),
         }
     }

@@ -293,10 +293,8 @@ impl FetchQueue {
             };
             self.after_branch = false;
             if self.route == Source::UopCache {
-                for piece in self.insts.pieces_mut(at, to) {
-                    piece
-                        .iter_mut()
-                        .for_each(|inst| inst.source = Source::UopCache);
+                for inst in self.insts.range_mut(at, to) {
+                    inst.source = Source::UopCache;
                 }
                 let line = |line: &Line| Line { from: at, ..*line };
                 self.lines.extend(lines.iter().map(line));
