@@ -1,7 +1,7 @@
 //! What rename and the scheduler know of registers: when each is there, what its last writer means
 //! for who reads it, which share a physical one, and sums that rename has added.
 
-use super::addresses::Addresses;
+use super::addresses::{Addresses, Made};
 use super::moves::Moves;
 use crate::lists::part;
 use crate::pipeline::fold::Folding;
@@ -101,8 +101,9 @@ pub struct Registers {
     writer: [u8; RegId::COUNT],
     /// Sums of immediates that rename has added to registers.
     sums: [i64; SUMS],
-    /// Registers whose sum may be another than 0, one bit each.
-    summed: u64,
+    /// Registers of which there may be more to say than when they are there, one bit each: whose sum is
+    /// another than 0, that share a physical one, or of which addresses are made.
+    watched: u64,
     /// Issue cycle of the last µop whose flags are late: one for carry and the others together,
     /// though they may come from different µops.
     late_flags: u64,
@@ -132,7 +133,7 @@ impl Registers {
             ready: [Stamp::default(); RegId::COUNT],
             writer: [0; RegId::COUNT],
             sums: [0; SUMS],
-            summed: 0,
+            watched: 0,
             late_flags: 0,
             high8_apart: 0,
             awaited: if execute.vain_starts {
@@ -283,6 +284,7 @@ impl Registers {
             if let Some(&awaited) = self.awaited.get(from) {
                 self.awaited[to] = awaited;
             }
+            self.watched |= self.moves.shared();
             let sum = self.sums.get(from).copied().unwrap_or(0);
             self.set_sum(to, sum);
             let moved = if instr.is(flag::MOVE32) {
@@ -335,7 +337,6 @@ impl Registers {
         if sum < -range || sum >= range {
             // It was seen with steps of one byte; larger ones lose fewer slots.
             self.sums = [0; SUMS];
-            self.summed = 0;
             let small = i8::try_from(instr.step.abs()).is_ok();
             let lost = if small { self.p.add_overflow_slots } else { 0 };
             return AtRename::Overflow(lost);
@@ -499,24 +500,32 @@ impl Registers {
         let place = place(reg);
         self.ready[place] = at;
         self.writer[place] = flags;
-        if reg.0 < RegId::MASK && self.watched() >> reg.0 & 1 != 0 {
+        if reg.0 < RegId::MASK && self.watched >> reg.0 & 1 != 0 {
             self.end_sharing(reg);
         }
     }
 
-    /// Registers of which there is more to say than when they are there, one bit each.
-    #[inline(always)]
-    fn watched(&self) -> u64 {
-        self.moves.shared() | self.summed | self.addresses.followed()
+    /// What the address of a load or store is made of, with these inputs; without any it is the stack
+    /// pointer's if `stack` says so.
+    #[must_use]
+    pub fn made_of(&self, inputs: &[RegId; FIRST_INPUTS], stack: bool) -> Made {
+        self.addresses.made_of(inputs, stack)
     }
 
-    /// What addresses are made of.
-    pub fn addresses(&mut self) -> &mut Addresses {
-        &mut self.addresses
+    /// Follows the values that a store's address is made of.
+    pub fn follow(&mut self, inputs: &[RegId; FIRST_INPUTS]) {
+        self.addresses.follow(inputs);
+        self.watched |= self.addresses.followed();
+    }
+
+    /// The stack pointer has a new value that rename does not follow.
+    pub fn leave_stack(&mut self) {
+        self.addresses.leave_stack();
     }
 
     /// A register gets a physical one for itself, with nothing to add to it.
     fn end_sharing(&mut self, reg: RegId) {
+        self.watched &= !(1 << reg.0);
         self.addresses.overwrite(reg);
         self.moves.overwrite(reg);
         self.set_sum(place(reg), 0);
@@ -526,7 +535,7 @@ impl Registers {
     fn set_sum(&mut self, place: usize, sum: i64) {
         if let Some(slot) = self.sums.get_mut(place) {
             *slot = sum;
-            self.summed = self.summed & !(1 << place) | u64::from(sum != 0) << place;
+            self.watched |= u64::from(sum != 0) << place;
         }
     }
 
@@ -570,6 +579,7 @@ impl Remember for Registers {
     fn resume(&mut self, warm: &mut Warm) {
         if let Some(moves) = warm.moves.take() {
             self.moves = moves;
+            self.watched |= self.moves.shared();
         }
     }
 }
@@ -587,7 +597,7 @@ impl Part for Registers {
             ready,
             writer,
             sums,
-            summed,
+            watched,
             late_flags,
             high8_apart,
             awaited,
@@ -598,7 +608,7 @@ impl Part for Registers {
         *ready = [Stamp::default(); RegId::COUNT];
         *writer = [0; RegId::COUNT];
         *sums = [0; SUMS];
-        *summed = 0;
+        *watched = 0;
         *late_flags = 0;
         *high8_apart = 0;
         awaited.fill(Awaited::default());
@@ -616,7 +626,7 @@ impl Part for Registers {
             ready,
             writer,
             sums,
-            summed: _,
+            watched: _,
             late_flags,
             high8_apart,
             awaited,

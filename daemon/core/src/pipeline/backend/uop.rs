@@ -399,16 +399,15 @@ impl Backend {
         if self.execute.memory_renaming_learnt == 0 {
             return Made::UNKNOWN;
         }
-        let addresses = self.registers.addresses();
         match uop.kind {
             // `leave` and `pop rsp`.
-            UopKind::Load(_) if i.instr.is(flag::WRITES_RSP) => addresses.leave_stack(),
-            UopKind::StoreAddress(_) => addresses.follow(&uop.first_inputs),
+            UopKind::Load(_) if i.instr.is(flag::WRITES_RSP) => self.registers.leave_stack(),
+            UopKind::StoreAddress(_) => self.registers.follow(&uop.first_inputs),
             _ => {}
         }
         match uop.absolute {
             true => Made::ABSOLUTE,
-            false => addresses.made_of(&uop.first_inputs, i.instr.rsp_change != 0),
+            false => (self.registers).made_of(&uop.first_inputs, i.instr.rsp_change != 0),
         }
     }
 
