@@ -305,6 +305,10 @@ pub struct Laminated {
     pub late_flags: bool,
     /// Registers written, if it is simple.
     pub outputs_len: u8,
+    /// The longest of their latencies.
+    pub latency: u16,
+    /// Which general-purpose and vector registers are among them, one bit each.
+    pub written: u64,
     /// Ports that can execute it.
     pub ports: PortSet,
     /// What it reads; [`RegId::NONE`] where that is less.
@@ -505,6 +509,8 @@ impl Program {
                 is_simple: false,
                 late_flags: false,
                 outputs_len: 0,
+                latency: 0,
+                written: 0,
                 ports: PortSet::NONE,
                 inputs: [RegId::NONE; FIRST_INPUTS],
                 outputs: [Output::NONE; SIMPLE_OUTPUTS],
@@ -552,6 +558,10 @@ impl Program {
                 laminated.outputs_len = outputs.len() as u8;
                 for (slot, output) in laminated.outputs.iter_mut().zip(outputs) {
                     *slot = *output;
+                    laminated.latency = laminated.latency.max(output.latency);
+                    if output.reg.0 < RegId::MASK {
+                        laminated.written |= 1 << output.reg.0;
+                    }
                 }
             }
         }

@@ -96,9 +96,9 @@ pub struct Registers {
     p: Rename,
     fast_add_chains: bool,
     sum_to_shift: u64,
-    ready: [Stamp; RegId::COUNT],
+    ready: [Stamp; PLACES],
     /// See [`writer`]; of other instruction sets than x86-64 [`Output::kind`].
-    writer: [u8; RegId::COUNT],
+    writer: [u8; PLACES],
     /// Sums of immediates that rename has added to registers.
     sums: [i64; SUMS],
     /// Registers of which there may be more to say than when they are there, one bit each: whose sum is
@@ -117,9 +117,12 @@ pub struct Registers {
     addresses: Addresses,
 }
 
+/// Places for registers: one for each number that a [`RegId`] may have, so that none need be cut off.
+const PLACES: usize = 1 << u8::BITS;
+
 #[inline(always)]
 fn place(reg: RegId) -> usize {
-    usize::from(reg.0) & (RegId::COUNT - 1)
+    usize::from(reg.0)
 }
 
 impl Registers {
@@ -130,14 +133,14 @@ impl Registers {
             p: rename.clone(),
             fast_add_chains: execute.fast_add_chains,
             sum_to_shift: execute.sum_to_shift,
-            ready: [Stamp::default(); RegId::COUNT],
-            writer: [0; RegId::COUNT],
+            ready: [Stamp::default(); PLACES],
+            writer: [0; PLACES],
             sums: [0; SUMS],
             watched: 0,
             late_flags: 0,
             high8_apart: 0,
             awaited: if execute.vain_starts {
-                [Awaited::default(); RegId::COUNT].into()
+                [Awaited::default(); PLACES].into()
             } else {
                 Box::default()
             },
@@ -419,16 +422,26 @@ impl Registers {
         if uop.late_flags {
             self.late_flags = cycle;
         }
-        let mut done = dispatched;
         for output in uop.outputs() {
-            let at = dispatched + u64::from(output.latency);
-            done = done.max(at);
-            self.set_now(output.reg, Stamp::new(at, false), output.kind);
+            let at = Stamp::new(dispatched + u64::from(output.latency), false);
+            self.ready[place(output.reg)] = at;
+            self.writer[place(output.reg)] = output.kind;
             if let Some(ready) = unbound {
                 self.awaited_output(output, ready, dispatched);
             }
         }
-        done
+        if self.watched & uop.written != 0 {
+            self.end_sharing_of(uop);
+        }
+        dispatched + u64::from(uop.latency)
+    }
+
+    /// The registers that a simple µop writes get physical ones for themselves.
+    #[inline(never)]
+    fn end_sharing_of(&mut self, uop: &Laminated) {
+        for output in uop.outputs() {
+            self.end_sharing_if(output.reg);
+        }
     }
 
     /// Writes the outputs of a load, which has its data `sooner` or `later` than from the first
@@ -500,6 +513,12 @@ impl Registers {
         let place = place(reg);
         self.ready[place] = at;
         self.writer[place] = flags;
+        self.end_sharing_if(reg);
+    }
+
+    /// A register is written, of which there may be more to say.
+    #[inline(always)]
+    fn end_sharing_if(&mut self, reg: RegId) {
         if reg.0 < RegId::MASK && self.watched >> reg.0 & 1 != 0 {
             self.end_sharing(reg);
         }
@@ -605,8 +624,8 @@ impl Part for Registers {
             moves,
             addresses,
         } = self;
-        *ready = [Stamp::default(); RegId::COUNT];
-        *writer = [0; RegId::COUNT];
+        *ready = [Stamp::default(); PLACES];
+        *writer = [0; PLACES];
         *sums = [0; SUMS];
         *watched = 0;
         *late_flags = 0;
@@ -636,12 +655,12 @@ impl Part for Registers {
             addresses,
         } = self;
         h.add(u64::from(*late_flags == at.issue) << 8 | u64::from(*high8_apart));
-        for (n, ready) in ready.iter().enumerate() {
+        for (n, ready) in ready.iter().enumerate().take(RegId::COUNT) {
             if ready.cycle() > at.issue {
                 h.add((ready.cycle() - at.issue) << 8 | n as u64);
             }
         }
-        for (n, awaited) in awaited.iter().enumerate() {
+        for (n, awaited) in awaited.iter().enumerate().take(RegId::COUNT) {
             // What is there already is awaited by nobody.
             if awaited.ready > at.issue && awaited.sooner < awaited.ready {
                 h.add((awaited.ready - at.issue) << 8 | n as u64);
@@ -649,7 +668,7 @@ impl Part for Registers {
             }
         }
         let (eights, _) = writer.as_chunks();
-        for eight in eights {
+        for eight in eights.iter().take(RegId::COUNT / 8) {
             h.add(u64::from_le_bytes(*eight));
         }
         if p.add_immediate_range > 0 {
