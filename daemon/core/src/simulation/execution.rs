@@ -421,13 +421,14 @@ fn distribute(raws: &mut Vec<Raw>, totals: &mut Counts, out: &mut Assembled, len
         totals.accesses += raws.len() as u64;
         let access = |raw: &Raw| Access::known(raw.address, raw.size);
         out.accesses.extend(raws.iter().map(access));
-        out.spans.extend((0..).zip(raws.iter()).map(|(start, raw)| Span {
-            index: raw.index,
-            start,
-            loads: u8::from(!raw.store),
-            stores: u8::from(raw.store),
-            bytes: u64::from(raw.size),
-        }));
+        out.spans
+            .extend((0..).zip(raws.iter()).map(|(start, raw)| Span {
+                index: raw.index,
+                start,
+                loads: u8::from(!raw.store),
+                stores: u8::from(raw.store),
+                bytes: u64::from(raw.size),
+            }));
         raws.clear();
         return;
     }
