@@ -188,10 +188,10 @@ impl Memory {
         std::mem::swap(&mut self.shared, other);
     }
 
-    /// Whether an access by the instruction at `pc` finds its page and line where they were found last,
-    /// and is served as soon as the first level can; if so, it is done, else it goes on to
+    /// Whether an access by the instruction at `pc` finds its page where it was found last, and its line
+    /// as soon as the first level can give it; if so, it is done, else it goes on to
     /// [`Memory::load_beyond`] or [`Memory::store_beyond`].
-    #[inline]
+    #[inline(always)]
     pub fn hits_at_once(
         &mut self,
         (pc, address): (u64, u64),
@@ -349,8 +349,8 @@ impl Memory {
         answer.and(self.line(last, r, write))
     }
 
-    /// Whether an access to a line in cycle `at` finds its translation and the line where they were
-    /// found last, which is most of what [`Memory::line`] finds; if so, it is done.
+    /// Whether an access to a line in cycle `at` finds its translation where it was found last, and the
+    /// line in the first level, as most do; if so, it is done.
     #[inline(always)]
     fn hits(&mut self, line: u64, at: u64, write: bool) -> bool {
         let page = line / PAGE_LINES;
@@ -361,7 +361,7 @@ impl Memory {
             return false;
         }
         let there = |state: &State| state.at() <= at && !state.is_prefetched();
-        let Some(state) = self.l1d.find_latest(Key(line), there) else {
+        let Some(state) = self.l1d.find_if(Key(line), there) else {
             return false;
         };
         *state = state.dirty(write);

@@ -114,6 +114,8 @@ pub struct Uop {
     pub absolute: bool,
     /// Last µop of its fused group.
     pub ends_fused: bool,
+    /// Some of its outputs are [`result::LATE_FLAGS`].
+    pub late_flags: bool,
 }
 
 /// Inputs that a [`Uop`] itself holds.
@@ -145,8 +147,15 @@ impl Output {
     };
 }
 
-/// [`Output::kind`] of a floating-point sum on x86-64; other instruction sets number their kinds.
-pub const FP_SUM: u8 = 8;
+/// [`Output::kind`] on x86-64; other instruction sets number their kinds.
+pub mod result {
+    /// Of a load whose result may be the address of the next one a cycle sooner.
+    pub const POINTER_LOAD: u8 = 1;
+    /// A floating-point sum.
+    pub const FP_SUM: u8 = 8;
+    /// Flags that are late for who reads them in the same cycle.
+    pub const LATE_FLAGS: u8 = 16;
+}
 
 /// An input that can be used at another time than results of its latency usually can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,8 +301,14 @@ pub struct Laminated {
     /// A single µop that computes, of a plain instruction, with nothing special about it: what
     /// follows says all of it.
     pub is_simple: bool,
+    /// Some of its outputs are [`result::LATE_FLAGS`].
+    pub late_flags: bool,
     /// Registers written, if it is simple.
     pub outputs_len: u8,
+    /// The longest of their latencies.
+    pub latency: u16,
+    /// Which general-purpose and vector registers are among them, one bit each.
+    pub written: u64,
     /// Ports that can execute it.
     pub ports: PortSet,
     /// What it reads; [`RegId::NONE`] where that is less.
@@ -387,7 +402,7 @@ impl Program {
     ) {
         let sum = instr.is(flag::BY_WRITER);
         let forwarded = Forwarded {
-            all: if sum { FP_SUM } else { 0 },
+            all: if sum { result::FP_SUM } else { 0 },
             stored,
             ..Forwarded::default()
         };
@@ -417,6 +432,12 @@ impl Program {
         instr.laminated_mite = u16::from(instr.uops_mite).min(instr.laminated_len);
         let end = self.laminated.len() + laminated.len();
         let mut written = 0u128;
+        let of_all = if instr.is(flag::POINTER_LOAD) {
+            result::POINTER_LOAD
+        } else {
+            0
+        };
+        let flags_are_late = of_all == 0 && instr.is(flag::LATE_FLAGS);
         for group in laminated {
             let uops = self.uops.len() as u32;
             for fused in group {
@@ -431,10 +452,14 @@ impl Program {
                         }
                     }
                     let outputs = self.outputs.len() as u32;
+                    let mut late_flags = false;
                     for &(reg, latency) in &uop.outputs {
                         written |= 1 << reg.0;
                         let named = forwarded.kinds.iter().find(|(of, _)| *of == reg);
-                        let kind = named.map_or(forwarded.all, |(_, kind)| *kind);
+                        let mut kind = of_all | named.map_or(forwarded.all, |(_, kind)| *kind);
+                        if flags_are_late && matches!(reg, RegId::CARRY | RegId::SPAZO) {
+                            (kind, late_flags) = (result::LATE_FLAGS, true);
+                        }
                         self.outputs.push(Output { reg, kind, latency });
                     }
                     let pointer = match uop.kind {
@@ -465,6 +490,7 @@ impl Program {
                             _ => pointer.is_some_and(|c| c.absolute),
                         },
                         ends_fused: n + 1 == fused.len(),
+                        late_flags,
                     });
                 }
             }
@@ -481,7 +507,10 @@ impl Program {
                 uses_stack: instr.rsp_change != 0 || instr.is(flag::READS_RSP | flag::WRITES_RSP),
                 is_plain: false,
                 is_simple: false,
+                late_flags: false,
                 outputs_len: 0,
+                latency: 0,
+                written: 0,
                 ports: PortSet::NONE,
                 inputs: [RegId::NONE; FIRST_INPUTS],
                 outputs: [Output::NONE; SIMPLE_OUTPUTS],
@@ -501,8 +530,7 @@ impl Program {
             | flag::BY_WRITER
             | flag::SHIFT
             | flag::CONDITIONAL
-            | flag::POINTER_LOAD
-            | flag::LATE_FLAGS;
+            | flag::POINTER_LOAD;
         let own = instr.laminated as usize;
         for laminated in self.laminated.iter_mut().skip(own) {
             laminated.is_plain = instr.plain;
@@ -524,11 +552,16 @@ impl Program {
             };
             if uop.kind == UopKind::Compute && !uop.ports.is_empty() {
                 laminated.is_simple = true;
+                laminated.late_flags = uop.late_flags;
                 laminated.ports = uop.ports;
                 laminated.inputs = uop.first_inputs;
                 laminated.outputs_len = outputs.len() as u8;
                 for (slot, output) in laminated.outputs.iter_mut().zip(outputs) {
                     *slot = *output;
+                    laminated.latency = laminated.latency.max(output.latency);
+                    if output.reg.0 < RegId::MASK {
+                        laminated.written |= 1 << output.reg.0;
+                    }
                 }
             }
         }

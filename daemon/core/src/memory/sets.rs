@@ -205,17 +205,22 @@ impl Sets {
         Some(latest)
     }
 
-    /// The state of the entry for `key`, if it was the last one used of its set and is as wanted;
-    /// counts as a use then.
+    /// The state of the entry for `key`, if it is there and as wanted; counts as a use then.
     #[inline(always)]
-    pub fn find_latest(
-        &mut self,
-        key: Key,
-        wanted: impl FnOnce(&State) -> bool,
-    ) -> Option<&mut State> {
+    pub fn find_if(&mut self, key: Key, wanted: impl FnOnce(&State) -> bool) -> Option<&mut State> {
         let set = self.set(key);
-        let latest = set * self.ways + usize::from(self.latest[set]);
-        if self.tags[latest] != key.0 + 1 || !wanted(&self.states[latest]) {
+        let first = set * self.ways;
+        let latest = first + usize::from(self.latest[set]);
+        if self.tags[latest] != key.0 + 1 {
+            let way = self.way_of(set, key)?;
+            let place = first + way;
+            if !wanted(&self.states[place]) {
+                return None;
+            }
+            self.touch(set, way);
+            return Some(&mut self.states[place]);
+        }
+        if !wanted(&self.states[latest]) {
             return None;
         }
         if self.replacement == Replacement::Lru {
@@ -225,18 +230,23 @@ impl Sets {
         Some(&mut self.states[latest])
     }
 
+    /// In which way of a set the entry for `key` is.
+    #[inline]
+    fn way_of(&self, set: usize, key: Key) -> Option<usize> {
+        let (first, tag) = (set * self.ways, key.0 + 1);
+        let mut ways = self.tags[first..first + self.ways].iter();
+        ways.position(|t| *t == tag)
+    }
+
     #[inline(never)]
     fn search(&mut self, set: usize, key: Key) -> Option<usize> {
-        let (first, tag) = (set * self.ways, key.0 + 1);
-        let way = self.tags[first..first + self.ways]
-            .iter()
-            .position(|t| *t == tag)?;
+        let way = self.way_of(set, key)?;
         self.touch(set, way);
-        Some(first + way)
+        Some(set * self.ways + way)
     }
 
     /// Whether the entry for `key` is in a place where it was found before; counts as a use.
-    #[inline]
+    #[inline(always)]
     pub fn is_still_at(&mut self, place: usize, key: Key) -> bool {
         if self.tags.get(place) != Some(&(key.0 + 1)) {
             return false;

@@ -345,12 +345,14 @@ impl Backend {
         let waited = inputs.keeps_waiting_for_a_load(issued);
         let port = self.ports.choose(uop.ports, self.issue.slots());
         let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs.cycle());
-        let dispatched = if self.ports.are_bound(uop.ports) {
-            self.ports.start(port, ready)
+        let (dispatched, unbound) = if self.ports.are_bound(uop.ports) {
+            (self.ports.start(port, ready), None)
         } else {
-            self.start_simple_on_any(uop, ready)
+            let inputs = (&uop.inputs, &[][..]);
+            let (_, dispatched) = self.start_unbound(uop.ports, inputs, ready);
+            (dispatched, Some(ready))
         };
-        let written = self.registers.write_simple(uop, dispatched);
+        let written = (self.registers).write_simple(uop, issued, dispatched, unbound);
         let executed = written.max(dispatched + 2);
         let cause = self.cause(waited, issued, ready, dispatched);
         self.retire_fused(inst, executed, cause, first);
@@ -361,7 +363,7 @@ impl Backend {
     }
 
     /// Issues one laminated µop. Returns the cycle in which its last fused µop is done.
-    #[inline(never)]
+    #[inline(always)]
     pub fn laminated<O: Observer>(
         &mut self,
         given: &Given<'_>,
@@ -384,28 +386,33 @@ impl Backend {
     #[inline(always)]
     fn plain<O: Observer>(&mut self, i: &Given<'_>, delivered: Delivered, observer: &mut O) -> u64 {
         let first = delivered.number == 0;
-        let room = match first {
-            true => self.memory.room_for(i.inst),
-            false => 0,
+        let stores = i.inst.stores > 0;
+        let at_least = match first && stores {
+            true => (self.memory.room_for(i.inst), Stall::Memory(Wait::Stores)),
+            false => FREE,
         };
-        let at_least = (room, Stall::Memory(Wait::Stores));
         let laminated = i.laminated;
         let slots = (u32::from(laminated.slots), u32::from(laminated.constants));
         self.place(slots, delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
         let from = laminated.uops as usize;
-        let to = from + usize::from(laminated.uops_len);
-        let last_done = match part(&i.program.uops, from..to) {
-            [uop] => {
+        let uop = i.program.uops.get(from);
+        let last_done = match uop.filter(|_| laminated.uops_len == 1) {
+            Some(uop) => {
                 let (executed, why) = self.plain_uop(i, uop);
                 self.retire_fused(i.inst, executed, why, first);
                 executed
             }
-            uops => self.plain_uops(i, uops, first),
+            None => {
+                let to = from + usize::from(laminated.uops_len);
+                self.plain_uops(i, part(&i.program.uops, from..to), first)
+            }
         };
         if laminated.is_last {
             self.registers.set_to_zero(i.program, i.instr);
-            self.memory.retire(i.inst, i.accesses, self.ends.last);
+            if stores {
+                self.memory.retire(i.inst, i.accesses, self.ends.last);
+            }
             self.retire_instruction(i.inst, observer);
         }
         last_done

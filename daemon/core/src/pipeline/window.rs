@@ -1,16 +1,16 @@
-//! A queue whose entries keep their numbers: a ring that grows when it must.
+//! A queue whose entries keep their numbers, and lie in one piece.
 
 use super::fold::Folding;
 use crate::lists::part;
 
 /// Consecutive entries, numbered from the first one ever.
 pub struct Window<T> {
-    /// A power of two.
-    slots: Vec<T>,
-    /// Number of the first entry.
+    /// Those that are there, behind some that are gone.
+    items: Vec<T>,
+    /// Number of the first of these.
+    base: u64,
+    /// Number of the first entry that is there.
     head: u64,
-    /// Number behind the last.
-    end: u64,
 }
 
 /// The last `count` entries of a ring before number `end`, oldest first: what lies at the ring's
@@ -27,14 +27,14 @@ pub fn last<T>(ring: &[T], end: u64, count: usize) -> (&[T], &[T]) {
     )
 }
 
-impl<T: Copy + Default> Window<T> {
-    /// No entries, and room for so many before it must grow.
+impl<T: Copy> Window<T> {
+    /// No entries, and room for so many before it must move them or grow.
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self {
-            slots: vec![T::default(); room.next_power_of_two()],
+            items: Vec::with_capacity(room),
+            base: 0,
             head: 0,
-            end: 0,
         }
     }
 
@@ -44,205 +44,169 @@ impl<T: Copy + Default> Window<T> {
         T: Send + 'static,
     {
         let take = |window: &mut Self| {
-            let entries: Box<[T]> = (window.head..window.end)
-                .filter_map(|n| window.get(n).copied())
-                .collect();
-            let slots = std::mem::take(&mut window.slots);
-            ((slots.len(), entries), slots)
+            let entries: Box<[T]> = window.all().into();
+            let mut items = std::mem::take(&mut window.items);
+            items.clear();
+            (entries, items)
         };
-        folding.any(self, take, |window, (room, entries), empty| {
-            let alike = empty.filter(|slots: &Vec<T>| slots.len() == room);
-            window.slots = alike.unwrap_or_else(|| vec![T::default(); room]);
-            for (n, entry) in (window.head..).zip(entries) {
-                let place = window.place(n);
-                if let Some(slot) = window.slots.get_mut(place) {
-                    *slot = entry;
-                }
-            }
+        folding.any(self, take, |window, entries, empty| {
+            window.items = empty.unwrap_or_default();
+            window.items.extend_from_slice(&entries);
+            window.base = window.head;
         });
     }
 
     /// Drops all; counts from 0 again.
     pub fn reset(&mut self) {
+        self.items.clear();
+        self.base = 0;
         self.head = 0;
-        self.end = 0;
     }
 
     /// Number of the first entry.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn head(&self) -> u64 {
         self.head
     }
 
     /// Number behind the last entry.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn end(&self) -> u64 {
-        self.end
+        self.base + self.items.len() as u64
     }
 
-    #[inline]
+    /// Where an entry is, by number; one that is none's is behind the last one.
+    #[inline(always)]
     fn place(&self, number: u64) -> usize {
-        number as usize & self.slots.len().wrapping_sub(1)
-    }
-
-    #[inline]
-    fn holds(&self, number: u64) -> bool {
-        number.wrapping_sub(self.head) < self.end - self.head
+        match number < self.head {
+            true => usize::MAX,
+            false => (number - self.base) as usize,
+        }
     }
 
     /// Number of entries.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        (self.end - self.head) as usize
+        self.all().len()
     }
 
     /// Whether there are none.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.end == self.head
+        self.end() == self.head
+    }
+
+    /// The entries, first to last.
+    #[inline]
+    #[must_use]
+    pub fn all(&self) -> &[T] {
+        self.range(self.head, self.end())
     }
 
     /// The entries, first to last.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        let (older, younger) = last(&self.slots, self.end, self.len());
-        older.iter().chain(younger)
+        self.all().iter()
     }
 
     /// An entry by number.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn get(&self, number: u64) -> Option<&T> {
-        match self.holds(number) {
-            true => self.slots.get(self.place(number)),
-            false => None,
-        }
+        self.items.get(self.place(number))
     }
 
     /// An entry by number.
-    #[inline]
+    #[inline(always)]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         let place = self.place(number);
-        match self.holds(number) {
-            true => self.slots.get_mut(place),
-            false => None,
-        }
+        self.items.get_mut(place)
     }
 
-    /// Entries by number, as two pieces: all of `from..to` must be there.
-    #[inline]
+    /// Entries by number: all of `from..to` must be there.
+    #[inline(always)]
     #[must_use]
-    pub fn pieces(&self, from: u64, to: u64) -> [&[T]; 2] {
-        debug_assert!(self.head <= from && from <= to && to <= self.end);
-        let (first, count) = (self.place(from), (to - from) as usize);
-        let (start, rest) = self.slots.split_at(first);
-        let older = count.min(rest.len());
-        [part(rest, 0..older), part(start, 0..count - older)]
+    pub fn range(&self, from: u64, to: u64) -> &[T] {
+        debug_assert!(self.head <= from && from <= to && to <= self.end());
+        let (from, to) = (from - self.base, to - self.base);
+        part(&self.items, from as usize..to as usize)
     }
 
     /// The same, to change them.
-    #[inline]
-    pub fn pieces_mut(&mut self, from: u64, to: u64) -> [&mut [T]; 2] {
-        debug_assert!(self.head <= from && from <= to && to <= self.end);
-        let (first, count) = (self.place(from), (to - from) as usize);
-        let (start, rest) = self.slots.split_at_mut(first);
-        let older = count.min(rest.len());
-        [
-            rest.get_mut(..older).unwrap_or_default(),
-            start.get_mut(..count - older).unwrap_or_default(),
-        ]
+    #[inline(always)]
+    pub fn range_mut(&mut self, from: u64, to: u64) -> &mut [T] {
+        debug_assert!(self.head <= from && from <= to && to <= self.end());
+        let (from, to) = (from - self.base, to - self.base);
+        let range = from as usize..to as usize;
+        self.items.get_mut(range).unwrap_or_default()
     }
 
     /// The first entry.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn front(&self) -> Option<&T> {
-        self.get(self.head)
+        self.items.get((self.head - self.base) as usize)
     }
 
     /// The last entry.
     #[inline]
     #[must_use]
     pub fn back(&self) -> Option<&T> {
-        self.get(self.end.wrapping_sub(1))
+        self.all().last()
     }
 
     /// The last entry.
     #[inline]
     pub fn back_mut(&mut self) -> Option<&mut T> {
-        self.get_mut(self.end.wrapping_sub(1))
-    }
-
-    /// Drops the entries before a number.
-    #[inline]
-    pub fn skip_to(&mut self, number: u64) {
-        self.head = number.clamp(self.head, self.end);
+        self.get_mut(self.end().wrapping_sub(1))
     }
 
     /// Appends an entry.
     #[inline]
     pub fn push(&mut self, entry: T) {
-        if self.end - self.head == self.slots.len() as u64 {
-            self.grow();
+        if self.items.len() == self.items.capacity() {
+            self.make_room(1);
         }
-        let place = self.place(self.end);
-        if let Some(slot) = self.slots.get_mut(place) {
-            *slot = entry;
-        }
-        self.end += 1;
+        self.items.push(entry);
     }
 
     /// Appends entries.
     #[inline]
     pub fn append(&mut self, entries: &[T]) {
-        while self.len() + entries.len() > self.slots.len() {
-            self.grow();
+        if self.items.capacity() - self.items.len() < entries.len() {
+            self.make_room(entries.len());
         }
-        let place = self.place(self.end);
-        let (first, rest) = entries.split_at(entries.len().min(self.slots.len() - place));
-        if let Some(slots) = self.slots.get_mut(place..place + first.len()) {
-            slots.copy_from_slice(first);
-        }
-        if !rest.is_empty()
-            && let Some(slots) = self.slots.get_mut(..rest.len())
-        {
-            slots.copy_from_slice(rest);
-        }
-        self.end += entries.len() as u64;
+        self.items.extend_from_slice(entries);
     }
 
     /// Drops the first entry, which must be there.
     #[inline(always)]
     pub fn skip_one(&mut self) {
-        debug_assert!(self.head < self.end);
+        debug_assert!(self.head < self.end());
         self.head += 1;
     }
 
     /// Takes the first entry.
     #[inline]
     pub fn pop(&mut self) -> Option<&T> {
-        let number = self.head;
-        if number == self.end {
-            return None;
-        }
-        self.head += 1;
-        self.slots.get(self.place(number))
+        let place = (self.head - self.base) as usize;
+        self.head += u64::from(place < self.items.len());
+        self.items.get(place)
     }
 
+    /// Makes room for some more: where that gives at least half of it, of what is gone.
     #[cold]
-    fn grow(&mut self) {
-        let mut larger = Self::new(self.slots.len() * 2);
-        larger.head = self.head;
-        larger.end = self.head;
-        for number in self.head..self.end {
-            if let Some(entry) = self.get(number) {
-                larger.push(*entry);
-            }
+    fn make_room(&mut self, more: usize) {
+        let gone = (self.head - self.base) as usize;
+        if gone >= more && 2 * gone >= self.items.len() {
+            self.items.drain(..gone);
+            self.base = self.head;
+        } else {
+            self.items.reserve(more);
         }
-        *self = larger;
     }
 }
 

@@ -325,6 +325,8 @@ impl<W: Watch> Core<W> {
     }
 
     /// Simulates one executed block of a thread.
+    // By itself, so that all of a model's work is under one name.
+    #[inline(never)]
     pub fn execute(
         &mut self,
         part: Part,

@@ -267,7 +267,19 @@ impl Assembler {
         self.release(dictionary, emit);
     }
 
+    #[inline]
     fn release(
+        &mut self,
+        dictionary: &Dictionary,
+        emit: &mut impl FnMut(&TranslatedBlock, &Execution<'_>),
+    ) {
+        if self.held.is_some() {
+            self.release_held(dictionary, emit);
+        }
+    }
+
+    #[cold]
+    fn release_held(
         &mut self,
         dictionary: &Dictionary,
         emit: &mut impl FnMut(&TranslatedBlock, &Execution<'_>),
@@ -324,7 +336,9 @@ impl Assembler {
         out.accesses.clear();
         out.reaches.clear();
         out.kernel.clear();
-        out.kernel.append(&mut self.kernel);
+        if !self.kernel.is_empty() {
+            out.kernel.append(&mut self.kernel);
+        }
         distribute(&mut self.raw, &mut self.counts, out, block.len());
         if goes_on {
             self.held = Some(std::mem::take(out));
@@ -397,25 +411,32 @@ impl Assembler {
 /// Hands the accesses to their instructions, loads before stores.
 #[inline]
 fn distribute(raws: &mut Vec<Raw>, totals: &mut Counts, out: &mut Assembled, len: usize) {
+    let inside = |raw: &Raw| (out.first..len).contains(&usize::from(raw.index));
+    if raws.is_sorted_by(|raw, next| raw.index < next.index)
+        && raws.first().is_none_or(inside)
+        && raws.last().is_none_or(inside)
+    {
+        // One each, as in most blocks.
+        out.in_order = true;
+        totals.accesses += raws.len() as u64;
+        let access = |raw: &Raw| Access::known(raw.address, raw.size);
+        out.accesses.extend(raws.iter().map(access));
+        out.spans
+            .extend((0..).zip(raws.iter()).map(|(start, raw)| Span {
+                index: raw.index,
+                start,
+                loads: u8::from(!raw.store),
+                stores: u8::from(raw.store),
+                bytes: u64::from(raw.size),
+            }));
+        raws.clear();
+        return;
+    }
     out.in_order = raws.is_sorted_by_key(|raw| raw.index);
     let mut at = 0;
     while let Some(&raw) = raws.get(at) {
         let index = raw.index;
         let mut to = at + 1;
-        let alone = raws.get(to).is_none_or(|r| r.index != index);
-        if alone && (out.first..len).contains(&usize::from(index)) {
-            at = to;
-            totals.accesses += 1;
-            out.spans.push(Span {
-                index,
-                start: out.accesses.len() as u32,
-                loads: u8::from(!raw.store),
-                stores: u8::from(raw.store),
-                bytes: u64::from(raw.size),
-            });
-            out.accesses.push(Access::known(raw.address, raw.size));
-            continue;
-        }
         while raws.get(to).is_some_and(|r| r.index == index) {
             to += 1;
         }

@@ -176,8 +176,12 @@ impl Processes {
     }
 
     /// The process of a thread.
+    #[inline]
     pub(super) fn of(&self, stream: StreamId) -> ProcessId {
-        self.homes.get(&stream).copied().unwrap_or_default()
+        match self.are_many() {
+            true => self.homes.get(&stream).copied().unwrap_or_default(),
+            false => ProcessId::FIRST,
+        }
     }
 
     /// A thread ended after so many instructions.
@@ -243,6 +247,7 @@ impl Processes {
     }
 
     /// Whether there is more than the first.
+    #[inline]
     pub(super) fn are_many(&self) -> bool {
         self.all.len() > 1
     }

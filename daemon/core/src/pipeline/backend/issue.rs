@@ -14,8 +14,8 @@ pub struct Issue {
     constants: u32,
     cycle: u64,
     slots: u32,
-    /// No more µops may issue in the current cycle.
-    closed: bool,
+    /// Slots that the current cycle has: its width, or none where no more µops may issue in it.
+    limit: u32,
     /// Nothing may issue before.
     blocked_until: u64,
     /// Why, and which instruction of the program is to blame.
@@ -60,7 +60,7 @@ impl Issue {
             constants: 0,
             cycle: 0,
             slots: 0,
-            closed: true,
+            limit: 0,
             blocked_until: 0,
             blocked_for: (Stall::Other, 0),
             late_for: Stall::FrontEnd,
@@ -114,7 +114,7 @@ impl Issue {
 
     /// No more µops may issue in it.
     pub fn close(&mut self) {
-        self.closed = true;
+        self.limit = 0;
     }
 
     /// When the next µop is not delivered in time, that is to blame for it.
@@ -141,8 +141,7 @@ impl Issue {
     #[inline(always)]
     #[must_use]
     pub fn takes(&self, slots: u32, constants: u32, delivered: u64, at_least: u64) -> bool {
-        !self.closed
-            && self.slots + slots <= self.width
+        self.slots + slots <= self.limit
             && self.constants + constants <= self.most_constants
             && delivered < self.cycle
             && at_least.max(self.blocked_until) <= self.cycle
@@ -200,7 +199,7 @@ impl Issue {
         // What a cycle could not hold of the slots that an overflow takes is the next one's.
         self.slots = self.slots.saturating_sub(width);
         self.constants = 0;
-        self.closed = false;
+        self.limit = width;
     }
 
     /// Slots were lost while `instr` was waited for.
@@ -247,7 +246,7 @@ impl Part for Issue {
             constants,
             cycle: _,
             slots,
-            closed,
+            limit,
             blocked_until,
             // It says only how lost slots are called.
             late_for: _,
@@ -257,7 +256,7 @@ impl Part for Issue {
             before: _,
             losses: _,
         } = self;
-        h.add(u64::from(*constants) << 32 | u64::from(*slots) << 1 | u64::from(*closed));
+        h.add(u64::from(*constants) << 32 | u64::from(*slots) << 1 | u64::from(*limit == 0));
         h.add_future(*blocked_until, at.issue);
     }
 }

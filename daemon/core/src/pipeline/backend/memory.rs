@@ -19,6 +19,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::addresses::Made;
+use super::topdown::Wait;
 use crate::memory::Answer;
 use crate::memory::counts::Counts;
 use crate::pipeline::access::{Access, Line};
@@ -61,7 +62,7 @@ pub struct Memory {
     /// What instructions to come reach beyond the accesses that come with them.
     reaches: VecDeque<Reach>,
     /// What the last access waited for.
-    late: Late,
+    late: Wait,
     /// Until when nothing may issue, after the fault of the last access.
     fault: Option<u64>,
     /// Until when nothing may issue, after the last load went ahead of a store in vain.
@@ -104,7 +105,7 @@ impl Memory {
             renaming: Renaming::new(p),
             owned: Box::default(),
             reaches: VecDeque::new(),
-            late: Late::No,
+            late: Wait::First,
             fault: None,
             restart: None,
             visits: 0,
@@ -145,7 +146,7 @@ impl Memory {
     /// What the last access waited for.
     #[inline]
     #[must_use]
-    pub fn late(&self) -> Late {
+    pub fn late(&self) -> Wait {
         self.late
     }
 
@@ -301,7 +302,7 @@ impl Memory {
         accesses: &[Access],
         made: Made,
     ) -> Loaded {
-        self.late = Late::No;
+        self.late = Wait::First;
         if inst.loads == 0 {
             return Loaded::Line(0);
         }
@@ -413,7 +414,7 @@ impl Memory {
             return Loaded::Line(0);
         }
         let answer = self.lines.load_beyond(&lookup);
-        self.late = Late::of(&answer);
+        self.late = Wait::of(Late::of(&answer));
         if answer.fault {
             self.faulted(at, &answer);
         }
@@ -440,7 +441,7 @@ impl Memory {
         self.older.address(access.copied(), at);
         self.disambiguation.store(at);
         self.renaming.store(self.older.count() + 1, made);
-        self.late = Late::No;
+        self.late = Wait::First;
         if let Some(access) = access.filter(|_| self.lines.are_modelled()) {
             let lookup = Lookup {
                 access: *access,

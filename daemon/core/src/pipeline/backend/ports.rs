@@ -74,6 +74,9 @@ pub struct Ports {
     slow_256: bool,
     loads_per_bank: u32,
     bank_shift: u32,
+    /// Whether rules beyond the port itself may hold loads up, or store data.
+    loads_conflict: bool,
+    stores_conflict: bool,
     /// Issue cycle.
     cycle: u64,
     /// [`WINDOW`] of them, but for a folded core.
@@ -115,8 +118,8 @@ pub struct Request {
     pub wide: bool,
     /// Line that store data goes to.
     pub store_line: Option<Line>,
-    /// Place of a load in its line and its size, when they are known.
-    pub in_line: Option<(u8, u16)>,
+    /// Banks that a load takes ([`Ports::banks`]).
+    pub banks: u16,
 }
 
 impl Ports {
@@ -130,6 +133,8 @@ impl Ports {
             slow_256: p.slow_256,
             loads_per_bank: p.loads_per_bank,
             bank_shift: p.bank_bytes.max(MIN_BANK_BYTES).trailing_zeros(),
+            loads_conflict: p.slow_256 || p.loads_per_bank > 0,
+            stores_conflict: p.slow_256 || p.stores_together.by_line(),
             cycle: 0,
             slots: vec![Slot::default(); WINDOW as usize].into(),
             seen: Seen::default(),
@@ -168,14 +173,26 @@ impl Ports {
     // In line, since that is most of what it takes to open a cycle of issue.
     #[inline(always)]
     pub fn step_to(&mut self, cycle: u64) {
+        // The choice of ports looks back two cycles.
+        if self.cycle + 2 < cycle {
+            self.pass_to(cycle - 2);
+        }
         while self.cycle < cycle {
-            self.step();
+            self.step(true);
         }
     }
 
-    /// Moves the issue cycle on by one.
+    /// The same while no choice looks.
+    #[inline(never)]
+    fn pass_to(&mut self, cycle: u64) {
+        while self.cycle < cycle {
+            self.step(false);
+        }
+    }
+
+    /// Moves the issue cycle on by one; `is_seen`: by a choice of ports.
     #[inline(always)]
-    fn step(&mut self) {
+    fn step(&mut self, is_seen: bool) {
         let Seen { mut ports, divider } = self.seen;
         if divider != 0 {
             self.chooser.release(divider - 1);
@@ -184,7 +201,10 @@ impl Ports {
         if self.first_far <= self.cycle {
             self.start_far();
         }
-        self.chooser.next_cycle(ports);
+        match is_seen {
+            true => self.chooser.next_cycle(ports),
+            false => self.chooser.pass_cycle(ports),
+        }
         // Nothing more can start in this cycle.
         let starting = std::mem::take(&mut self.slots[(self.cycle & MASK) as usize]);
         self.seen = Seen {
@@ -212,14 +232,14 @@ impl Ports {
     #[inline]
     #[must_use]
     pub fn loads_conflict(&self) -> bool {
-        self.slow_256 || self.loads_per_bank > 0
+        self.loads_conflict
     }
 
     /// Whether rules beyond the port itself may hold store data up, or others because of it.
     #[inline]
     #[must_use]
     pub fn stores_conflict(&self) -> bool {
-        self.slow_256 || !self.lines.is_empty()
+        self.stores_conflict
     }
 
     /// Books the first cycle in which a µop can start that nothing but its port holds up.
@@ -382,11 +402,7 @@ impl Ports {
             }
         }
         if r.load {
-            let taken = match self.loads_per_bank {
-                0 => 0,
-                _ => self.banks_of(r.in_line),
-            };
-            self.book_load(r.wide, taken, at);
+            self.book_load(r, at);
         }
         if let Some(line) = r.store_line {
             if let Some(entry) = self.lines.get_mut(place) {
@@ -405,15 +421,11 @@ impl Ports {
     #[inline(always)]
     fn start_load(&mut self, r: &Request) -> Option<u64> {
         let at = self.soon_free(r.port, r.ready)?;
-        let taken = match self.loads_per_bank {
-            0 => 0,
-            _ => self.banks_of(r.in_line),
-        };
-        if self.load_waits(r.wide, taken, at) {
+        if self.load_waits(r, at) {
             return None;
         }
         self.book(r.port, at);
-        self.book_load(r.wide, taken, at);
+        self.book_load(r, at);
         Some(at)
     }
 
@@ -443,23 +455,23 @@ impl Ports {
         self.slots[place].ports & others != 0 && other.is_some_and(|other| !line.same(*other))
     }
 
-    /// Whether other loads that start in cycle `at` keep one from it that takes these banks.
+    /// Whether other loads that start in cycle `at` keep one from it.
     #[inline(always)]
-    fn load_waits(&self, wide: bool, taken: u16, at: u64) -> bool {
+    fn load_waits(&self, r: &Request, at: u64) -> bool {
         let slot = &self.slots[(at & MASK) as usize];
         // A wide load takes the data of all ports.
-        let hindering = if wide { A_LOAD } else { A_WIDE_LOAD };
-        slot.banks[1] & taken != 0 || (self.slow_256 && slot.loads & hindering != 0)
+        let hindering = if r.wide { A_LOAD } else { A_WIDE_LOAD };
+        slot.banks[1] & r.banks != 0 || (self.slow_256 && slot.loads & hindering != 0)
     }
 
     #[inline(always)]
-    fn book_load(&mut self, wide: bool, taken: u16, at: u64) {
+    fn book_load(&mut self, r: &Request, at: u64) {
         let most = self.loads_per_bank;
         let slot = &mut self.slots[(at & MASK) as usize];
         let [any, full] = &mut slot.banks;
-        *full |= if most > 1 { *any & taken } else { taken };
-        *any |= taken;
-        slot.loads |= A_LOAD | if wide { A_WIDE_LOAD } else { 0 };
+        *full |= if most > 1 { *any & r.banks } else { r.banks };
+        *any |= r.banks;
+        slot.loads |= A_LOAD | if r.wide { A_WIDE_LOAD } else { 0 };
     }
 
     /// First cycle from `ready` on in which `port` is free, if that is one of the next 64 and no
@@ -492,12 +504,14 @@ impl Ports {
         at
     }
 
-    /// Banks that a load takes, one bit each.
+    /// Banks that a load takes of `size` bytes at this place in its line, one bit each; none where loads
+    /// do not conflict in banks.
     #[inline]
-    fn banks_of(&self, in_line: Option<(u8, u16)>) -> u16 {
-        let Some((place, size)) = in_line else {
+    #[must_use]
+    pub fn banks(&self, place: u8, size: u16) -> u16 {
+        if self.loads_per_bank == 0 {
             return 0;
-        };
+        }
         let first = u32::from(place) >> self.bank_shift;
         let last = ((u32::from(place) + u32::from(size.max(1)) - 1).min(63)) >> self.bank_shift;
         (u16::MAX << first) & (u16::MAX >> (15 - last))
@@ -514,16 +528,7 @@ impl Ports {
         {
             return Some(at + 1);
         }
-        if r.load {
-            let taken = match self.loads_per_bank {
-                0 => 0,
-                _ => self.banks_of(r.in_line),
-            };
-            if self.load_waits(r.wide, taken, at) {
-                return Some(at + 1);
-            }
-        }
-        None
+        (r.load && self.load_waits(r, at)).then_some(at + 1)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What rename and the scheduler know of registers: when each is there, what its last writer means
 //! for who reads it, which share a physical one, and sums that rename has added.
 
-use super::addresses::Addresses;
+use super::addresses::{Addresses, Made};
 use super::moves::Moves;
 use crate::lists::part;
 use crate::pipeline::fold::Folding;
@@ -14,16 +14,18 @@ use mcad_isa::uop::UopKind;
 
 /// What the last writer of a register means for its readers.
 pub mod writer {
+    use mcad_isa::program::result;
+
     /// A load whose result may be the address of the next one a cycle sooner.
-    pub const POINTER_LOAD: u8 = 1;
+    pub const POINTER_LOAD: u8 = result::POINTER_LOAD;
     /// Written without execution.
     pub const NO_UOPS: u8 = 2;
     /// Came here by an eliminated 32-bit move.
     pub const MOVE32: u8 = 4;
     /// A floating-point sum.
-    pub const FP_ADD: u8 = mcad_isa::program::FP_SUM;
+    pub const FP_ADD: u8 = result::FP_SUM;
     /// Flags that are late for who reads them in the same cycle.
-    pub const LATE_FLAGS: u8 = 16;
+    pub const LATE_FLAGS: u8 = result::LATE_FLAGS;
 }
 
 /// When a value is there, and whether a load brings it: the cycle times two, plus one if so, so
@@ -94,13 +96,14 @@ pub struct Registers {
     p: Rename,
     fast_add_chains: bool,
     sum_to_shift: u64,
-    ready: [Stamp; RegId::COUNT],
+    ready: [Stamp; PLACES],
     /// See [`writer`]; of other instruction sets than x86-64 [`Output::kind`].
-    writer: [u8; RegId::COUNT],
+    writer: [u8; PLACES],
     /// Sums of immediates that rename has added to registers.
     sums: [i64; SUMS],
-    /// Registers whose sum may be another than 0, one bit each.
-    summed: u64,
+    /// Registers of which there may be more to say than when they are there, one bit each: whose sum is
+    /// another than 0, that share a physical one, or of which addresses are made.
+    watched: u64,
     /// Issue cycle of the last µop whose flags are late: one for carry and the others together,
     /// though they may come from different µops.
     late_flags: u64,
@@ -114,9 +117,12 @@ pub struct Registers {
     addresses: Addresses,
 }
 
+/// Places for registers: one for each number that a [`RegId`] may have, so that none need be cut off.
+const PLACES: usize = 1 << u8::BITS;
+
 #[inline(always)]
 fn place(reg: RegId) -> usize {
-    usize::from(reg.0) & (RegId::COUNT - 1)
+    usize::from(reg.0)
 }
 
 impl Registers {
@@ -127,14 +133,14 @@ impl Registers {
             p: rename.clone(),
             fast_add_chains: execute.fast_add_chains,
             sum_to_shift: execute.sum_to_shift,
-            ready: [Stamp::default(); RegId::COUNT],
-            writer: [0; RegId::COUNT],
+            ready: [Stamp::default(); PLACES],
+            writer: [0; PLACES],
             sums: [0; SUMS],
-            summed: 0,
+            watched: 0,
             late_flags: 0,
             high8_apart: 0,
             awaited: if execute.vain_starts {
-                [Awaited::default(); RegId::COUNT].into()
+                [Awaited::default(); PLACES].into()
             } else {
                 Box::default()
             },
@@ -171,31 +177,40 @@ impl Registers {
             .unwrap_or_default()
     }
 
-    /// When the inputs of a µop would be there if those of one cycle had not had to wait for their
-    /// ports.
+    /// When the inputs of a µop, those that it holds itself and others, would be there if those of one
+    /// cycle had not had to wait for their ports.
+    #[inline(always)]
     #[must_use]
-    pub fn awaited_inputs(&self, inputs: &[RegId]) -> u64 {
-        let inputs = inputs.iter().map(|input| {
-            let ready = self.ready(*input).cycle();
-            match self.awaited.get(place(*input)) {
+    pub fn awaited_inputs(&self, (first, others): (&[RegId; FIRST_INPUTS], &[RegId])) -> u64 {
+        let sooner = |input: RegId| {
+            let ready = self.ready(input).cycle();
+            match self.awaited.get(place(input)) {
                 Some(awaited) if awaited.ready == ready => awaited.sooner,
                 _ => ready,
             }
-        });
-        inputs.max().unwrap_or_default()
+        };
+        let [a, b, c, d] = first.map(sooner);
+        let others = others.iter().map(|input| sooner(*input));
+        others.fold(a.max(b).max(c.max(d)), u64::max)
     }
 
     /// A µop that was ready at `ready` has started at `dispatched` and written its outputs.
     pub fn awaited(&mut self, outputs: &[Output], ready: u64, dispatched: u64) {
         for output in outputs {
-            if output.latency == 1
-                && let Some(awaited) = self.awaited.get_mut(place(output.reg))
-            {
-                *awaited = Awaited {
-                    ready: dispatched + 1,
-                    sooner: ready + 1,
-                };
-            }
+            self.awaited_output(output, ready, dispatched);
+        }
+    }
+
+    /// The same of one of its outputs.
+    #[inline(always)]
+    fn awaited_output(&mut self, output: &Output, ready: u64, dispatched: u64) {
+        if output.latency == 1
+            && let Some(awaited) = self.awaited.get_mut(place(output.reg))
+        {
+            *awaited = Awaited {
+                ready: dispatched + 1,
+                sooner: ready + 1,
+            };
         }
     }
 
@@ -272,6 +287,7 @@ impl Registers {
             if let Some(&awaited) = self.awaited.get(from) {
                 self.awaited[to] = awaited;
             }
+            self.watched |= self.moves.shared();
             let sum = self.sums.get(from).copied().unwrap_or(0);
             self.set_sum(to, sum);
             let moved = if instr.is(flag::MOVE32) {
@@ -324,7 +340,6 @@ impl Registers {
         if sum < -range || sum >= range {
             // It was seen with steps of one byte; larger ones lose fewer slots.
             self.sums = [0; SUMS];
-            self.summed = 0;
             let small = i8::try_from(instr.step.abs()).is_ok();
             let lost = if small { self.p.add_overflow_slots } else { 0 };
             return AtRename::Overflow(lost);
@@ -394,16 +409,39 @@ impl Registers {
         self.write_all(program, instr, uop, cycle, dispatched, at)
     }
 
-    /// [`Registers::write`] for a simple µop.
+    /// [`Registers::write`] for a simple µop, which may have been woken in vain if it was ready at
+    /// `unbound`.
     #[inline(always)]
-    pub fn write_simple(&mut self, uop: &Laminated, dispatched: u64) -> u64 {
-        let mut done = dispatched;
-        for output in uop.outputs() {
-            let at = dispatched + u64::from(output.latency);
-            done = done.max(at);
-            self.set_now(output.reg, Stamp::new(at, false), output.kind);
+    pub fn write_simple(
+        &mut self,
+        uop: &Laminated,
+        cycle: u64,
+        dispatched: u64,
+        unbound: Option<u64>,
+    ) -> u64 {
+        if uop.late_flags {
+            self.late_flags = cycle;
         }
-        done
+        for output in uop.outputs() {
+            let at = Stamp::new(dispatched + u64::from(output.latency), false);
+            self.ready[place(output.reg)] = at;
+            self.writer[place(output.reg)] = output.kind;
+            if let Some(ready) = unbound {
+                self.awaited_output(output, ready, dispatched);
+            }
+        }
+        if self.watched & uop.written != 0 {
+            self.end_sharing_of(uop);
+        }
+        dispatched + u64::from(uop.latency)
+    }
+
+    /// The registers that a simple µop writes get physical ones for themselves.
+    #[inline(never)]
+    fn end_sharing_of(&mut self, uop: &Laminated) {
+        for output in uop.outputs() {
+            self.end_sharing_if(output.reg);
+        }
     }
 
     /// Writes the outputs of a load, which has its data `sooner` or `later` than from the first
@@ -441,24 +479,16 @@ impl Registers {
         at: impl Fn(u64) -> Stamp,
     ) -> u64 {
         let deferred = instr.is(flag::DEFERRED_WRITES);
-        let of_all = if instr.is(flag::POINTER_LOAD) {
-            writer::POINTER_LOAD
-        } else {
-            0
-        };
-        let late = of_all == 0 && instr.is(flag::LATE_FLAGS);
+        if uop.late_flags {
+            self.late_flags = cycle;
+        }
         for output in program.outputs_of(uop) {
             let at = at(output.latency.into());
             done = done.max(at.cycle());
-            let mut flags = of_all | output.kind;
-            if late && matches!(output.reg, RegId::CARRY | RegId::SPAZO) {
-                self.late_flags = cycle;
-                flags = writer::LATE_FLAGS;
-            }
             if deferred && output.reg.0 < RegId::PSEUDO {
-                self.deferred.push((output.reg, at, flags));
+                self.deferred.push((output.reg, at, output.kind));
             } else {
-                self.set_now(output.reg, at, flags);
+                self.set_now(output.reg, at, output.kind);
             }
         }
         done
@@ -483,24 +513,38 @@ impl Registers {
         let place = place(reg);
         self.ready[place] = at;
         self.writer[place] = flags;
-        if reg.0 < RegId::MASK && self.watched() >> reg.0 & 1 != 0 {
+        self.end_sharing_if(reg);
+    }
+
+    /// A register is written, of which there may be more to say.
+    #[inline(always)]
+    fn end_sharing_if(&mut self, reg: RegId) {
+        if reg.0 < RegId::MASK && self.watched >> reg.0 & 1 != 0 {
             self.end_sharing(reg);
         }
     }
 
-    /// Registers of which there is more to say than when they are there, one bit each.
-    #[inline(always)]
-    fn watched(&self) -> u64 {
-        self.moves.shared() | self.summed | self.addresses.followed()
+    /// What the address of a load or store is made of, with these inputs; without any it is the stack
+    /// pointer's if `stack` says so.
+    #[must_use]
+    pub fn made_of(&self, inputs: &[RegId; FIRST_INPUTS], stack: bool) -> Made {
+        self.addresses.made_of(inputs, stack)
     }
 
-    /// What addresses are made of.
-    pub fn addresses(&mut self) -> &mut Addresses {
-        &mut self.addresses
+    /// Follows the values that a store's address is made of.
+    pub fn follow(&mut self, inputs: &[RegId; FIRST_INPUTS]) {
+        self.addresses.follow(inputs);
+        self.watched |= self.addresses.followed();
+    }
+
+    /// The stack pointer has a new value that rename does not follow.
+    pub fn leave_stack(&mut self) {
+        self.addresses.leave_stack();
     }
 
     /// A register gets a physical one for itself, with nothing to add to it.
     fn end_sharing(&mut self, reg: RegId) {
+        self.watched &= !(1 << reg.0);
         self.addresses.overwrite(reg);
         self.moves.overwrite(reg);
         self.set_sum(place(reg), 0);
@@ -510,7 +554,7 @@ impl Registers {
     fn set_sum(&mut self, place: usize, sum: i64) {
         if let Some(slot) = self.sums.get_mut(place) {
             *slot = sum;
-            self.summed = self.summed & !(1 << place) | u64::from(sum != 0) << place;
+            self.watched |= u64::from(sum != 0) << place;
         }
     }
 
@@ -554,6 +598,7 @@ impl Remember for Registers {
     fn resume(&mut self, warm: &mut Warm) {
         if let Some(moves) = warm.moves.take() {
             self.moves = moves;
+            self.watched |= self.moves.shared();
         }
     }
 }
@@ -571,7 +616,7 @@ impl Part for Registers {
             ready,
             writer,
             sums,
-            summed,
+            watched,
             late_flags,
             high8_apart,
             awaited,
@@ -579,10 +624,10 @@ impl Part for Registers {
             moves,
             addresses,
         } = self;
-        *ready = [Stamp::default(); RegId::COUNT];
-        *writer = [0; RegId::COUNT];
+        *ready = [Stamp::default(); PLACES];
+        *writer = [0; PLACES];
         *sums = [0; SUMS];
-        *summed = 0;
+        *watched = 0;
         *late_flags = 0;
         *high8_apart = 0;
         awaited.fill(Awaited::default());
@@ -600,7 +645,7 @@ impl Part for Registers {
             ready,
             writer,
             sums,
-            summed: _,
+            watched: _,
             late_flags,
             high8_apart,
             awaited,
@@ -610,12 +655,12 @@ impl Part for Registers {
             addresses,
         } = self;
         h.add(u64::from(*late_flags == at.issue) << 8 | u64::from(*high8_apart));
-        for (n, ready) in ready.iter().enumerate() {
+        for (n, ready) in ready.iter().enumerate().take(RegId::COUNT) {
             if ready.cycle() > at.issue {
                 h.add((ready.cycle() - at.issue) << 8 | n as u64);
             }
         }
-        for (n, awaited) in awaited.iter().enumerate() {
+        for (n, awaited) in awaited.iter().enumerate().take(RegId::COUNT) {
             // What is there already is awaited by nobody.
             if awaited.ready > at.issue && awaited.sooner < awaited.ready {
                 h.add((awaited.ready - at.issue) << 8 | n as u64);
@@ -623,7 +668,7 @@ impl Part for Registers {
             }
         }
         let (eights, _) = writer.as_chunks();
-        for eight in eights {
+        for eight in eights.iter().take(RegId::COUNT / 8) {
             h.add(u64::from_le_bytes(*eight));
         }
         if p.add_immediate_range > 0 {

@@ -14,7 +14,7 @@ use super::{Delivered, UopStamps};
 use crate::pipeline::access::Access;
 use crate::pipeline::inst::Inst;
 use mcad_isa::machine::params::PortSet;
-use mcad_isa::program::{FIRST_INPUTS, Instr, Laminated, Output, Program, Uop, flag};
+use mcad_isa::program::{FIRST_INPUTS, Instr, Laminated, Program, Uop, flag};
 use mcad_isa::regs::RegId;
 use mcad_isa::uop::UopKind;
 
@@ -244,37 +244,36 @@ impl Backend {
     }
 
     /// Starts a µop of unbound ports that is ready at `ready`; returns where and when.
-    fn start_on_any(&mut self, i: &Given<'_>, uop: &Uop, ready: u64) -> (u8, u64) {
-        let (inputs, outputs) = (i.program.inputs_of(uop), i.program.outputs_of(uop));
-        self.start_unbound(uop.ports, inputs, outputs, ready)
-    }
-
-    /// The same of a simple one; returns when.
-    pub(super) fn start_simple_on_any(&mut self, uop: &Laminated, ready: u64) -> u64 {
-        (self.start_unbound(uop.ports, &uop.inputs, uop.outputs(), ready)).1
-    }
-
     #[inline(never)]
-    fn start_unbound(
+    fn start_on_any(&mut self, i: &Given<'_>, uop: &Uop, ready: u64) -> (u8, u64) {
+        let others = match usize::from(uop.inputs_len) > FIRST_INPUTS {
+            true => i.program.inputs_of(uop).get(FIRST_INPUTS..).unwrap_or(&[]),
+            false => &[],
+        };
+        let started = self.start_unbound(uop.ports, (&uop.first_inputs, others), ready);
+        if self.execute.vain_starts {
+            let outputs = i.program.outputs_of(uop);
+            self.registers.awaited(outputs, ready, started.1);
+        }
+        started
+    }
+
+    /// The same, but for what its outputs are awaited for.
+    #[inline(always)]
+    pub(super) fn start_unbound(
         &mut self,
         ports: PortSet,
-        inputs: &[RegId],
-        outputs: &[Output],
+        inputs: (&[RegId; FIRST_INPUTS], &[RegId]),
         ready: u64,
     ) -> (u8, u64) {
         let (issued, delay) = (self.issue.cycle(), self.execute.issue_to_dispatch);
-        let in_vain = self.execute.vain_starts;
         // One that waits for nothing cannot be woken any sooner.
-        let woken = if in_vain && ready > issued + delay {
+        let woken = if self.execute.vain_starts && ready > issued + delay {
             ready_cycle(issued, delay, self.registers.awaited_inputs(inputs))
         } else {
             ready
         };
-        let (port, dispatched) = self.ports.start_on_any(ports, woken, ready);
-        if in_vain {
-            self.registers.awaited(outputs, ready, dispatched);
-        }
-        (port, dispatched)
+        self.ports.start_on_any(ports, woken, ready)
     }
 
     /// Whether rename does all that a µop does.
@@ -363,7 +362,7 @@ impl Backend {
     #[inline(always)]
     fn accessed(&self, kind: UopKind) -> Cause {
         match kind {
-            UopKind::Load(_) => Cause::memory(Wait::of(self.memory.late())),
+            UopKind::Load(_) => Cause::memory(self.memory.late()),
             _ => Cause::memory(Wait::First),
         }
     }
@@ -406,16 +405,15 @@ impl Backend {
         if self.execute.memory_renaming_learnt == 0 {
             return Made::UNKNOWN;
         }
-        let addresses = self.registers.addresses();
         match uop.kind {
             // `leave` and `pop rsp`.
-            UopKind::Load(_) if i.instr.is(flag::WRITES_RSP) => addresses.leave_stack(),
-            UopKind::StoreAddress(_) => addresses.follow(&uop.first_inputs),
+            UopKind::Load(_) if i.instr.is(flag::WRITES_RSP) => self.registers.leave_stack(),
+            UopKind::StoreAddress(_) => self.registers.follow(&uop.first_inputs),
             _ => {}
         }
         match uop.absolute {
             true => Made::ABSOLUTE,
-            false => addresses.made_of(&uop.first_inputs, i.instr.rsp_change != 0),
+            false => (self.registers).made_of(&uop.first_inputs, i.instr.rsp_change != 0),
         }
     }
 
@@ -432,12 +430,12 @@ impl Backend {
             UopKind::StoreData(_) => self.memory.store_line(),
             _ => None,
         };
-        let in_line = match kind {
+        let banks = match kind {
             UopKind::Load(n) if i.inst.loads > 0 => i
                 .accesses
                 .get(usize::from(n.min(i.inst.loads - 1)))
-                .map(|a| (a.in_line(), a.size)),
-            _ => None,
+                .map_or(0, |access| self.ports.banks(access.in_line(), access.size)),
+            _ => 0,
         };
         Request {
             port,
@@ -446,7 +444,7 @@ impl Backend {
             load: matches!(kind, UopKind::Load(_)),
             wide: i.instr.is(flag::WIDE_ACCESS),
             store_line,
-            in_line,
+            banks,
         }
     }
 

@@ -179,17 +179,17 @@ impl FetchQueue {
         self.insts.get_mut(number)
     }
 
-    /// Instructions by number, as two pieces: all of `from..to` must be there.
-    #[inline]
+    /// Instructions by number: all of `from..to` must be there.
+    #[inline(always)]
     #[must_use]
-    pub fn pieces(&self, from: u64, to: u64) -> [&[Inst]; 2] {
-        self.insts.pieces(from, to)
+    pub fn range(&self, from: u64, to: u64) -> &[Inst] {
+        self.insts.range(from, to)
     }
 
     /// The same, to change them.
-    #[inline]
-    pub fn pieces_mut(&mut self, from: u64, to: u64) -> [&mut [Inst]; 2] {
-        self.insts.pieces_mut(from, to)
+    #[inline(always)]
+    pub fn range_mut(&mut self, from: u64, to: u64) -> &mut [Inst] {
+        self.insts.range_mut(from, to)
     }
 
     /// The next instruction to be delivered.

@@ -6,7 +6,7 @@
 
 use super::fetch::FetchQueue;
 use super::predict::stream::LINE_SHIFT;
-use crate::pipeline::inst::Source;
+use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::Frontend;
 
@@ -63,8 +63,8 @@ impl Predecoder {
                 return;
             }
             if self.stalled == 0 {
-                for piece in queue.pieces_mut(self.queued, self.ready) {
-                    piece.iter_mut().for_each(|inst| inst.predecoded = clock);
+                for inst in queue.range_mut(self.queued, self.ready) {
+                    inst.predecoded = clock;
                 }
                 self.queued = self.ready;
             }
@@ -101,14 +101,12 @@ impl Predecoder {
             true => 0,
             false => u64::from(p.decoded_alone_bytes),
         };
-        'whole: for piece in queue.pieces(self.ready, end.max(self.ready)) {
-            for inst in piece {
-                if inst.layout.crosses() || bytes > 0 && inst.address.wrapping_sub(first) >= bytes {
-                    break 'whole;
-                }
-                self.ready += 1;
-            }
-        }
+        let is_whole = |inst: &&Inst| {
+            !inst.layout.crosses() && (bytes == 0 || inst.address.wrapping_sub(first) < bytes)
+        };
+        let block = queue.range(self.ready, end.max(self.ready));
+        let whole = block.iter().take_while(is_whole);
+        self.ready += whole.count() as u64;
         if self.block_end - self.ready == 1
             && let Some(last) = queue.get(self.ready)
             && last.layout.crosses()
@@ -133,20 +131,18 @@ impl Predecoder {
             self.jumped = false;
             self.target_line = inst.address >> LINE_SHIFT;
         }
-        'block: for piece in queue.pieces(self.block_end, end) {
-            for inst in piece {
-                if inst.source != Source::Decoders
-                    || *window.get_or_insert(inst.address >> shift) != inst.address >> shift
-                {
-                    break 'block;
-                }
-                self.block_end += 1;
-                prefixes += u32::from(inst.layout.lcp());
-                if inst.taken {
-                    self.jumped = true;
-                    self.empty_block = inst.layout.crosses();
-                    break 'block;
-                }
+        for inst in queue.range(self.block_end, end) {
+            if inst.source != Source::Decoders
+                || *window.get_or_insert(inst.address >> shift) != inst.address >> shift
+            {
+                break;
+            }
+            self.block_end += 1;
+            prefixes += u32::from(inst.layout.lcp());
+            if inst.taken {
+                self.jumped = true;
+                self.empty_block = inst.layout.crosses();
+                break;
             }
         }
         window.is_some().then_some(prefixes)

@@ -230,7 +230,7 @@ impl Predictor {
     fn direction(&mut self, b: &Executed) -> (bool, bool) {
         let guess = self.tage.predict(b.pc, &self.path);
         if guess.settled {
-            self.tage.update(b.taken, guess.taken);
+            self.tage.update(b.taken, guess.taken, &self.path);
             if let Some(corrector) = &mut self.corrector {
                 corrector.pass(b.taken);
             }
@@ -259,7 +259,7 @@ impl Predictor {
         if let Some(corrector) = &mut self.corrector {
             corrector.update(b.taken, b.target <= b.pc);
         }
-        self.tage.update(b.taken, predicted);
+        self.tage.update(b.taken, predicted, &self.path);
         (predicted, false)
     }
 

@@ -71,8 +71,8 @@ impl<O: Observer> Target<'_, O> {
         };
         let cycle = self.clock;
         let own_accesses = inst.accesses();
-        if laminated == 0
-            && uop.uses_stack
+        if uop.uses_stack
+            && laminated == 0
             && !matches!(from, Delivery::Of(Source::LoopStream))
             && let Some(instr) = self.program.instrs.get(inst.instr as usize)
             && let Some(offset) = self.stack.pass(instr)

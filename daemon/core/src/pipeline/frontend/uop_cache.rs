@@ -157,10 +157,19 @@ impl UopCacheDelivery {
         if !c.line.usual {
             return None;
         }
-        let most = u32::from(c.line.left).min(c.remaining) as usize;
-        let most = c.rest.get(..most)?;
-        let count = most.iter().position(Entry::leaves);
-        let (now, rest) = c.rest.split_at(count.map_or(most.len(), |last| last + 1));
+        let (mut count, mut left) = (0, c.remaining);
+        for entry in c.rest.get(..usize::from(c.line.left))? {
+            let width = u32::from(entry.width);
+            if width > left && c.delivered + count > 0 {
+                break;
+            }
+            left = left.saturating_sub(width);
+            count += 1;
+            if left == 0 || entry.leaves() {
+                break;
+            }
+        }
+        let (now, rest) = c.rest.split_at(count as usize);
         let last = now.last()?;
         let number = c.line.from + u64::from(last.number);
         if number >= c.fetchable {
@@ -174,9 +183,8 @@ impl UopCacheDelivery {
         if c.delivered == 0 {
             self.body = (self.body + 1).min(2);
         }
-        let count = now.len() as u32;
         c.delivered += count;
-        c.remaining -= count;
+        c.remaining = left;
         c.line.left -= count as u8;
         c.last = Some(number);
         c.rest = rest;

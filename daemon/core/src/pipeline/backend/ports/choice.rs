@@ -118,28 +118,21 @@ impl Chooser {
     /// cycle before the one that ends.
     #[inline(always)]
     pub fn next_cycle(&mut self, ports: u32) {
-        let ports = ports & !self.unbound;
-        if self.looks_at_now {
-            if ports != 0 {
-                (0..self.vectors).for_each(|vector| self.now.remove_each(ports, vector));
-            }
-            return;
+        if !self.looks_at_now {
+            self.before.copy(&self.at_start, self.vectors);
         }
-        self.next_cycle_of(ports, 0);
-        if self.vectors > 1 {
-            self.next_cycle_of(ports, 1);
-            for vector in 2..self.vectors {
-                self.next_cycle_of(ports, vector);
-            }
+        self.pass_cycle(ports);
+        if !self.looks_at_now {
+            self.at_start.copy(&self.now, self.vectors);
+            self.orders.clear();
         }
-        self.orders.clear();
     }
 
+    /// The same where no µop issues in this cycle nor in the next two, so that nobody asks for more
+    /// than what is assigned.
     #[inline(always)]
-    fn next_cycle_of(&mut self, ports: u32, vector: usize) {
-        self.before.copy(&self.at_start, vector);
-        self.now.remove_each(ports, vector);
-        self.at_start.copy(&self.now, vector);
+    pub fn pass_cycle(&mut self, ports: u32) {
+        self.now.remove_each(ports & !self.unbound, self.vectors);
     }
 
     /// Chooses the port of a µop that issues in `slot` of the current cycle.

@@ -201,8 +201,9 @@ impl FetchQueue {
         let mut in_line = lines.next();
         self.add(first.instr, in_line.unwrap_or(insts.len() as u64));
         self.insts.append(insts);
+        let own = self.insts.range_mut(start, start + insts.len() as u64);
         for span in run.spans {
-            if let Some(inst) = self.insts.get_mut(start + u64::from(span.index)) {
+            if let Some(inst) = own.get_mut(usize::from(span.index)) {
                 (inst.loads, inst.stores) = (span.loads, span.stores);
             }
         }
@@ -293,10 +294,8 @@ impl FetchQueue {
             };
             self.after_branch = false;
             if self.route == Source::UopCache {
-                for piece in self.insts.pieces_mut(at, to) {
-                    piece
-                        .iter_mut()
-                        .for_each(|inst| inst.source = Source::UopCache);
+                for inst in self.insts.range_mut(at, to) {
+                    inst.source = Source::UopCache;
                 }
                 let line = |line: &Line| Line { from: at, ..*line };
                 self.lines.extend(lines.iter().map(line));

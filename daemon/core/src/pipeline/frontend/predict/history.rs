@@ -198,15 +198,26 @@ impl Path {
     }
 
     /// The hash of length number `n`, shortest first; 0 where there is none.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub fn hash(&self, n: usize) -> u64 {
-        let Some(length) = self.lengths.get(n) else {
-            return 0;
-        };
+        self.lengths.get(n).map_or(0, |length| self.of(length))
+    }
+
+    /// The hashes of `count` lengths from this one on, longest first, each with its number among them.
+    #[inline(always)]
+    pub fn hashes(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
+        let lengths = self.lengths.get(first..first + count).unwrap_or(&[]);
+        let each = lengths.iter().enumerate().rev();
+        each.map(|(n, length)| (n, self.of(length)))
+    }
+
+    #[inline(always)]
+    fn of(&self, length: &Length) -> u64 {
         // Before the first branch it is 0, as in places that were never written.
         let first = self.count.wrapping_sub(length.taken as usize) % RING;
-        let older = self.before[first].wrapping_mul(length.weight);
+        let before = self.before.get(first).copied().unwrap_or(0);
+        let older = before.wrapping_mul(length.weight);
         self.all.wrapping_sub(older) ^ self.beside
     }
 }

@@ -30,7 +30,7 @@ impl Quick {
     #[inline]
     pub fn predicts(&mut self, pc: u64, taken: bool, history: &Path) -> bool {
         let guess = self.tage.predict(pc, history).taken;
-        self.tage.update(taken, guess);
+        self.tage.update(taken, guess, history);
         guess
     }
 }

@@ -11,8 +11,6 @@ use mcad_isa::machine::params::branch::{Direction, MAX_TABLES};
 use super::history::{Path, mix, spread};
 use crate::pipeline::fold::Folding;
 
-const TABLES: usize = MAX_TABLES as usize;
-
 /// Counters of three bits; from this on they say taken.
 const TAKEN: u16 = 4;
 const COUNTER: u16 = 7;
@@ -82,16 +80,17 @@ pub struct Guess {
 }
 
 /// What a look-up found, kept for the update.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Found {
     base: usize,
-    /// Places and tags of the tables that were looked at: those from `hit` on, at least.
-    places: [u32; TABLES],
-    tags: [u16; TABLES],
-    /// Longest match plus one, 0: none.
+    /// From which the branch's places and tags in the tables follow, with its history.
+    key: u64,
+    /// Longest match plus one, 0: none; and its entry.
     hit: usize,
+    hit_place: u32,
     /// The next, likewise.
     other: usize,
+    other_place: u32,
     longest: bool,
     alternate: bool,
     /// Which counter chose between them.
@@ -99,22 +98,41 @@ struct Found {
     guess: bool,
 }
 
-/// Binary logarithm of the entries among which a branch may take any.
+/// Where entries are, in one row of all tables.
 #[derive(Clone, Copy, Debug)]
-struct Ways(u32);
+struct Layout {
+    /// Binary logarithm of a table's entries.
+    log: u32,
+    /// Entries among which a branch may take any, a power of two.
+    ways: u32,
+    tag_mask: u16,
+}
 
-impl Ways {
+impl Layout {
+    /// The first entry of the set, and the tag, of a branch in table `n`, where its history has this hash.
+    #[inline(always)]
+    fn place(self, n: usize, hash: u64) -> (u32, u16) {
+        let x = mix(hash);
+        let set = (x >> (64 - self.log)) as u32 & !(self.ways - 1);
+        let tag = (x >> TAG_BITS_AT) as u16 & self.tag_mask;
+        (((n as u32) << self.log) + set, tag)
+    }
+
     /// From the place of a set's first entry to that of the one with a tag.
     #[inline(always)]
     fn find(self, entries: &[u16], set: u32, tag: u16) -> Option<u32> {
-        let ways = entries.get(set as usize..)?;
         let has = |entry: &u16| entry >> TAG_SHIFT == tag;
-        let way = match self.0 {
-            0 => ways.first().filter(|entry| has(entry)).map(|_| 0),
-            2 => among_four(*ways.first_chunk()?, tag),
-            _ => (ways.iter().take(1 << self.0).position(has)).map(|way| way as u32),
-        };
-        Some(set + way?)
+        match self.ways {
+            1 => entries
+                .get(set as usize)
+                .filter(|entry| has(entry))
+                .map(|_| set),
+            4 => Some(set + among_four(*entries.get(set as usize..)?.first_chunk()?, tag)?),
+            ways => {
+                let mut ways = entries.get(set as usize..)?.iter().take(ways as usize);
+                Some(set + ways.position(has)? as u32)
+            }
+        }
     }
 }
 
@@ -137,11 +155,7 @@ pub struct Tage {
     tables: usize,
     /// Which of the history's lengths is the first table's.
     first_length: usize,
-    log: u32,
-    /// From a hash to a set of a table, and from that to the place of its first way.
-    shift: u32,
-    ways: Ways,
-    tag_mask: u16,
+    layout: Layout,
     base: Box<[u8]>,
     entries: Box<[u16]>,
     use_other: [i8; 16],
@@ -162,26 +176,17 @@ impl Tage {
         Self {
             tables,
             first_length,
-            log: p.table_entries.trailing_zeros(),
-            shift: 64 - (p.table_entries / p.ways.max(1)).trailing_zeros(),
-            ways: Ways(p.ways.max(1).trailing_zeros()),
-            tag_mask: (1u16 << p.tag_bits) - 1,
+            layout: Layout {
+                log: p.table_entries.trailing_zeros(),
+                ways: 1 << p.ways.max(1).trailing_zeros(),
+                tag_mask: (1u16 << p.tag_bits) - 1,
+            },
             base: vec![base::UNSEEN; p.base_entries as usize].into(),
             entries: vec![TAKEN; tables << p.table_entries.trailing_zeros()].into(),
             use_other: [0; 16],
             tick: 0,
             random: 0x2545_f491,
-            found: Found {
-                base: 0,
-                places: [0; TABLES],
-                tags: [0; TABLES],
-                hit: 0,
-                other: 0,
-                longest: false,
-                alternate: false,
-                choice: 0,
-                guess: false,
-            },
+            found: Found::default(),
         }
     }
 
@@ -191,16 +196,12 @@ impl Tage {
         folding.table(&mut self.entries, TAKEN);
     }
 
+    /// The counter of the entry at a place.
     #[inline]
-    fn entry(&self, table: usize) -> u16 {
-        let place = self.found.places.get(table).copied().unwrap_or(0);
-        self.entries.get(place as usize).copied().unwrap_or(TAKEN)
-    }
-
-    #[inline]
-    fn entry_mut(&mut self, table: usize) -> Option<&mut u16> {
-        let place = self.found.places.get(table).copied()?;
-        self.entries.get_mut(place as usize)
+    fn counter(&self, place: u32) -> u16 {
+        self.entries
+            .get(place as usize)
+            .map_or(TAKEN, |entry| entry & COUNTER)
     }
 
     fn chance(&mut self) -> u32 {
@@ -231,24 +232,18 @@ impl Tage {
         let counter = known & 3;
         let base_taken = counter >= 2;
         let base_sure = counter == 0 || counter == 3;
+        f.key = key;
         f.hit = 0;
         f.other = 0;
-        let (tables, log, shift) = (self.tables.min(TABLES), self.log, self.shift);
-        let (ways, first_length) = (self.ways, self.first_length);
-        let (entries, tag_mask) = (&*self.entries, self.tag_mask);
-        for n in (0..tables).rev() {
-            let x = mix(history.hash(first_length + n) ^ key);
-            let set = (n << log) as u32 + ((x >> shift) << ways.0) as u32;
-            let tag = (x >> TAG_BITS_AT) as u16 & tag_mask;
-            let place = ways.find(entries, set, tag);
-            f.places[n] = place.unwrap_or(set);
-            f.tags[n] = tag;
-            if place.is_some() {
+        let (layout, entries) = (self.layout, &*self.entries);
+        for (n, hash) in history.hashes(self.first_length, self.tables) {
+            let (set, tag) = layout.place(n, hash ^ key);
+            if let Some(place) = layout.find(entries, set, tag) {
                 if f.hit > 0 {
-                    f.other = n + 1;
+                    (f.other, f.other_place) = (n + 1, place);
                     break;
                 }
-                f.hit = n + 1;
+                (f.hit, f.hit_place) = (n + 1, place);
             }
         }
         let mut guess = Guess {
@@ -265,12 +260,12 @@ impl Tage {
         (f.longest, f.alternate) = (base_taken, base_taken);
         if let Some(hit) = f.hit.checked_sub(1) {
             let mut other_sure = base_sure;
-            if let Some(other) = f.other.checked_sub(1) {
-                let counter = self.entry(other) & COUNTER;
+            if self.found.other > 0 {
+                let counter = self.counter(self.found.other_place);
                 self.found.alternate = counter >= TAKEN;
                 other_sure = !weak(counter);
             }
-            let counter = self.entry(hit) & COUNTER;
+            let counter = self.counter(self.found.hit_place);
             let f = &mut self.found;
             f.longest = counter >= TAKEN;
             f.choice = (hit / 4 * 2 + usize::from(other_sure)) % 16;
@@ -288,9 +283,10 @@ impl Tage {
         guess
     }
 
-    /// The branch predicted last went `taken`; `predicted` is what all predictors together said.
+    /// The branch predicted last, with this history, went `taken`; `predicted` is what all predictors
+    /// together said.
     #[inline]
-    pub fn update(&mut self, taken: bool, predicted: bool) {
+    pub fn update(&mut self, taken: bool, predicted: bool, history: &Path) {
         let known = self.base.get(self.found.base).copied().unwrap_or(0);
         match known {
             base::UNSEEN => self.set_base(if taken { base::TAKEN } else { base::NOT_TAKEN }),
@@ -298,7 +294,7 @@ impl Tage {
             base::NOT_TAKEN if !taken => {}
             base::TAKEN => self.set_base(base::BOTH + 2),
             base::NOT_TAKEN => self.set_base(base::BOTH + 1),
-            _ => self.update_tables(taken, predicted),
+            _ => self.update_tables(taken, predicted, history),
         }
     }
 
@@ -320,18 +316,16 @@ impl Tage {
         }
     }
 
-    fn train(&mut self, table: usize, taken: bool) {
-        if let Some(entry) = self.entry_mut(table) {
+    fn train(&mut self, place: u32, taken: bool) {
+        if let Some(entry) = self.entries.get_mut(place as usize) {
             *entry = *entry & !COUNTER | toward(*entry & COUNTER, taken);
         }
     }
 
-    fn update_tables(&mut self, taken: bool, predicted: bool) {
+    fn update_tables(&mut self, taken: bool, predicted: bool, history: &Path) {
         let f = self.found;
         let mut allocate = f.guess != taken && f.hit < self.tables;
-        if let Some(hit) = f.hit.checked_sub(1)
-            && weak(self.entry(hit) & COUNTER)
-        {
+        if f.hit > 0 && weak(self.counter(f.hit_place)) {
             // It may be new: nothing longer is needed where it was right.
             if f.longest == taken {
                 allocate = false;
@@ -350,24 +344,21 @@ impl Tage {
             allocate = false;
         }
         if allocate {
-            self.allocate(taken);
+            self.allocate(taken, history);
         }
-        let Some(hit) = f.hit.checked_sub(1) else {
+        if f.hit == 0 {
             self.train_base(taken);
             return;
-        };
-        if weak(self.entry(hit) & COUNTER) && f.longest != taken {
-            match f.other.checked_sub(1) {
-                Some(other) => self.train(other, taken),
-                None => self.train_base(taken),
+        }
+        if weak(self.counter(f.hit_place)) && f.longest != taken {
+            match f.other {
+                0 => self.train_base(taken),
+                _ => self.train(f.other_place, taken),
             }
         }
-        self.train(hit, taken);
-        let other_saturated = f
-            .other
-            .checked_sub(1)
-            .is_some_and(|other| saturated(self.entry(other) & COUNTER));
-        if let Some(entry) = self.entry_mut(hit) {
+        self.train(f.hit_place, taken);
+        let other_saturated = f.other > 0 && saturated(self.counter(f.other_place));
+        if let Some(entry) = self.entries.get_mut(f.hit_place as usize) {
             // A counter that has just changed its mind cannot have been of use, nor one that
             // says what a sure one says too.
             let redundant = f.alternate == taken && f.longest == taken && other_saturated;
@@ -380,20 +371,15 @@ impl Tage {
         }
     }
 
-    /// Makes the place in a table where the branch was not found that of the way with least to lose: of
-    /// no use, and the least sure; any of several.
+    /// The place in a set where the branch was not found of the way with least to lose: of no use, and
+    /// the least sure; any of several.
     #[inline]
-    fn choose_way(&mut self, table: usize) {
-        let Ways(log) = self.ways;
-        if log == 0 {
-            return;
+    fn choose_way(&mut self, set: u32) -> u32 {
+        let ways = self.layout.ways;
+        if ways == 1 {
+            return set;
         }
-        let ways = 1 << log;
         let first = self.chance();
-        let Some(place) = self.found.places.get_mut(table) else {
-            return;
-        };
-        let set = *place & !(ways - 1);
         let loss = |place: &u32| {
             let entry = self.entries.get(*place as usize).copied().unwrap_or(0);
             let counter = entry & COUNTER;
@@ -403,20 +389,22 @@ impl Tage {
             )
         };
         let places = (0..ways).map(|way| set + (first + way) % ways);
-        *place = places.min_by_key(loss).unwrap_or(set);
+        places.min_by_key(loss).unwrap_or(set)
     }
 
     /// Gives the branch an entry or two with longer history.
-    fn allocate(&mut self, taken: bool) {
+    #[cold]
+    fn allocate(&mut self, taken: bool, history: &Path) {
         let chance = self.chance();
         // Mostly the next longer history, sometimes one or two beyond.
         let skip = usize::from(chance & 3 == 0) + usize::from(chance & 12 == 0);
         let (mut left, mut failed, mut made) = (2, 0, 0);
         let mut table = self.found.hit + skip;
         while table < self.tables && left > 0 {
-            let tag = self.found.tags.get(table).copied().unwrap_or(0);
-            self.choose_way(table);
-            let Some(entry) = self.entry_mut(table) else {
+            let hash = history.hash(table) ^ self.found.key;
+            let (set, tag) = self.layout.place(table, hash);
+            let place = self.choose_way(set);
+            let Some(entry) = self.entries.get_mut(place as usize) else {
                 break;
             };
             if *entry & USEFUL != 0 {

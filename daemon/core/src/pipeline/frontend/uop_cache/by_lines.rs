@@ -158,45 +158,63 @@ impl State {
     /// Delivers what is left of the line at the front.
     fn line<O: Observer>(&mut self, t: &mut Target<'_, O>, microcode: &mut Microcode) -> End {
         let shift = t.p.uop_cache_block_bytes.trailing_zeros();
-        while let (Some(&line), Some(&entry)) = (t.queue.lines.front(), t.queue.entries.front()) {
+        let Some(&line) = t.queue.lines.front() else {
+            return End::Cycle;
+        };
+        // Nobody else looks at them before the line ends.
+        let mut entries = std::mem::take(&mut t.queue.entries);
+        let all = entries.all();
+        let all = all.get(..usize::from(line.left)).unwrap_or(all);
+        let (fetchable, mut delivered, mut end) = (t.queue.fetchable(), 0, End::Line);
+        let mut last = None;
+        for entry in all {
             let number = line.from + u64::from(entry.number);
             let (next, bytes, taken) = match entry.bytes {
-                0 => extent(t, number, &entry),
+                0 => extent(t, number, entry),
                 bytes => {
                     let next = number + 1 + u64::from(entry.pair);
                     (next, u64::from(bytes), entry.leaves())
                 }
             };
-            if next > t.queue.fetchable() {
-                return End::Cycle;
+            if next > fetchable {
+                end = End::Cycle;
+                break;
             }
+            delivered += 1;
+            last = Some((entry, next, bytes, taken));
+            if entry.laminated != NO_UOP {
+                let from = Delivery::Of(Source::UopCache);
+                t.deliver_here(number, entry.laminated, entry.place, from);
+            }
+            if entry.microcode {
+                microcode.start(entry.rest(), t.p.uop_cache_to_microcode_stall, 0);
+                end = End::Cycle;
+                break;
+            }
+            if taken {
+                end = End::Taken;
+                break;
+            }
+        }
+        if let Some((entry, next, bytes, taken)) = last {
             self.last = Some(Last {
                 next,
                 within: !entry.ends_instruction || entry.microcode,
                 block: (entry.address + bytes.saturating_sub(1)) >> shift,
                 taken,
             });
-            if entry.laminated != NO_UOP {
-                let from = Delivery::Of(Source::UopCache);
-                t.deliver_here(number, entry.laminated, entry.place, from);
-            }
-            t.queue.entries.pop(1);
-            match t.queue.lines.front_mut() {
-                Some(front) if line.left > 1 => front.left -= 1,
-                _ => t.queue.lines.pop(1),
-            }
-            if entry.microcode {
-                microcode.start(entry.rest(), t.p.uop_cache_to_microcode_stall, 0);
-                return End::Cycle;
-            }
-            if taken {
-                return End::Taken;
-            }
-            if line.left <= 1 {
-                return End::Line;
+        }
+        entries.pop(delivered);
+        t.queue.entries = entries;
+        match usize::from(line.left).saturating_sub(delivered) {
+            0 => t.queue.lines.pop(1),
+            left => {
+                if let Some(line) = t.queue.lines.front_mut() {
+                    line.left = left as u8;
+                }
             }
         }
-        End::Cycle
+        end
     }
 
     /// Adds what later deliveries depend on.

@@ -55,9 +55,9 @@ impl Entry {
         self.taken && self.ends_instruction
     }
 
-    /// Whether it is one µop of a cycle, with nothing special about it.
+    /// Whether it has µops and is in one place, and no microcode follows.
     fn is_usual(&self) -> bool {
-        self.laminated != NO_UOP && self.width == 1 && !self.extra && !self.microcode
+        self.laminated != NO_UOP && !self.extra && !self.microcode
     }
 
     /// Whether another entry is of the same block of code.
@@ -115,7 +115,7 @@ pub struct Packed {
 pub struct Line {
     /// Entries that are left.
     pub left: u8,
-    /// Each of its entries is one µop of a cycle, and no more.
+    /// Each of its entries has µops and is in one place, and no microcode follows.
     pub usual: bool,
     /// Number of the instruction that its entries' numbers count from.
     pub from: u64,

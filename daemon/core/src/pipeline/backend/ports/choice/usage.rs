@@ -64,6 +64,16 @@ pub fn vectors_of(ports: PortSet) -> usize {
     (u32::BITS - ports.0.leading_zeros()).div_ceil(LANES as u32) as usize
 }
 
+/// Calls `f` with the numbers of so many vectors; most CPUs have one or two.
+#[inline(always)]
+fn of_each(vectors: usize, mut f: impl FnMut(usize)) {
+    f(0);
+    if vectors > 1 {
+        f(1);
+        (2..vectors.min(VECTORS)).for_each(f);
+    }
+}
+
 /// µops by port.
 #[derive(Clone, Copy)]
 pub struct Usage([Vector; VECTORS]);
@@ -95,20 +105,24 @@ impl Usage {
         *key = key.wrapping_sub(ONE);
     }
 
-    /// One µop less for each of these among the ports of a vector.
+    /// One µop less for each of these ports, which lie in so many vectors.
     #[inline(always)]
-    pub fn remove_each(&mut self, ports: u32, vector: usize) {
-        let each = &EACH[bits_of(ports, vector)];
-        for (key, one) in self.0[vector & (VECTORS - 1)].iter_mut().zip(each) {
-            *key = key.wrapping_sub(*one);
+    pub fn remove_each(&mut self, ports: u32, vectors: usize) {
+        if ports == 0 {
+            return;
         }
+        of_each(vectors, |vector| {
+            let each = &EACH[bits_of(ports, vector)];
+            for (key, one) in self.0[vector].iter_mut().zip(each) {
+                *key = key.wrapping_sub(*one);
+            }
+        });
     }
 
-    /// Takes the counts of the ports of a vector over from another.
+    /// Takes the counts of the ports of so many vectors over from another.
     #[inline(always)]
-    pub fn copy(&mut self, other: &Self, vector: usize) {
-        let vector = vector & (VECTORS - 1);
-        self.0[vector] = other.0[vector];
+    pub fn copy(&mut self, other: &Self, vectors: usize) {
+        of_each(vectors, |vector| self.0[vector] = other.0[vector]);
     }
 
     /// The keys of `ports`, which lie in the first `N` vectors.
@@ -225,9 +239,7 @@ mod tests {
             let starting = random.u32(..) & random.u32(..);
             let starting = (0..32).filter(|p| counts[*p as usize] > 0 && starting >> p & 1 != 0);
             let starting = starting.fold(0u32, |all, port| all | 1 << port);
-            for vector in 0..VECTORS {
-                usage.remove_each(starting, vector);
-            }
+            usage.remove_each(starting, VECTORS);
             for (port, count) in counts.iter_mut().enumerate() {
                 *count -= (starting >> port) as u16 & 1;
             }
