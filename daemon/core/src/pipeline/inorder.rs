@@ -25,7 +25,7 @@ use code::{Code, Control, Static};
 use fetch::{FrontEnd, Placed};
 use issue::{Issue, Issued};
 use predict::Outcome;
-use slots::{Cause, Slots};
+use slots::{Cause, Ledger, Slots};
 
 /// An executed instruction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,6 +71,9 @@ pub struct Stamps {
 
 /// Receives instructions with their stamps, in program order.
 pub trait Observer {
+    /// Whether it looks at what was lost for each instruction ([`Core::ledger`]).
+    const LOSSES: bool = false;
+
     /// An instruction has all its stamps.
     fn retired(&mut self, executed: &Executed, stamps: &Stamps);
 }
@@ -175,7 +178,7 @@ impl<O: Observer> Core<O> {
     /// The same, where nothing rests on the next instruction.
     #[inline]
     fn push_at_once(&mut self, code: &Code, executed: &Executed) {
-        let issued = self.issue.issue(code, executed, 1, Cause::Fetch, None);
+        let issued = self.issue_now(code, executed, (1, Cause::Fetch), None);
         self.retire(executed, &issued, 1, false);
     }
 
@@ -269,7 +272,7 @@ impl<O: Observer> Core<O> {
                 address,
                 ..Executed::default()
             };
-            let issued = issue.issue(code, &executed, placed.ready, placed.cause, None);
+            let issued = issue.issue::<false>(code, &executed, placed.ready, placed.cause, None);
             self.front.issued(0, issued.cycle);
             if issued.cycle > back {
                 // It is called back before it issues; what is fetched meanwhile goes on.
@@ -315,6 +318,21 @@ impl<O: Observer> Core<O> {
         }
     }
 
+    #[inline(always)]
+    fn issue_now(
+        &mut self,
+        code: &Code,
+        executed: &Executed,
+        (ready, cause): (u64, Cause),
+        next: Option<(u32, u64)>,
+    ) -> Issued {
+        let issue = &mut self.issue;
+        match O::LOSSES {
+            true => issue.issue::<true>(code, executed, ready, cause, next),
+            false => issue.issue::<false>(code, executed, ready, cause, next),
+        }
+    }
+
     fn issue_held(
         &mut self,
         code: &Code,
@@ -323,7 +341,7 @@ impl<O: Observer> Core<O> {
         mispredicted: bool,
     ) -> Issued {
         let (ready, cause) = (held.placed.ready, held.placed.cause);
-        let issued = (self.issue).issue(code, &held.executed, ready, cause, next);
+        let issued = self.issue_now(code, &held.executed, (ready, cause), next);
         if next.is_none() {
             self.front.issued(0, issued.cycle);
         }
@@ -405,6 +423,13 @@ impl<O: Observer> Core<O> {
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.last
+    }
+
+    /// The same, with what was lost for the instruction that was told last.
+    #[inline]
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        self.issue.ledger()
     }
 
     /// What became of the issue slots, from the first to the last issue.

@@ -18,14 +18,28 @@ use mcad_isa::machine::params::MAX_PORTS;
 /// Of an instruction that executes on no unit of its own.
 const ANY_PORT: u8 = 0xfe;
 
-/// The last instruction with all its stamps.
+/// The last instruction with all its stamps, until it is told.
 #[derive(Default)]
-struct Last(Option<(Executed, Stamps)>);
+struct Last {
+    is_new: bool,
+    instr: u32,
+    tag: u32,
+    address: u64,
+    stamps: Stamps,
+}
 
 impl Retirements for Last {
-    #[inline]
+    const LOSSES: bool = true;
+
+    #[inline(always)]
     fn retired(&mut self, executed: &Executed, stamps: &Stamps) {
-        self.0 = Some((*executed, *stamps));
+        *self = Self {
+            is_new: true,
+            instr: executed.instr,
+            tag: executed.tag,
+            address: executed.address,
+            stamps: *stamps,
+        };
     }
 }
 
@@ -42,8 +56,7 @@ pub struct Stream {
     /// Cycle of the last issue: what follows is the next one to issue from then on.
     issued: u64,
     port_uops: [u64; MAX_PORTS],
-    /// Slots that observers have been told of, and the instruction told last.
-    told: Slots,
+    /// The instruction told last.
     before: u32,
 }
 
@@ -60,7 +73,6 @@ impl Stream {
             in_cycle: 0,
             issued: 0,
             port_uops: [0; MAX_PORTS],
-            told: Slots::default(),
             before: 0,
         }
     }
@@ -86,7 +98,6 @@ impl Stream {
         self.in_cycle = 0;
         self.issued = 0;
         self.port_uops.fill(0);
-        self.told = Slots::default();
         self.before = 0;
     }
 
@@ -128,9 +139,16 @@ impl Stream {
 
     #[inline]
     fn tell<O: Observer>(&mut self, program: &Program, observer: &mut O) {
-        let Some((executed, stamps)) = self.core.observer.0.take() else {
+        if !std::mem::take(&mut self.core.observer.is_new) {
             return;
-        };
+        }
+        let Last {
+            instr,
+            tag,
+            address,
+            stamps,
+            ..
+        } = self.core.observer;
         self.instructions += 1;
         // What is done before an older instruction leaves with it.
         let retired = stamps.retired.max(self.cycle);
@@ -141,8 +159,8 @@ impl Stream {
         let slot = self.in_cycle;
         self.in_cycle += 1;
         let inst = Inst {
-            tag: executed.tag,
-            ..Inst::new(executed.instr, executed.address)
+            tag,
+            ..Inst::new(instr, address)
         };
         let port = stamps.port.unwrap_or(ANY_PORT);
         if let Some(uops) = self.port_uops.get_mut(usize::from(port)) {
@@ -153,13 +171,13 @@ impl Stream {
         let next = std::mem::replace(&mut self.issued, stamps.issued);
         let oldest = stamps.ready.max(next);
         if O::UOPS
-            && let Some(instr) = program.instrs.get(executed.instr as usize)
+            && let Some(instr) = program.instrs.get(instr as usize)
             && (instr.uops as usize) < program.uops.len()
         {
             let ahead = u64::from(self.p.fetch.align_to_issue);
             // Where no slot was lost until then, all of the cycle before were taken.
-            let slots = self.core.slots();
-            let waited = stamps.issued > next.max(1) && slots.lost != self.told.lost;
+            let lost = !self.core.ledger().last().is_empty();
+            let waited = stamps.issued > next.max(1) && lost;
             let for_unit = waited && stamps.cause == Cause::Unit;
             let oldest = if waited { oldest } else { stamps.issued };
             observer.uop(
@@ -179,11 +197,16 @@ impl Stream {
                 },
             );
         }
-        // Slots are lost where the cycle of issue goes on.
-        if stamps.issued > next {
-            self.tell_lost(executed.instr, observer);
+        for &(cause, slots) in self.core.ledger().last() {
+            // For its sake, or behind the branch before it where fetch had gone elsewhere.
+            let behind = cause == Cause::Misprediction;
+            observer.lost(&[Loss {
+                instr: if behind { self.before } else { instr },
+                slots,
+                why: Stall::InOrder(cause),
+            }]);
         }
-        self.before = executed.instr;
+        self.before = instr;
         observer.retired(
             &inst,
             Retired {
@@ -192,24 +215,6 @@ impl Stream {
                 slot,
             },
         );
-    }
-
-    /// Tells of the slots that were lost until an instruction issued: for its sake, or behind the branch
-    /// before it where fetch had gone elsewhere.
-    fn tell_lost<O: Observer>(&mut self, instr: u32, observer: &mut O) {
-        let slots = self.core.slots();
-        for cause in Cause::ALL {
-            let lost = slots.of(cause) - self.told.of(cause);
-            if lost > 0 {
-                let behind = cause == Cause::Misprediction;
-                observer.lost(&[Loss {
-                    instr: if behind { self.before } else { instr },
-                    slots: lost,
-                    why: Stall::InOrder(cause),
-                }]);
-            }
-        }
-        self.told = slots;
     }
 
     /// Cycle of the last retirement so far.
