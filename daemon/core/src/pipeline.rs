@@ -232,6 +232,15 @@ impl<O: Observer> Pipeline<O> {
         self.front.queue.backlog() >= fetch::RUN_AT
     }
 
+    /// Takes instructions for an in-order core, which there must be: the same as pushing one after the
+    /// other.
+    #[inline]
+    pub fn push_in_order(&mut self, program: &Program, run: &inorder::stream::Run<'_>) {
+        if let Some(core) = &mut self.in_order {
+            core.push_run(program, run, &mut self.observer);
+        }
+    }
+
     /// Takes an instruction of a loop that the loop stream detector replays; `end` ends what is
     /// delivered at once.
     pub fn push_stream(&mut self, program: &Program, inst: Inst, accesses: &[Access], end: bool) {

@@ -24,7 +24,7 @@ use mcad_isa::machine::inorder::InOrder;
 use code::{Code, Control, Static};
 use fetch::{FrontEnd, Placed};
 use issue::{Issue, Issued};
-use predict::Outcome;
+use predict::{Outcome, Prediction};
 use slots::{Cause, Ledger, Slots};
 
 /// An executed instruction.
@@ -102,7 +102,7 @@ impl Astray for () {}
 const UNKNOWN_BYTES: u8 = 4;
 
 /// An instruction that waits for the next one to be known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Held {
     executed: Executed,
     placed: Placed,
@@ -122,7 +122,9 @@ pub struct Core<O> {
     redirect: u64,
     redirect_late: u64,
     update: u64,
-    held: Option<Held>,
+    held: Held,
+    /// Whether one is held.
+    holds: bool,
     /// See [`issues_at_once`].
     at_once: bool,
     last: u64,
@@ -147,7 +149,8 @@ impl<O: Observer> Core<O> {
             redirect: u64::from(core.branch.redirect),
             redirect_late: u64::from(core.branch.redirect_late),
             update: u64::from(core.branch.update),
-            held: None,
+            held: Held::default(),
+            holds: false,
             at_once: issues_at_once(core),
             last: 0,
             observer,
@@ -161,7 +164,7 @@ impl<O: Observer> Core<O> {
             self.front = FrontEnd::new(&self.p);
         }
         self.issue.reset();
-        self.held = None;
+        self.holds = false;
         self.last = 0;
     }
 
@@ -178,8 +181,13 @@ impl<O: Observer> Core<O> {
     /// The same, where nothing rests on the next instruction.
     #[inline]
     fn push_at_once(&mut self, code: &Code, executed: &Executed) {
-        let issued = self.issue_now(code, executed, (1, Cause::Fetch), None);
-        self.retire(executed, &issued, 1, false);
+        let issue = &mut self.issue;
+        let issued = match O::LOSSES {
+            true => issue.issue::<true>(code, executed, 1, Cause::Fetch, None),
+            false => issue.issue::<false>(code, executed, 1, Cause::Fetch, None),
+        };
+        let stamps = self.stamps(&issued, 1, false);
+        self.observer.retired(executed, &stamps);
     }
 
     /// The same, where it is known what would be executed behind a mispredicted branch. That the
@@ -188,44 +196,65 @@ impl<O: Observer> Core<O> {
         let Some(instr) = code.instrs.get(executed.instr as usize) else {
             return;
         };
-        let Some(held) = self.held.take() else {
+        if !self.holds {
             // The first: fetch starts here.
+            self.holds = true;
             self.front.restart(executed.address, 1);
-            let placed = self.front.place(executed.address, instr.len);
-            self.held = Some(Held { executed, placed });
+            self.hold(executed, instr);
             return;
+        }
+        let (held, placed) = (&self.held.executed, &self.held.placed);
+        let before = code.instrs.get(held.instr as usize);
+        let control = before.map_or(Control::None, |i| i.control);
+        let wrong = self.front.predictor.is_some() && placed.next != executed.address && {
+            // A block of straight code that is executed again begins anew without a branch.
+            let after = held.address.wrapping_add(before.map_or(0, |i| u64::from(i.len)));
+            control != Control::None || placed.next != after
         };
-        let before = code.instrs.get(held.executed.instr as usize);
-        let unpredicted = before.is_some_and(|i| i.control == Control::Unpredicted);
-        // A block of straight code that is executed again begins anew without a branch.
-        let no_branch = before.is_some_and(|i| {
-            let after = held.executed.address.wrapping_add(u64::from(i.len));
-            i.control == Control::None && held.placed.next == after
-        });
-        let predicts = self.front.predictor.is_some() && !no_branch;
-        let wrong = predicts && held.placed.next != executed.address;
-        if unpredicted || wrong {
-            let issued = self.issue_held(code, &held, None, true);
-            let after = if issued.late {
-                self.redirect_late
-            } else {
-                self.redirect
-            };
-            let back = issued.cycle + after;
-            self.go_astray(code, &held, &issued, back, astray);
-            self.resolve(code, &held, executed.address, &issued, !unpredicted);
-            self.front.restart(executed.address, back);
-            let placed = self.front.place(executed.address, instr.len);
-            self.held = Some(Held { executed, placed });
+        if wrong || control == Control::Unpredicted {
+            self.push_behind_wrong(code, executed, instr, astray);
             return;
         }
         let placed = self.front.place(executed.address, instr.len);
-        let issued = self.issue_held(code, &held, Some((executed.instr, placed.ready)), false);
+        let issued = self.issue_held(code, Some((executed.instr, placed.ready)), false);
         self.front.issued(1, issued.cycle);
-        if self.front.predictor.is_some() {
-            self.resolve(code, &held, executed.address, &issued, false);
+        if control != Control::None && self.front.predictor.is_some() {
+            let prediction = self.front.prediction(self.held.placed.number);
+            self.resolve(code, prediction, executed.address, &issued, false);
         }
-        self.held = Some(Held { executed, placed });
+        self.held = Held { executed, placed };
+    }
+
+    /// Places an instruction, which waits for the next one.
+    fn hold(&mut self, executed: Executed, instr: &Static) {
+        let placed = self.front.place(executed.address, instr.len);
+        self.held = Held { executed, placed };
+    }
+
+    /// Takes the next instruction, which fetch had not foreseen behind the one that is held.
+    #[inline(never)]
+    fn push_behind_wrong(
+        &mut self,
+        code: &Code,
+        executed: Executed,
+        instr: &Static,
+        astray: &mut impl Astray,
+    ) {
+        let held = self.held;
+        let before = code.instrs.get(held.executed.instr as usize);
+        let unpredicted = before.is_some_and(|i| i.control == Control::Unpredicted);
+        let prediction = self.front.prediction(held.placed.number);
+        let issued = self.issue_held(code, None, true);
+        let after = if issued.late {
+            self.redirect_late
+        } else {
+            self.redirect
+        };
+        let back = issued.cycle + after;
+        self.go_astray(code, (&held, prediction.as_ref()), &issued, back, astray);
+        self.resolve(code, prediction, executed.address, &issued, !unpredicted);
+        self.front.restart(executed.address, back);
+        self.hold(executed, instr);
     }
 
     /// What is fetched and issued behind a mispredicted branch until fetch is called back: it
@@ -235,7 +264,7 @@ impl<O: Observer> Core<O> {
     fn go_astray(
         &mut self,
         code: &Code,
-        held: &Held,
+        (held, prediction): (&Held, Option<&Prediction>),
         branch: &Issued,
         back: u64,
         astray: &mut impl Astray,
@@ -245,7 +274,7 @@ impl<O: Observer> Core<O> {
         };
         let history = predictor.history();
         if branch.late
-            && let Some(prediction) = &held.placed.prediction
+            && let Some(prediction) = prediction
         {
             predictor.pass(prediction, held.placed.lane);
         }
@@ -291,7 +320,7 @@ impl<O: Observer> Core<O> {
             let wrong = !issued.late && next != placed.next && redirected < back;
             let stray = Held { executed, placed };
             if let Some(outcome) = self.outcome(instr, &stray, next, &issued, wrong)
-                && let Some(prediction) = &placed.prediction
+                && let Some(prediction) = &self.front.prediction(placed.number)
                 && let Some(predictor) = &mut self.front.predictor
             {
                 if issued.late {
@@ -313,47 +342,42 @@ impl<O: Observer> Core<O> {
 
     /// Ends the program.
     pub fn flush(&mut self, code: &Code) {
-        if let Some(held) = self.held.take() {
-            self.issue_held(code, &held, None, false);
+        if std::mem::take(&mut self.holds) {
+            self.issue_held(code, None, false);
         }
     }
 
+    /// Issues the instruction that is held; `next` is the one behind it.
     #[inline(always)]
-    fn issue_now(
-        &mut self,
-        code: &Code,
-        executed: &Executed,
-        (ready, cause): (u64, Cause),
-        next: Option<(u32, u64)>,
-    ) -> Issued {
-        let issue = &mut self.issue;
-        match O::LOSSES {
-            true => issue.issue::<true>(code, executed, ready, cause, next),
-            false => issue.issue::<false>(code, executed, ready, cause, next),
-        }
-    }
-
     fn issue_held(
         &mut self,
         code: &Code,
-        held: &Held,
         next: Option<(u32, u64)>,
         mispredicted: bool,
     ) -> Issued {
-        let (ready, cause) = (held.placed.ready, held.placed.cause);
-        let issued = self.issue_now(code, &held.executed, (ready, cause), next);
+        let Held { executed, placed } = &self.held;
+        let (ready, cause) = (placed.ready, placed.cause);
+        let issued = match O::LOSSES {
+            true => self
+                .issue
+                .issue::<true>(code, executed, ready, cause, next),
+            false => self
+                .issue
+                .issue::<false>(code, executed, ready, cause, next),
+        };
         if next.is_none() {
             self.front.issued(0, issued.cycle);
         }
-        self.retire(&held.executed, &issued, ready, mispredicted);
+        let stamps = self.stamps(&issued, ready, mispredicted);
+        self.observer.retired(&self.held.executed, &stamps);
         issued
     }
 
-    /// Tells of an instruction that has issued.
-    #[inline]
-    fn retire(&mut self, executed: &Executed, issued: &Issued, ready: u64, mispredicted: bool) {
+    /// An instruction has issued.
+    #[inline(always)]
+    fn stamps(&mut self, issued: &Issued, ready: u64, mispredicted: bool) -> Stamps {
         self.last = self.last.max(issued.retired);
-        let stamps = Stamps {
+        Stamps {
             ready,
             issued: issued.cycle,
             retired: issued.retired,
@@ -362,24 +386,24 @@ impl<O: Observer> Core<O> {
             mispredicted,
             done: issued.done,
             port: issued.port,
-        };
-        self.observer.retired(executed, &stamps);
+        }
     }
 
     /// Tells the predictor how a branch went.
     fn resolve(
         &mut self,
         code: &Code,
-        held: &Held,
+        prediction: Option<Prediction>,
         next: u64,
         issued: &Issued,
         mispredicted: bool,
     ) {
+        let held = &self.held;
         let Some(instr) = code.instrs.get(held.executed.instr as usize) else {
             return;
         };
         if let Some(outcome) = self.outcome(instr, held, next, issued, mispredicted)
-            && let Some(prediction) = &held.placed.prediction
+            && let Some(prediction) = &prediction
             && let Some(predictor) = &mut self.front.predictor
         {
             predictor.resolve(prediction, &outcome);

@@ -28,20 +28,19 @@ struct Group {
     seen: u64,
     /// What it waited for.
     cause: Cause,
-    prediction: Option<Prediction>,
 }
 
 /// Where an instruction is on its way to decode.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Placed {
     /// First cycle in which it may issue.
     pub ready: u64,
     /// The group in which it ends.
     pub group: u64,
+    /// Number of that group ([`FrontEnd::prediction`]).
+    pub number: u64,
     /// The lane of that in which it ends.
     pub lane: u8,
-    /// How that was predicted.
-    pub prediction: Option<Prediction>,
     /// Where fetch goes on after it.
     pub next: u64,
     /// What to hold responsible for waiting until `ready`.
@@ -53,6 +52,8 @@ pub struct Placed {
 pub struct FrontEnd {
     p: Params,
     pub(super) predictor: Option<GroupPredictor>,
+    /// By group: how it was predicted; empty without a predictor.
+    predictions: Vec<Option<Prediction>>,
     icache: Option<ICache>,
     group: Group,
     /// Address behind the last instruction in it; `None` in a new group.
@@ -83,6 +84,10 @@ impl FrontEnd {
             predictor: core.predictor.as_ref().map(|p| match p {
                 Predictor::GroupGshare(p) => GroupPredictor::new(p, core.fetch.bytes),
             }),
+            predictions: match core.predictor {
+                Some(_) => vec![None; RING],
+                None => Vec::new(),
+            },
             icache: core.icache.as_ref().map(ICache::new),
             group: Group {
                 base: 0,
@@ -90,7 +95,6 @@ impl FrontEnd {
                 start: 0,
                 seen: 0,
                 cause: Cause::Fetch,
-                prediction: None,
             },
             behind: None,
             number: 0,
@@ -137,6 +141,9 @@ impl FrontEnd {
         let predictor = self.predictor.as_mut().filter(|_| start + 1 < until);
         let prediction = predictor.map(|predictor| predictor.fetch(base, lane, start));
         let taken = prediction.and_then(|p| p.taken);
+        if let Some(place) = self.predictions.get_mut(number as usize % RING) {
+            *place = prediction;
+        }
         self.next_cause = Cause::Fetch;
         self.group = match taken {
             Some((lane, target)) => {
@@ -148,7 +155,6 @@ impl FrontEnd {
                     start: wanted,
                     seen: start + u64::from(self.p.to_align),
                     cause,
-                    prediction,
                 }
             }
             None => {
@@ -159,7 +165,6 @@ impl FrontEnd {
                     start: wanted,
                     seen: start + u64::from(self.p.to_align),
                     cause,
-                    prediction,
                 }
             }
         };
@@ -195,8 +200,8 @@ impl FrontEnd {
             return Placed {
                 ready: 1,
                 group: 0,
+                number: 0,
                 lane: 0,
-                prediction: None,
                 next: end,
                 cause: Cause::Fetch,
             };
@@ -255,11 +260,17 @@ impl FrontEnd {
         Placed {
             ready: at + u64::from(self.p.align_to_issue),
             group: self.group.base,
+            number: self.number,
             lane: (end.saturating_sub(self.group.base.saturating_add(1)) / 2) as u8,
-            prediction: self.group.prediction,
             next,
             cause,
         }
+    }
+
+    /// How a group was predicted, one of the last ones.
+    #[must_use]
+    pub fn prediction(&self, number: u64) -> Option<Prediction> {
+        self.predictions.get(number as usize % RING).copied()?
     }
 
     /// Leaves the current group, whose rest is not executed.

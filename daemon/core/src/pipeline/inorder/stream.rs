@@ -9,7 +9,7 @@ use mcad_report::{MemorySlots, TopDown};
 use super::hart::Hart;
 use super::slots::{Cause, Slots};
 use super::{Core, Executed, Observer as Retirements, Stamps};
-use crate::pipeline::access::{Access, Address};
+use crate::pipeline::access::{Access, Address, Span};
 use crate::pipeline::backend::topdown::{Loss, Stall};
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::observer::{Delivery, Observer, Retired, UopStamps};
@@ -17,6 +17,34 @@ use mcad_isa::machine::params::MAX_PORTS;
 
 /// Of an instruction that executes on no unit of its own.
 const ANY_PORT: u8 = 0xfe;
+
+/// Instructions that lie behind each other and are executed once.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// The first one in the program, and how many there are.
+    pub first: u32,
+    /// See `first`.
+    pub len: u16,
+    /// Address of the first one.
+    pub address: u64,
+    /// Place of the one that has a tag.
+    pub tagged: u16,
+    /// See `tagged`.
+    pub tag: u32,
+    /// Accesses by instruction, in order.
+    pub spans: &'a [Span],
+    /// All accesses.
+    pub accesses: &'a [Access],
+}
+
+/// Address and bytes of an access, as far as they are known.
+#[inline]
+fn known(access: &Access) -> Option<(u64, u32)> {
+    match access.address {
+        Address::Known(address) => Some((address, u32::from(access.size))),
+        Address::Symbolic(_) => None,
+    }
+}
 
 /// The last instruction with all its stamps, until it is told.
 #[derive(Default)]
@@ -102,7 +130,6 @@ impl Stream {
     }
 
     /// Takes the next instruction. Accesses matter to the store buffer alone.
-    #[inline]
     pub fn push<O: Observer>(
         &mut self,
         program: &Program,
@@ -113,10 +140,7 @@ impl Stream {
         let executed = Executed {
             instr: inst.instr,
             address: inst.address,
-            access: accesses.first().and_then(|access| match access.address {
-                Address::Known(address) => Some((address, u32::from(access.size))),
-                Address::Symbolic(_) => None,
-            }),
+            access: accesses.first().and_then(known),
             cycles: match inst.extra_cycles {
                 0 => 0,
                 extra => extra.saturating_add(self.p.retire),
@@ -124,6 +148,36 @@ impl Stream {
             tag: inst.tag,
             ..Executed::default()
         };
+        self.take(program, executed, observer);
+    }
+
+    /// Takes instructions that lie behind each other, none of which is repeated.
+    pub fn push_run<O: Observer>(&mut self, program: &Program, run: &Run<'_>, observer: &mut O) {
+        let mut spans = run.spans.iter();
+        let mut next = spans.next();
+        let mut address = run.address;
+        for (index, instr) in (0u16..run.len).zip(run.first..) {
+            let mut executed = Executed {
+                instr,
+                address,
+                tag: if index == run.tagged { run.tag } else { 0 },
+                ..Executed::default()
+            };
+            if let Some(span) = next
+                && span.index == index
+            {
+                let access = run.accesses.get(span.start as usize);
+                executed.access = access.and_then(known);
+                next = spans.next();
+            }
+            let len = program.in_order.instrs.get(instr as usize).map_or(0, |i| i.len);
+            address = address.wrapping_add(len.into());
+            self.take(program, executed, observer);
+        }
+    }
+
+    #[inline(always)]
+    fn take<O: Observer>(&mut self, program: &Program, executed: Executed, observer: &mut O) {
         match &mut self.hart {
             Some(hart) => hart.push(&mut self.core, &program.in_order, executed),
             None => self.core.push(&program.in_order, executed),
