@@ -122,7 +122,10 @@ pub struct Core<O> {
     redirect: u64,
     redirect_late: u64,
     update: u64,
-    held: Held,
+    /// The instruction that is held, and the place of the next one, in turns.
+    held: [Held; 2],
+    /// Which of them is the next one's.
+    next: usize,
     /// Whether one is held.
     holds: bool,
     /// See [`issues_at_once`].
@@ -149,7 +152,8 @@ impl<O: Observer> Core<O> {
             redirect: u64::from(core.branch.redirect),
             redirect_late: u64::from(core.branch.redirect_late),
             update: u64::from(core.branch.update),
-            held: Held::default(),
+            held: <[Held; 2]>::default(),
+            next: 0,
             holds: false,
             at_once: issues_at_once(core),
             last: 0,
@@ -193,54 +197,84 @@ impl<O: Observer> Core<O> {
     /// The same, where it is known what would be executed behind a mispredicted branch. That the
     /// program goes on with `executed` must not be known to `astray` yet.
     pub fn push_with(&mut self, code: &Code, executed: Executed, astray: &mut impl Astray) {
-        let Some(instr) = code.instrs.get(executed.instr as usize) else {
+        *self.next() = executed;
+        self.push_next(code, astray);
+    }
+
+    /// Where the next instruction is put for [`Core::push_next`], field by field: it stays there until it
+    /// issues.
+    #[inline]
+    pub fn next(&mut self) -> &mut Executed {
+        &mut self.held[self.next & 1].executed
+    }
+
+    /// Takes the instruction in [`Core::next`].
+    #[inline]
+    pub fn push_next(&mut self, code: &Code, astray: &mut impl Astray) {
+        if self.at_once {
+            let executed = *self.next();
+            self.push_at_once(code, &executed);
+        } else {
+            self.hold_next(code, astray);
+        }
+    }
+
+    fn hold_next(&mut self, code: &Code, astray: &mut impl Astray) {
+        let Executed { instr, address, .. } = *self.next();
+        let Some(static_instr) = code.instrs.get(instr as usize) else {
             return;
         };
         if !self.holds {
             // The first: fetch starts here.
             self.holds = true;
-            self.front.restart(executed.address, 1);
-            self.hold(executed, instr);
+            self.front.restart(address, 1);
+            self.hold(static_instr);
             return;
         }
-        let (held, placed) = (&self.held.executed, &self.held.placed);
-        let before = code.instrs.get(held.instr as usize);
+        let Held { executed, placed } = &self.held[!self.next & 1];
+        let before = code.instrs.get(executed.instr as usize);
         let control = before.map_or(Control::None, |i| i.control);
-        let wrong = self.front.predictor.is_some() && placed.next != executed.address && {
+        let wrong = self.front.predictor.is_some() && placed.next != address && {
             // A block of straight code that is executed again begins anew without a branch.
-            let after = held.address.wrapping_add(before.map_or(0, |i| u64::from(i.len)));
-            control != Control::None || placed.next != after
+            let len = before.map_or(0, |i| u64::from(i.len));
+            control != Control::None || placed.next != executed.address.wrapping_add(len)
         };
         if wrong || control == Control::Unpredicted {
-            self.push_behind_wrong(code, executed, instr, astray);
+            self.push_behind_wrong(code, static_instr, astray);
             return;
         }
-        let placed = self.front.place(executed.address, instr.len);
-        let issued = self.issue_held(code, Some((executed.instr, placed.ready)), false);
+        let next = &mut self.held[self.next & 1];
+        self.front
+            .place(address, static_instr.len, &mut next.placed);
+        let ready = next.placed.ready;
+        let issued = self.issue_held(code, Some((instr, ready)), false);
         self.front.issued(1, issued.cycle);
         if control != Control::None && self.front.predictor.is_some() {
-            let prediction = self.front.prediction(self.held.placed.number);
-            self.resolve(code, prediction, executed.address, &issued, false);
+            let prediction = self.front.prediction(self.held().placed.number);
+            self.resolve(code, prediction, address, &issued, false);
         }
-        self.held = Held { executed, placed };
+        self.next ^= 1;
     }
 
-    /// Places an instruction, which waits for the next one.
-    fn hold(&mut self, executed: Executed, instr: &Static) {
-        let placed = self.front.place(executed.address, instr.len);
-        self.held = Held { executed, placed };
+    /// The instruction that is held.
+    #[inline]
+    fn held(&self) -> &Held {
+        &self.held[!self.next & 1]
+    }
+
+    /// Places the next instruction, which waits for the one behind it.
+    fn hold(&mut self, instr: &Static) {
+        let next = &mut self.held[self.next & 1];
+        let address = next.executed.address;
+        self.front.place(address, instr.len, &mut next.placed);
+        self.next ^= 1;
     }
 
     /// Takes the next instruction, which fetch had not foreseen behind the one that is held.
     #[inline(never)]
-    fn push_behind_wrong(
-        &mut self,
-        code: &Code,
-        executed: Executed,
-        instr: &Static,
-        astray: &mut impl Astray,
-    ) {
-        let held = self.held;
+    fn push_behind_wrong(&mut self, code: &Code, instr: &Static, astray: &mut impl Astray) {
+        let held = *self.held();
+        let next = self.next().address;
         let before = code.instrs.get(held.executed.instr as usize);
         let unpredicted = before.is_some_and(|i| i.control == Control::Unpredicted);
         let prediction = self.front.prediction(held.placed.number);
@@ -252,9 +286,9 @@ impl<O: Observer> Core<O> {
         };
         let back = issued.cycle + after;
         self.go_astray(code, (&held, prediction.as_ref()), &issued, back, astray);
-        self.resolve(code, prediction, executed.address, &issued, !unpredicted);
-        self.front.restart(executed.address, back);
-        self.hold(executed, instr);
+        self.resolve(code, prediction, next, &issued, !unpredicted);
+        self.front.restart(next, back);
+        self.hold(instr);
     }
 
     /// What is fetched and issued behind a mispredicted branch until fetch is called back: it
@@ -355,7 +389,7 @@ impl<O: Observer> Core<O> {
         next: Option<(u32, u64)>,
         mispredicted: bool,
     ) -> Issued {
-        let Held { executed, placed } = &self.held;
+        let Held { executed, placed } = &self.held[!self.next & 1];
         let (ready, cause) = (placed.ready, placed.cause);
         let issued = match O::LOSSES {
             true => self
@@ -369,7 +403,7 @@ impl<O: Observer> Core<O> {
             self.front.issued(0, issued.cycle);
         }
         let stamps = self.stamps(&issued, ready, mispredicted);
-        self.observer.retired(&self.held.executed, &stamps);
+        (self.observer).retired(&self.held[!self.next & 1].executed, &stamps);
         issued
     }
 
@@ -398,7 +432,7 @@ impl<O: Observer> Core<O> {
         issued: &Issued,
         mispredicted: bool,
     ) {
-        let held = &self.held;
+        let held = self.held();
         let Some(instr) = code.instrs.get(held.executed.instr as usize) else {
             return;
         };

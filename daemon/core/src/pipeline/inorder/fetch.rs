@@ -189,15 +189,15 @@ impl FrontEnd {
     }
 
     /// Takes the next instruction of the program, which lies where fetch is.
-    pub fn place(&mut self, address: u64, len: u8) -> Placed {
-        self.place_until(address, len, u64::MAX)
+    pub fn place(&mut self, address: u64, len: u8, placed: &mut Placed) {
+        self.place_until(address, len, u64::MAX, placed);
     }
 
     /// The same, where fetch is called back in cycle `until`.
-    fn place_until(&mut self, address: u64, len: u8, until: u64) -> Placed {
+    fn place_until(&mut self, address: u64, len: u8, until: u64, placed: &mut Placed) {
         let end = address.wrapping_add(u64::from(len));
         if self.p.ideal {
-            return Placed {
+            *placed = Placed {
                 ready: 1,
                 group: 0,
                 number: 0,
@@ -205,6 +205,7 @@ impl FrontEnd {
                 next: end,
                 cause: Cause::Fetch,
             };
+            return;
         }
         let mut at = 0;
         let mut used = None;
@@ -257,14 +258,12 @@ impl FrontEnd {
         } else {
             end
         };
-        Placed {
-            ready: at + u64::from(self.p.align_to_issue),
-            group: self.group.base,
-            number: self.number,
-            lane: (end.saturating_sub(self.group.base.saturating_add(1)) / 2) as u8,
-            next,
-            cause,
-        }
+        placed.ready = at + u64::from(self.p.align_to_issue);
+        placed.group = self.group.base;
+        placed.number = self.number;
+        placed.lane = (end.saturating_sub(self.group.base.saturating_add(1)) / 2) as u8;
+        placed.next = next;
+        placed.cause = cause;
     }
 
     /// How a group was predicted, one of the last ones.
@@ -322,7 +321,9 @@ impl FrontEnd {
         if (!self.continues(address) || crosses) && self.next_fetch().saturating_add(1) >= cycle {
             return None;
         }
-        Some(self.place_until(address, len, cycle))
+        let mut placed = Placed::default();
+        self.place_until(address, len, cycle, &mut placed);
+        Some(placed)
     }
 
     /// Lets fetch go on as far as there is room, until it is called back in `cycle`.

@@ -38,10 +38,18 @@ impl Hart {
     /// Has a core take the next instruction of the executed program.
     #[inline]
     pub fn push<O: Observer>(&mut self, core: &mut Core<O>, code: &Code, executed: Executed) {
-        let Some(&inst) = code.computes(executed.instr) else {
-            core.push(code, executed);
+        *core.next() = executed;
+        self.push_next(core, code);
+    }
+
+    /// The same with the instruction in [`Core::next`].
+    #[inline]
+    pub fn push_next<O: Observer>(&mut self, core: &mut Core<O>, code: &Code) {
+        let Some(&inst) = code.computes(core.next().instr) else {
+            core.push_next(code, &mut ());
             return;
         };
+        let executed = *core.next();
         self.values.start_with(code.images());
         let registers = self.values.registers();
         let cycles = match (inst.op, &self.divider) {
@@ -59,8 +67,8 @@ impl Hart {
             values: &self.values,
             registers,
         };
-        let executed = Executed { cycles, ..executed };
-        core.push_with(code, executed, &mut ahead);
+        core.next().cycles = cycles;
+        core.push_next(code, &mut ahead);
         let access = executed.access.map(|(address, _)| address as u32);
         self.values.execute(&inst, executed.address as u32, access);
     }

@@ -61,13 +61,11 @@ impl Retirements for Last {
 
     #[inline(always)]
     fn retired(&mut self, executed: &Executed, stamps: &Stamps) {
-        *self = Self {
-            is_new: true,
-            instr: executed.instr,
-            tag: executed.tag,
-            address: executed.address,
-            stamps: *stamps,
-        };
+        self.is_new = true;
+        self.instr = executed.instr;
+        self.tag = executed.tag;
+        self.address = executed.address;
+        self.stamps = *stamps;
     }
 }
 
@@ -148,7 +146,8 @@ impl Stream {
             tag: inst.tag,
             ..Executed::default()
         };
-        self.take(program, executed, observer);
+        *self.core.next() = executed;
+        self.take(program, observer);
     }
 
     /// Takes instructions that lie behind each other, none of which is repeated.
@@ -157,12 +156,12 @@ impl Stream {
         let mut next = spans.next();
         let mut address = run.address;
         for (index, instr) in (0u16..run.len).zip(run.first..) {
-            let mut executed = Executed {
-                instr,
-                address,
-                tag: if index == run.tagged { run.tag } else { 0 },
-                ..Executed::default()
-            };
+            let executed = self.core.next();
+            executed.instr = instr;
+            executed.address = address;
+            executed.tag = if index == run.tagged { run.tag } else { 0 };
+            executed.access = None;
+            executed.cycles = 0;
             if let Some(span) = next
                 && span.index == index
             {
@@ -172,15 +171,16 @@ impl Stream {
             }
             let len = program.in_order.instrs.get(instr as usize).map_or(0, |i| i.len);
             address = address.wrapping_add(len.into());
-            self.take(program, executed, observer);
+            self.take(program, observer);
         }
     }
 
+    /// Takes what the core has next.
     #[inline(always)]
-    fn take<O: Observer>(&mut self, program: &Program, executed: Executed, observer: &mut O) {
+    fn take<O: Observer>(&mut self, program: &Program, observer: &mut O) {
         match &mut self.hart {
-            Some(hart) => hart.push(&mut self.core, &program.in_order, executed),
-            None => self.core.push(&program.in_order, executed),
+            Some(hart) => hart.push_next(&mut self.core, &program.in_order),
+            None => self.core.push_next(&program.in_order, &mut ()),
         }
         self.tell(program, observer);
     }
@@ -196,13 +196,8 @@ impl Stream {
         if !std::mem::take(&mut self.core.observer.is_new) {
             return;
         }
-        let Last {
-            instr,
-            tag,
-            address,
-            stamps,
-            ..
-        } = self.core.observer;
+        let last = &self.core.observer;
+        let (instr, stamps) = (last.instr, &last.stamps);
         self.instructions += 1;
         // What is done before an older instruction leaves with it.
         let retired = stamps.retired.max(self.cycle);
@@ -213,8 +208,8 @@ impl Stream {
         let slot = self.in_cycle;
         self.in_cycle += 1;
         let inst = Inst {
-            tag,
-            ..Inst::new(instr, address)
+            tag: last.tag,
+            ..Inst::new(instr, last.address)
         };
         let port = stamps.port.unwrap_or(ANY_PORT);
         if let Some(uops) = self.port_uops.get_mut(usize::from(port)) {
