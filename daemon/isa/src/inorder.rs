@@ -89,6 +89,8 @@ pub struct Static {
     pub len: u8,
     /// How control leaves it.
     pub control: Control,
+    /// It goes where a register or memory says.
+    pub indirect: bool,
     /// Cycles to retirement where they depend on operands that are not known; 0: as its class says.
     pub cycles: u16,
     sources: u32,

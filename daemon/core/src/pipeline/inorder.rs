@@ -8,7 +8,9 @@
 //! stamps are what a cycle-by-cycle model gives.
 
 pub use mcad_isa::inorder as code;
+pub mod behind;
 pub mod fetch;
+pub mod gshare;
 pub mod hart;
 pub mod icache;
 pub mod issue;
@@ -19,10 +21,13 @@ pub mod store_buffer;
 pub mod stream;
 
 use mcad_isa::llvm::sched::Machine;
-use mcad_isa::machine::inorder::InOrder;
+use mcad_isa::machine::inorder::{InOrder, Predictor};
 
+use crate::pipeline::frontend::predict::stream::Counts;
+use behind::Asked;
 use code::{Code, Control, Static};
 use fetch::{FrontEnd, Placed};
+use gshare::{Foreseen, Gshare};
 use issue::{Issue, Issued};
 use predict::{Outcome, Prediction};
 use slots::{Cause, Ledger, Slots};
@@ -44,6 +49,8 @@ pub struct Executed {
     /// their cause: where misses and mispredictions are known beforehand and not found out by a front
     /// end.
     pub gap: Option<(u32, Cause)>,
+    /// Its accesses, where memory is modelled.
+    pub asked: Asked,
     /// Tag of the caller.
     pub tag: u32,
 }
@@ -84,8 +91,43 @@ impl<F: FnMut(&Executed, &Stamps)> Observer for F {
     }
 }
 
-/// What instructions would do that are issued behind a mispredicted branch and called back.
-pub trait Astray {
+/// By how much what an instruction loads comes later than from the first level.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Missed {
+    /// Cycles.
+    pub late: u32,
+    /// What to hold responsible.
+    pub cause: Cause,
+}
+
+/// What an in-order core asks of the world around it: where code and data come from, and what instructions
+/// would do that are issued behind a mispredicted branch and called back.
+pub trait Around {
+    /// Fetch of the line at an address starts in cycle `at`; cycles by which it comes later than from the first
+    /// level.
+    #[inline]
+    fn fetch(&mut self, address: u64, at: u64) -> u64 {
+        let _ = (address, at);
+        0
+    }
+
+    /// The cycle from which on there is room for what an instruction stores.
+    #[inline]
+    fn room(&mut self, executed: &Executed) -> u64 {
+        let _ = executed;
+        0
+    }
+
+    /// An instruction issues, and asks for its data.
+    #[inline]
+    fn access(&mut self, executed: &Executed, at: u64) -> Missed {
+        let _ = at;
+        Missed {
+            late: executed.missed,
+            cause: Cause::Load,
+        }
+    }
+
     /// Behind the last instruction that was pushed before.
     fn begin(&mut self) {}
 
@@ -96,7 +138,7 @@ pub trait Astray {
     }
 }
 
-impl Astray for () {}
+impl Around for () {}
 
 /// Bytes of an instruction of code that is not known.
 const UNKNOWN_BYTES: u8 = 4;
@@ -118,6 +160,8 @@ fn issues_at_once(core: &InOrder) -> bool {
 pub struct Core<O> {
     p: InOrder,
     front: FrontEnd,
+    /// Predicts branches one by one, in the place of the front end's predictor.
+    gshare: Option<Box<Gshare>>,
     issue: Issue,
     redirect: u64,
     redirect_late: u64,
@@ -148,6 +192,10 @@ impl<O: Observer> Core<O> {
         Self {
             p: core.clone(),
             front: FrontEnd::new(core),
+            gshare: match &core.predictor {
+                Some(Predictor::Gshare(p)) => Some(Box::new(Gshare::new(p))),
+                _ => None,
+            },
             issue: Issue::new(core, machine),
             redirect: u64::from(core.branch.redirect),
             redirect_late: u64::from(core.branch.redirect_late),
@@ -176,7 +224,7 @@ impl<O: Observer> Core<O> {
     #[inline]
     pub fn push(&mut self, code: &Code, executed: Executed) {
         if self.at_once {
-            self.push_at_once(code, &executed);
+            self.push_at_once(code, &executed, &mut ());
         } else {
             self.push_with(code, executed, &mut ());
         }
@@ -184,21 +232,22 @@ impl<O: Observer> Core<O> {
 
     /// The same, where nothing rests on the next instruction.
     #[inline]
-    fn push_at_once(&mut self, code: &Code, executed: &Executed) {
+    fn push_at_once(&mut self, code: &Code, executed: &Executed, around: &mut impl Around) {
         let issue = &mut self.issue;
+        let fetched = (1, Cause::Fetch);
         let issued = match O::LOSSES {
-            true => issue.issue::<true>(code, executed, 1, Cause::Fetch, None),
-            false => issue.issue::<false>(code, executed, 1, Cause::Fetch, None),
+            true => issue.issue::<true>(code, executed, fetched, None, around),
+            false => issue.issue::<false>(code, executed, fetched, None, around),
         };
         let stamps = self.stamps(&issued, 1, false);
         self.observer.retired(executed, &stamps);
     }
 
     /// The same, where it is known what would be executed behind a mispredicted branch. That the
-    /// program goes on with `executed` must not be known to `astray` yet.
-    pub fn push_with(&mut self, code: &Code, executed: Executed, astray: &mut impl Astray) {
+    /// program goes on with `executed` must not be known to `around` yet.
+    pub fn push_with(&mut self, code: &Code, executed: Executed, around: &mut impl Around) {
         *self.next() = executed;
-        self.push_next(code, astray);
+        self.push_next(code, around);
     }
 
     /// Where the next instruction is put for [`Core::push_next`], field by field: it stays there until it
@@ -210,16 +259,16 @@ impl<O: Observer> Core<O> {
 
     /// Takes the instruction in [`Core::next`].
     #[inline]
-    pub fn push_next(&mut self, code: &Code, astray: &mut impl Astray) {
+    pub fn push_next(&mut self, code: &Code, around: &mut impl Around) {
         if self.at_once {
             let executed = *self.next();
-            self.push_at_once(code, &executed);
+            self.push_at_once(code, &executed, around);
         } else {
-            self.hold_next(code, astray);
+            self.hold_next(code, around);
         }
     }
 
-    fn hold_next(&mut self, code: &Code, astray: &mut impl Astray) {
+    fn hold_next(&mut self, code: &Code, around: &mut impl Around) {
         let Executed { instr, address, .. } = *self.next();
         let Some(static_instr) = code.instrs.get(instr as usize) else {
             return;
@@ -228,7 +277,7 @@ impl<O: Observer> Core<O> {
             // The first: fetch starts here.
             self.holds = true;
             self.front.restart(address, 1);
-            self.hold(static_instr);
+            self.hold(static_instr, around);
             return;
         }
         let Held { executed, placed } = &self.held[!self.next & 1];
@@ -239,15 +288,26 @@ impl<O: Observer> Core<O> {
             let len = before.map_or(0, |i| u64::from(i.len));
             control != Control::None || placed.next != executed.address.wrapping_add(len)
         };
-        if wrong || control == Control::Unpredicted {
-            self.push_behind_wrong(code, static_instr, astray);
+        let mut wrong = wrong || control == Control::Unpredicted;
+        if let Some(gshare) = &mut self.gshare
+            && control != Control::None
+            && let Some(before) = before
+        {
+            match gshare.branch(executed.instr, before, executed.address, address) {
+                Foreseen::Right => {}
+                Foreseen::Decoded => self.front.found_by_decode(gshare.decode_bubble),
+                Foreseen::Wrong => wrong = true,
+            }
+        }
+        if wrong {
+            self.push_behind_wrong(code, static_instr, around);
             return;
         }
         let next = &mut self.held[self.next & 1];
         self.front
-            .place(address, static_instr.len, &mut next.placed);
+            .place(address, static_instr.len, &mut next.placed, around);
         let ready = next.placed.ready;
-        let issued = self.issue_held(code, Some((instr, ready)), false);
+        let issued = self.issue_held(code, Some((instr, ready)), false, around);
         self.front.issued(1, issued.cycle);
         if control != Control::None && self.front.predictor.is_some() {
             let prediction = self.front.prediction(self.held().placed.number);
@@ -263,32 +323,32 @@ impl<O: Observer> Core<O> {
     }
 
     /// Places the next instruction, which waits for the one behind it.
-    fn hold(&mut self, instr: &Static) {
+    fn hold(&mut self, instr: &Static, around: &mut impl Around) {
         let next = &mut self.held[self.next & 1];
         let address = next.executed.address;
-        self.front.place(address, instr.len, &mut next.placed);
+        (self.front).place(address, instr.len, &mut next.placed, around);
         self.next ^= 1;
     }
 
     /// Takes the next instruction, which fetch had not foreseen behind the one that is held.
     #[inline(never)]
-    fn push_behind_wrong(&mut self, code: &Code, instr: &Static, astray: &mut impl Astray) {
+    fn push_behind_wrong(&mut self, code: &Code, instr: &Static, around: &mut impl Around) {
         let held = *self.held();
         let next = self.next().address;
         let before = code.instrs.get(held.executed.instr as usize);
         let unpredicted = before.is_some_and(|i| i.control == Control::Unpredicted);
         let prediction = self.front.prediction(held.placed.number);
-        let issued = self.issue_held(code, None, true);
+        let issued = self.issue_held(code, None, true, around);
         let after = if issued.late {
             self.redirect_late
         } else {
             self.redirect
         };
         let back = issued.cycle + after;
-        self.go_astray(code, (&held, prediction.as_ref()), &issued, back, astray);
+        self.go_astray(code, (&held, prediction.as_ref()), &issued, back, around);
         self.resolve(code, prediction, next, &issued, !unpredicted);
         self.front.restart(next, back);
-        self.hold(instr);
+        self.hold(instr, around);
     }
 
     /// What is fetched and issued behind a mispredicted branch until fetch is called back: it
@@ -301,7 +361,7 @@ impl<O: Observer> Core<O> {
         (held, prediction): (&Held, Option<&Prediction>),
         branch: &Issued,
         back: u64,
-        astray: &mut impl Astray,
+        around: &mut impl Around,
     ) {
         let Some(predictor) = &mut self.front.predictor else {
             return;
@@ -312,7 +372,7 @@ impl<O: Observer> Core<O> {
         {
             predictor.pass(prediction, held.placed.lane);
         }
-        astray.begin();
+        around.begin();
         let mut issue = self.issue.clone();
         let mut address = held.placed.next;
         loop {
@@ -335,7 +395,8 @@ impl<O: Observer> Core<O> {
                 address,
                 ..Executed::default()
             };
-            let issued = issue.issue::<false>(code, &executed, placed.ready, placed.cause, None);
+            let fetched = (placed.ready, placed.cause);
+            let issued = issue.issue::<false>(code, &executed, fetched, None, &mut ());
             self.front.issued(0, issued.cycle);
             if issued.cycle > back {
                 // It is called back before it issues; what is fetched meanwhile goes on.
@@ -349,7 +410,7 @@ impl<O: Observer> Core<O> {
             if after > 0 && !branch.late {
                 self.issue.serialised_astray(branch.cycle, after);
             }
-            let next = astray.step(number, address).unwrap_or(placed.next);
+            let next = around.step(number, address).unwrap_or(placed.next);
             let redirected = issued.cycle + self.redirect;
             let wrong = !issued.late && next != placed.next && redirected < back;
             let stray = Held { executed, placed };
@@ -376,8 +437,13 @@ impl<O: Observer> Core<O> {
 
     /// Ends the program.
     pub fn flush(&mut self, code: &Code) {
+        self.flush_with(code, &mut ());
+    }
+
+    /// The same, with the world around it.
+    pub fn flush_with(&mut self, code: &Code, around: &mut impl Around) {
         if std::mem::take(&mut self.holds) {
-            self.issue_held(code, None, false);
+            self.issue_held(code, None, false, around);
         }
     }
 
@@ -388,16 +454,14 @@ impl<O: Observer> Core<O> {
         code: &Code,
         next: Option<(u32, u64)>,
         mispredicted: bool,
+        around: &mut impl Around,
     ) -> Issued {
         let Held { executed, placed } = &self.held[!self.next & 1];
         let (ready, cause) = (placed.ready, placed.cause);
+        let (issue, fetched) = (&mut self.issue, (ready, cause));
         let issued = match O::LOSSES {
-            true => self
-                .issue
-                .issue::<true>(code, executed, ready, cause, next),
-            false => self
-                .issue
-                .issue::<false>(code, executed, ready, cause, next),
+            true => issue.issue::<true>(code, executed, fetched, next, around),
+            false => issue.issue::<false>(code, executed, fetched, next, around),
         };
         if next.is_none() {
             self.front.issued(0, issued.cycle);
@@ -475,6 +539,19 @@ impl<O: Observer> Core<O> {
             mispredicted,
             cycle: issued.cycle + cycle,
         })
+    }
+
+    /// What became of its branches, where they are predicted one by one.
+    #[must_use]
+    pub fn branches(&self) -> Option<&Counts> {
+        self.gshare.as_ref().map(|gshare| &gshare.counts)
+    }
+
+    /// Counts branches from here on; what the predictor has learned stays.
+    pub fn forget_branches(&mut self) {
+        if let Some(gshare) = &mut self.gshare {
+            gshare.counts = Counts::default();
+        }
     }
 
     /// Cycle of the last retirement so far.

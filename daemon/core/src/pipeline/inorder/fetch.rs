@@ -6,8 +6,10 @@
 //! instruction leaves the aligner when all its bytes are seen there, in order, when the queue has
 //! room.
 
+use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::machine::inorder::{Fetch as Params, InOrder, Predictor};
 
+use super::Around;
 use super::icache::ICache;
 use super::predict::{GroupPredictor, Prediction};
 use super::slots::Cause;
@@ -55,6 +57,10 @@ pub struct FrontEnd {
     /// By group: how it was predicted; empty without a predictor.
     predictions: Vec<Option<Prediction>>,
     icache: Option<ICache>,
+    /// The line of code that was asked for last.
+    line: u64,
+    /// Cycles without fetch behind the next jump that nothing here foresees.
+    jump_bubble: u32,
     group: Group,
     /// Address behind the last instruction in it; `None` in a new group.
     behind: Option<u64>,
@@ -81,13 +87,16 @@ impl FrontEnd {
     pub fn new(core: &InOrder) -> Self {
         Self {
             p: core.fetch.clone(),
-            predictor: core.predictor.as_ref().map(|p| match p {
-                Predictor::GroupGshare(p) => GroupPredictor::new(p, core.fetch.bytes),
-            }),
-            predictions: match core.predictor {
-                Some(_) => vec![None; RING],
-                None => Vec::new(),
+            predictor: match &core.predictor {
+                Some(Predictor::GroupGshare(p)) => Some(GroupPredictor::new(p, core.fetch.bytes)),
+                Some(Predictor::Gshare(_)) | None => None,
             },
+            predictions: match core.predictor {
+                Some(Predictor::GroupGshare(_)) => vec![None; RING],
+                Some(Predictor::Gshare(_)) | None => Vec::new(),
+            },
+            line: u64::MAX,
+            jump_bubble: core.fetch.taken_bubble,
             icache: core.icache.as_ref().map(ICache::new),
             group: Group {
                 base: 0,
@@ -114,7 +123,7 @@ impl FrontEnd {
     }
 
     /// Fetches the group from `self.next` on, if it comes before fetch is called back in cycle `until`.
-    fn fetch(&mut self, until: u64) {
+    fn fetch(&mut self, until: u64, around: &mut impl Around) {
         let number = self.number + 1;
         let base = self.base(self.next);
         // Room: the group so many before has been used up, at the latest in this cycle.
@@ -137,6 +146,15 @@ impl FrontEnd {
                 }
             }
             (start, next_start) = (fetched.start, fetched.next.max(fetched.start + 1));
+        }
+        let line = base / LINE_BYTES;
+        if line != std::mem::replace(&mut self.line, line) {
+            let late = around.fetch(base, start);
+            if late > 0 {
+                cause = Cause::InstructionCache;
+                start += late;
+                next_start = start + 1;
+            }
         }
         let predictor = self.predictor.as_mut().filter(|_| start + 1 < until);
         let prediction = predictor.map(|predictor| predictor.fetch(base, lane, start));
@@ -189,12 +207,26 @@ impl FrontEnd {
     }
 
     /// Takes the next instruction of the program, which lies where fetch is.
-    pub fn place(&mut self, address: u64, len: u8, placed: &mut Placed) {
-        self.place_until(address, len, u64::MAX, placed);
+    #[inline]
+    pub fn place(
+        &mut self,
+        address: u64,
+        len: u8,
+        placed: &mut Placed,
+        around: &mut impl Around,
+    ) {
+        self.place_until(address, len, u64::MAX, placed, around);
     }
 
     /// The same, where fetch is called back in cycle `until`.
-    fn place_until(&mut self, address: u64, len: u8, until: u64, placed: &mut Placed) {
+    fn place_until(
+        &mut self,
+        address: u64,
+        len: u8,
+        until: u64,
+        placed: &mut Placed,
+        around: &mut impl Around,
+    ) {
         let end = address.wrapping_add(u64::from(len));
         if self.p.ideal {
             *placed = Placed {
@@ -214,17 +246,18 @@ impl FrontEnd {
                 // Nothing foresaw this jump: without a predictor it counts as foreseen.
                 self.next_start = self
                     .next_start
-                    .max(self.group.start + 1 + u64::from(self.p.taken_bubble));
+                    .max(self.group.start + 1 + u64::from(self.jump_bubble));
                 self.next = address;
             }
+            self.jump_bubble = self.p.taken_bubble;
             self.close();
-            self.fetch(until);
+            self.fetch(until, around);
         }
         if end > self.group.end {
             at = self.reachable();
             used = Some(self.number);
             self.next = self.group.end;
-            self.fetch(until);
+            self.fetch(until, around);
         }
         at = at.max(self.reachable()).max(self.aligned);
         let mut cause = self.group.cause;
@@ -287,6 +320,12 @@ impl FrontEnd {
         }
     }
 
+    /// Only decode finds where the jump goes that comes next, behind which nothing is fetched for so many
+    /// cycles.
+    pub fn found_by_decode(&mut self, bubble: u32) {
+        self.jump_bubble = bubble.max(self.p.taken_bubble);
+    }
+
     /// Fetch starts anew at `address` in `cycle`.
     pub fn restart(&mut self, address: u64, cycle: u64) {
         if let Some(predictor) = &mut self.predictor {
@@ -322,14 +361,14 @@ impl FrontEnd {
             return None;
         }
         let mut placed = Placed::default();
-        self.place_until(address, len, cycle, &mut placed);
+        self.place_until(address, len, cycle, &mut placed, &mut ());
         Some(placed)
     }
 
     /// Lets fetch go on as far as there is room, until it is called back in `cycle`.
     pub fn go_astray(&mut self, cycle: u64) {
         while self.next_fetch().saturating_add(1) < cycle {
-            self.fetch(cycle);
+            self.fetch(cycle, &mut ());
         }
     }
 

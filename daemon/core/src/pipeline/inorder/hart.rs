@@ -10,7 +10,7 @@ use mcad_isa::riscv::divider::{self, Operand};
 use mcad_isa::riscv::evaluate::{Registers, Values};
 use mcad_isa::riscv::{Inst, Op};
 
-use super::{Astray, Core, Executed, Observer};
+use super::{Around, Core, Executed, Observer};
 
 /// What is known of one thread's values.
 #[derive(Debug)]
@@ -39,14 +39,20 @@ impl Hart {
     #[inline]
     pub fn push<O: Observer>(&mut self, core: &mut Core<O>, code: &Code, executed: Executed) {
         *core.next() = executed;
-        self.push_next(core, code);
+        self.push_next(core, code, &mut ());
     }
 
-    /// The same with the instruction in [`Core::next`].
+    /// The same with the instruction in [`Core::next`]; the world `around` it is asked where no values are
+    /// followed.
     #[inline]
-    pub fn push_next<O: Observer>(&mut self, core: &mut Core<O>, code: &Code) {
+    pub fn push_next<O: Observer>(
+        &mut self,
+        core: &mut Core<O>,
+        code: &Code,
+        around: &mut impl Around,
+    ) {
         let Some(&inst) = code.computes(core.next().instr) else {
-            core.push_next(code, &mut ());
+            core.push_next(code, around);
             return;
         };
         let executed = *core.next();
@@ -81,7 +87,7 @@ struct Ahead<'a> {
     registers: Registers,
 }
 
-impl Astray for Ahead<'_> {
+impl Around for Ahead<'_> {
     fn step(&mut self, instr: u32, address: u64) -> Option<u64> {
         let inst: &Inst = self.code.computes(instr)?;
         let next = self.registers.next(inst, address as u32);

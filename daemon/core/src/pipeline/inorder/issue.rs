@@ -3,7 +3,7 @@
 use mcad_isa::llvm::sched::Machine;
 use mcad_isa::machine::inorder::{AccessKind, InOrder, Late, USES, Use};
 
-use super::Executed;
+use super::{Around, Executed, Missed};
 use super::code::{Code, Control, PLACES, Static};
 use super::scheduled::Scheduled;
 use super::slots::{Cause, Ledger, Slots};
@@ -41,11 +41,28 @@ impl Awaited {
     const BITS: u32 = 3;
 
     /// What a value that is waited for is.
-    const CAUSES: [Cause; 2] = [Cause::Dependency, Cause::Load];
+    const CAUSES: [Cause; 8] = [
+        Cause::Dependency,
+        Cause::Load,
+        Cause::SecondLevel,
+        Cause::Memory,
+        Cause::Translation,
+        Cause::Dependency,
+        Cause::Dependency,
+        Cause::Dependency,
+    ];
 
+    /// Results of an instruction that issues in `cycle` and, if it `loads`, may have missed.
     #[inline(always)]
-    const fn new(cycle: u64, what: u64) -> Self {
-        Self(cycle << Self::BITS | what)
+    const fn loaded(cycle: u64, loads: u64, missed: Missed) -> Self {
+        let what = match missed.cause {
+            _ if missed.late == 0 => loads,
+            Cause::SecondLevel => 2,
+            Cause::Memory => 3,
+            Cause::Translation => 4,
+            _ => loads,
+        };
+        Self((cycle + missed.late as u64) << Self::BITS | what)
     }
 
     #[inline(always)]
@@ -60,7 +77,7 @@ impl Awaited {
 
     #[inline(always)]
     fn cause(self) -> Cause {
-        Self::CAUSES[(self.0 & 1) as usize]
+        Self::CAUSES[(self.0 & 7) as usize]
     }
 }
 
@@ -315,9 +332,9 @@ impl Issue {
         &mut self,
         code: &Code,
         executed: &Executed,
-        ready: u64,
-        waited_for: Cause,
+        fetched: (u64, Cause),
         next: Option<(u32, u64)>,
+        around: &mut impl Around,
     ) -> Issued {
         if let Some(instr) = code.instrs.get(executed.instr as usize)
             && let Some(rules) = self.rules.get(usize::from(instr.class))
@@ -331,11 +348,12 @@ impl Issue {
             let loads = u64::from(rules.access == Some(AccessKind::Load));
             return self.issue_plain::<LISTS>(
                 (code, instr, executed),
-                (ready, waited_for),
+                fetched,
                 (unit, interval, loads),
+                around,
             );
         }
-        self.issue_by_rules(code, executed, ready, waited_for, next)
+        self.issue_by_rules(code, executed, fetched, next, around)
     }
 
     /// The same where nothing but fetch, operands and its unit can hold it up. That any of these does is
@@ -346,6 +364,7 @@ impl Issue {
         (code, instr, executed): (&Code, &Static, &Executed),
         (ready, waited_for): (u64, Cause),
         (unit, interval, loads): (Option<Copies>, u32, u64),
+        around: &mut impl Around,
     ) -> Issued {
         self.ledger.begin();
         let mut wait = Wait::new(self.cycle, self.taken, self.width);
@@ -359,6 +378,8 @@ impl Issue {
         wait.until_plain::<LISTS>(free, Cause::Unit, &mut self.ledger);
         let operands = self.operands(code, instr, false);
         wait.until_plain::<LISTS>(operands.cycle(), operands.cause(), &mut self.ledger);
+        let room = around.room(executed);
+        wait.until_plain::<LISTS>(room, Cause::StoreBuffer, &mut self.ledger);
         let cycle = wait.cycle;
         let port = unit.map(|(port, _)| port);
         if let Some(copy) = port.and_then(|port| self.free.get_mut(usize::from(port))) {
@@ -367,8 +388,8 @@ impl Issue {
         self.cycle = cycle;
         self.taken = wait.taken + 1;
         self.ledger.slots.used += 1;
-        let there = cycle + u64::from(executed.missed);
-        let done = self.write(code, instr, Awaited::new(there, loads), None);
+        let there = Awaited::loaded(cycle, loads, around.access(executed, cycle));
+        let done = self.write(code, instr, there, None);
         self.retired = self.retired.max(cycle + self.retire);
         Issued {
             cycle,
@@ -386,9 +407,9 @@ impl Issue {
         &mut self,
         code: &Code,
         executed: &Executed,
-        ready: u64,
-        waited_for: Cause,
+        (ready, waited_for): (u64, Cause),
         next: Option<(u32, u64)>,
+        around: &mut impl Around,
     ) -> Issued {
         if let Some(scheduled) = &mut self.scheduled {
             return scheduled.issue(&code.scheduled, executed.instr, ready, waited_for);
@@ -454,6 +475,8 @@ impl Issue {
                 wait.until(early, cause, &mut self.ledger);
             }
         }
+        let room = around.room(executed);
+        wait.until(room, Cause::StoreBuffer, &mut self.ledger);
         if rules.access == Some(AccessKind::Store)
             && let Some(stores) = &mut self.stores
         {
@@ -472,7 +495,7 @@ impl Issue {
         }
         Issued {
             port,
-            ..self.take(code, instr, executed, &rules, &wait, late)
+            ..self.take((code, instr, executed), &rules, &wait, late, around)
         }
     }
 
@@ -480,12 +503,11 @@ impl Issue {
     #[inline]
     fn take(
         &mut self,
-        code: &Code,
-        instr: &Static,
-        executed: &Executed,
+        (code, instr, executed): (&Code, &Static, &Executed),
         rules: &Rules,
         wait: &Wait,
         late: bool,
+        around: &mut impl Around,
     ) -> Issued {
         let cycle = wait.cycle;
         if cycle > self.cycle {
@@ -501,9 +523,9 @@ impl Issue {
             && instr.control != Control::None
             && self.late.as_ref().is_some_and(|l| l.branch_blocks_load);
         let loads = u64::from(rules.access == Some(AccessKind::Load));
-        let there = cycle + u64::from(executed.missed);
+        let there = Awaited::loaded(cycle, loads, around.access(executed, cycle));
         let latency = late.then_some(self.late_latency);
-        let done = self.write(code, instr, Awaited::new(there, loads), latency);
+        let done = self.write(code, instr, there, latency);
         let done = done.max(cycle + 1);
         if let Some(kind) = rules.access
             && let Some((address, size)) = executed.access

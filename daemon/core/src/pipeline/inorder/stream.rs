@@ -6,11 +6,14 @@ use mcad_isa::machine::inorder::InOrder;
 use mcad_isa::program::Program;
 use mcad_report::{MemorySlots, TopDown};
 
+use super::behind::{Asked, Behind, Queue};
 use super::hart::Hart;
 use super::slots::{Cause, Slots};
 use super::{Core, Executed, Observer as Retirements, Stamps};
 use crate::pipeline::access::{Access, Address, Span};
+use crate::memory::Memory;
 use crate::pipeline::backend::topdown::{Loss, Stall};
+use crate::pipeline::frontend::predict::stream::Counts;
 use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::observer::{Delivery, Observer, Retired, UopStamps};
 use mcad_isa::machine::params::MAX_PORTS;
@@ -75,6 +78,8 @@ pub struct Stream {
     core: Core<Last>,
     /// What is known of the program's values; nothing is of a block's.
     hart: Option<Hart>,
+    /// Accesses on their way to memory, where that is modelled.
+    queue: Option<Queue>,
     instructions: u64,
     /// Cycle of the last retirement, and instructions that retired in it.
     cycle: u64,
@@ -92,8 +97,9 @@ impl Stream {
     pub fn new(p: &InOrder, machine: Option<&Machine>) -> Self {
         Self {
             p: p.clone(),
-            core: Core::with_units(p, machine, Last::default()),
+            core: Core::with_units(&p.of_blocks(), machine, Last::default()),
             hart: None,
+            queue: None,
             instructions: 0,
             cycle: 0,
             in_cycle: 0,
@@ -107,7 +113,9 @@ impl Stream {
     #[must_use]
     pub fn of_program(p: &InOrder, machine: Option<&Machine>) -> Self {
         Self {
+            core: Core::with_units(p, machine, Last::default()),
             hart: Some(Hart::new(p)),
+            queue: (p.memory.as_ref()).map(|memory| Queue::new(memory.cache.store_buffer)),
             ..Self::new(p, machine)
         }
     }
@@ -127,15 +135,19 @@ impl Stream {
         self.before = 0;
     }
 
-    /// Takes the next instruction. Accesses matter to the store buffer alone.
+    /// Takes the next instruction.
     pub fn push<O: Observer>(
         &mut self,
         program: &Program,
         inst: &Inst,
         accesses: &[Access],
+        memory: Option<&mut Memory>,
         observer: &mut O,
     ) {
+        let asked = (self.queue.as_mut())
+            .map_or_else(Asked::default, |q| q.ask(accesses, inst.loads, inst.stores));
         let executed = Executed {
+            asked,
             instr: inst.instr,
             address: inst.address,
             access: accesses.first().and_then(known),
@@ -147,11 +159,17 @@ impl Stream {
             ..Executed::default()
         };
         *self.core.next() = executed;
-        self.take(program, observer);
+        self.take(program, memory, observer);
     }
 
     /// Takes instructions that lie behind each other, none of which is repeated.
-    pub fn push_run<O: Observer>(&mut self, program: &Program, run: &Run<'_>, observer: &mut O) {
+    pub fn push_run<O: Observer>(
+        &mut self,
+        program: &Program,
+        run: &Run<'_>,
+        mut memory: Option<&mut Memory>,
+        observer: &mut O,
+    ) {
         let mut spans = run.spans.iter();
         let mut next = spans.next();
         let mut address = run.address;
@@ -162,32 +180,58 @@ impl Stream {
             executed.tag = if index == run.tagged { run.tag } else { 0 };
             executed.access = None;
             executed.cycles = 0;
+            executed.asked = Asked::default();
             if let Some(span) = next
                 && span.index == index
             {
-                let access = run.accesses.get(span.start as usize);
-                executed.access = access.and_then(known);
+                let first = span.start as usize;
+                let count = usize::from(span.loads) + usize::from(span.stores);
+                let accesses = run.accesses.get(first..first + count).unwrap_or(&[]);
+                executed.access = accesses.first().and_then(known);
+                if let Some(queue) = &mut self.queue {
+                    executed.asked = queue.ask(accesses, span.loads, span.stores);
+                }
                 next = spans.next();
             }
             let len = program.in_order.instrs.get(instr as usize).map_or(0, |i| i.len);
             address = address.wrapping_add(len.into());
-            self.take(program, observer);
+            self.take(program, memory.as_deref_mut(), observer);
         }
     }
 
     /// Takes what the core has next.
     #[inline(always)]
-    fn take<O: Observer>(&mut self, program: &Program, observer: &mut O) {
-        match &mut self.hart {
-            Some(hart) => hart.push_next(&mut self.core, &program.in_order),
-            None => self.core.push_next(&program.in_order, &mut ()),
+    fn take<O: Observer>(
+        &mut self,
+        program: &Program,
+        memory: Option<&mut Memory>,
+        observer: &mut O,
+    ) {
+        let (core, code) = (&mut self.core, &program.in_order);
+        match (&mut self.hart, &mut self.queue, memory) {
+            (Some(hart), Some(queue), Some(memory)) => {
+                hart.push_next(core, code, &mut Behind { memory, queue });
+            }
+            (Some(hart), ..) => hart.push_next(core, code, &mut ()),
+            (None, ..) => core.push_next(code, &mut ()),
         }
         self.tell(program, observer);
     }
 
     /// Ends the program.
-    pub fn flush<O: Observer>(&mut self, program: &Program, observer: &mut O) {
-        self.core.flush(&program.in_order);
+    pub fn flush<O: Observer>(
+        &mut self,
+        program: &Program,
+        memory: Option<&mut Memory>,
+        observer: &mut O,
+    ) {
+        let (core, code) = (&mut self.core, &program.in_order);
+        match (&mut self.queue, memory) {
+            (Some(queue), Some(memory)) => {
+                core.flush_with(code, &mut Behind { memory, queue });
+            }
+            _ => core.flush(code),
+        }
         self.tell(program, observer);
     }
 
@@ -266,6 +310,17 @@ impl Stream {
         );
     }
 
+    /// What became of its branches, where they are predicted one by one.
+    #[must_use]
+    pub fn branches(&self) -> Option<&Counts> {
+        self.core.branches()
+    }
+
+    /// Counts branches from here on.
+    pub fn forget_branches(&mut self) {
+        self.core.forget_branches();
+    }
+
     /// Cycle of the last retirement so far.
     #[must_use]
     pub fn cycles(&self) -> u64 {
@@ -296,9 +351,18 @@ impl Stream {
             retiring: slots.used,
             bad_speculation: slots.of(Cause::Misprediction),
             frontend: sum(&[Cause::Fetch, Cause::InstructionCache]),
-            backend_memory: sum(&[Cause::Load, Cause::StoreBuffer]),
+            backend_memory: sum(&[
+                Cause::Load,
+                Cause::SecondLevel,
+                Cause::Memory,
+                Cause::Translation,
+                Cause::StoreBuffer,
+            ]),
             memory_levels: MemorySlots {
                 l1: slots.of(Cause::Load),
+                l2: slots.of(Cause::SecondLevel),
+                dram: slots.of(Cause::Memory),
+                translation: slots.of(Cause::Translation),
                 stores: slots.of(Cause::StoreBuffer),
                 ..MemorySlots::default()
             },
