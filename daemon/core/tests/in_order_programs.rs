@@ -38,10 +38,7 @@ fn each(block: &Block, store: bool, places: u64, stride: u64) -> (f64, CpuReport
         let words: Vec<u64> = (0..count * places)
             .flat_map(|n| {
                 let address = DATA + n % places * stride;
-                [
-                    block_word(BlockId(0)),
-                    support::access(0, store, address),
-                ]
+                [block_word(BlockId(0)), support::access(0, store, address)]
             })
             .collect();
         run(std::slice::from_ref(block), &words)
@@ -102,7 +99,14 @@ fn a_miss_is_felt_where_its_value_is_used() {
     // Nobody reads rcx: loads that miss go on issuing as fast as lines come from the second level.
     let alone = turns(&[0x48, 0x8b, 0x08], 1, 0);
     let (cycles, report) = each(&alone, false, 448, 64);
-    let line = 64.0 / machine::cpu("atom").unwrap().core.cache.unwrap().l2.bytes_per_cycle;
+    let line = 64.0
+        / machine::cpu("atom")
+            .unwrap()
+            .core
+            .cache
+            .unwrap()
+            .l2
+            .bytes_per_cycle;
     assert!(cycles < line + 0.5, "{cycles}");
     assert_eq!(report.slots.unwrap().dependencies, 0);
 }
@@ -110,16 +114,19 @@ fn a_miss_is_felt_where_its_value_is_used() {
 #[test]
 fn stores_wait_for_the_store_buffer_alone() {
     let store = turns(&STORE, 1, 0);
-    let (hits, report) = each(&store, true, 8, 64);
+    let (hits, _) = each(&store, true, 8, 64);
     let (nothing, _) = each(&turns(&CHASE, 1, 0), false, 8, 64);
     assert!(hits <= nothing + 0.05, "{hits} {nothing}");
-    assert_eq!(report.slots.unwrap().stores, 0);
-    // Lines from memory and back to it: the rate of memory, both ways, of the pair that comes in.
+    // Each line comes from memory, which has so many bytes a cycle.
     let (missing, report) = each(&store, true, 8192, 128);
-    let rate = machine::cpu("atom").unwrap().core.dram.unwrap().bytes_per_cycle;
-    assert!(missing > 2.0 * 64.0 / rate, "{missing}");
+    let dram = machine::cpu("atom").unwrap().core.dram.unwrap();
+    let line = 64.0 / dram.bytes_per_cycle;
+    assert!((line..4.0 * line).contains(&missing), "{missing}");
     let slots = report.slots.unwrap();
-    assert!(slots.stores * 10 > 9 * (slots.sum() - slots.retiring), "{slots:?}");
+    assert!(
+        slots.stores * 10 > 9 * (slots.sum() - slots.retiring),
+        "{slots:?}"
+    );
 }
 
 /// A branch that goes one way or the other, as `taken` says, and comes back.
@@ -191,16 +198,22 @@ fn every_slot_of_a_program_has_one_cause() {
     let random = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
     // add rax, [rbx]; mov [rcx], rax; jne; back from either place
     let blocks: [Block; 3] = [
-        (0x1000, 3, vec![0x48, 0x03, 0x03, 0x48, 0x89, 0x01, 0x75, 0x78]),
+        (
+            0x1000,
+            3,
+            vec![0x48, 0x03, 0x03, 0x48, 0x89, 0x01, 0x75, 0x78],
+        ),
         (0x1008, 1, vec![0xeb, 0xf6]),
         (0x1080, 1, vec![0xe9, 0x7b, 0xff, 0xff, 0xff]),
     ];
     let words: Vec<u64> = (0..30_000)
         .flat_map(|n| {
             let other = if random(n) & 1 != 0 { 2 } else { 1 };
+            // Mostly in 48 KiB.
+            let words = if n % 8 == 0 { 0x4_0000 } else { 0x1800 };
             [
                 block_word(BlockId(0)),
-                support::access(0, false, DATA + random(n) % 0x4_0000 * 8),
+                support::access(0, false, DATA + random(n) % words * 8),
                 support::access(1, true, DATA + random(n + 7) % 0x400 * 8),
                 block_word(BlockId(other)),
             ]
@@ -213,7 +226,12 @@ fn every_slot_of_a_program_has_one_cause() {
     assert_eq!(slots.frontend + slots.icache, all.frontend);
     let memory = slots.load_use + slots.l2 + slots.dram + slots.translation + slots.stores;
     assert_eq!(memory, all.backend_memory);
-    for part in [slots.l2, slots.dram, slots.translation, slots.bad_speculation] {
+    for part in [
+        slots.l2,
+        slots.dram,
+        slots.translation,
+        slots.bad_speculation,
+    ] {
         assert!(part > 0, "{slots:?}");
     }
     let blocks = report.blocks.iter().map(|b| b.slots.unwrap());

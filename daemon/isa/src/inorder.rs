@@ -182,7 +182,8 @@ impl Code {
         let (first_source, first_target) = (self.sources.len(), self.targets.len());
         self.sources.extend(sources.into_iter().take(most));
         self.targets.extend(targets.into_iter().take(most));
-        let (mut first_sources, mut first_targets) = <([Read; NEAR_SOURCES], [Written; NEAR_TARGETS])>::default();
+        let (mut first_sources, mut first_targets) =
+            <([Read; NEAR_SOURCES], [Written; NEAR_TARGETS])>::default();
         let sources = self.sources.get(first_source..).unwrap_or(&[]);
         for (near, source) in first_sources.iter_mut().zip(sources) {
             *near = Read {

@@ -7,8 +7,8 @@ use mcad_isa::build::{Builder, Doubt};
 use mcad_isa::code::Code;
 use mcad_isa::llvm::vector::{self, Use, VectorType};
 use mcad_isa::machine::CpuModel;
-use mcad_isa::program::{Program, flag};
 use mcad_isa::program::piece::Piece;
+use mcad_isa::program::{Program, flag};
 use mcad_proto::word::BlockId;
 use rustc_hash::FxHashMap;
 

@@ -110,7 +110,9 @@ impl Core {
             return self;
         };
         let own = in_order.memory.clone();
-        let prefetch = own.as_ref().map_or_else(Prefetch::default, |own| own.prefetch);
+        let prefetch = own
+            .as_ref()
+            .map_or_else(Prefetch::default, |own| own.prefetch);
         Self {
             cache: own.as_ref().map(|own| own.cache),
             dram: own.as_ref().map(|own| own.dram),

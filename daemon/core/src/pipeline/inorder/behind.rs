@@ -133,12 +133,8 @@ impl Around for Behind<'_> {
         let mut latest = Missed::default();
         for n in 0..u32::from(loads) {
             let request = self.request(executed, n, at);
-            let hit = (self.memory).hits_at_once(
-                (request.pc, request.address),
-                request.size,
-                at,
-                false,
-            );
+            let hit =
+                (self.memory).hits_at_once((request.pc, request.address), request.size, at, false);
             if !hit {
                 let answer = self.memory.load_beyond(request);
                 if answer.late > u64::from(latest.late) {

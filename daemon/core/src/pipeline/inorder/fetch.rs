@@ -208,13 +208,7 @@ impl FrontEnd {
 
     /// Takes the next instruction of the program, which lies where fetch is.
     #[inline]
-    pub fn place(
-        &mut self,
-        address: u64,
-        len: u8,
-        placed: &mut Placed,
-        around: &mut impl Around,
-    ) {
+    pub fn place(&mut self, address: u64, len: u8, placed: &mut Placed, around: &mut impl Around) {
         self.place_until(address, len, u64::MAX, placed, around);
     }
 

@@ -90,28 +90,30 @@ impl Gshare {
         if instr.control == Control::Call {
             self.call(after);
         }
-        let wrong = (self.counts.by_instruction).entry(number);
-        match (direction, foreseen) {
-            (false, _) => {
-                self.counts.wrong_direction += 1;
-                wrong.or_default().wrong_direction += 1;
-                Foreseen::Wrong
-            }
-            (true, Foreseen::Wrong) => {
-                match instr.control {
-                    Control::Return => self.counts.wrong_return += 1,
-                    _ => self.counts.wrong_indirect += 1,
-                }
-                wrong.or_default().wrong_target += 1;
-                foreseen
-            }
-            (true, Foreseen::Decoded) => {
-                self.counts.decoded += 1;
-                wrong.or_default().decoded += 1;
-                foreseen
-            }
-            (true, Foreseen::Right) => foreseen,
+        let counts = &mut self.counts;
+        if !direction {
+            counts.wrong_direction += 1;
+            let of = counts.by_instruction.entry(number);
+            of.or_default().wrong_direction += 1;
+            return Foreseen::Wrong;
         }
+        match (foreseen, instr.control) {
+            (Foreseen::Right, _) => {}
+            (Foreseen::Decoded, _) => {
+                counts.decoded += 1;
+                let of = counts.by_instruction.entry(number);
+                of.or_default().decoded += 1;
+            }
+            (Foreseen::Wrong, control) => {
+                match control {
+                    Control::Return => counts.wrong_return += 1,
+                    _ => counts.wrong_indirect += 1,
+                }
+                let of = counts.by_instruction.entry(number);
+                of.or_default().wrong_target += 1;
+            }
+        }
+        foreseen
     }
 
     /// Whether the direction of a conditional branch is predicted rightly.
@@ -189,10 +191,9 @@ mod tests {
     }
 
     fn instr(control: Control, indirect: bool) -> Static {
-        Static {
-            indirect,
-            ..Static::new(0, 2, control)
-        }
+        let mut instr = Static::new(0, 2, control);
+        instr.indirect = indirect;
+        instr
     }
 
     #[test]

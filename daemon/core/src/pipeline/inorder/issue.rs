@@ -3,11 +3,11 @@
 use mcad_isa::llvm::sched::Machine;
 use mcad_isa::machine::inorder::{AccessKind, InOrder, Late, USES, Use};
 
-use super::{Around, Executed, Missed};
 use super::code::{Code, Control, PLACES, Static};
 use super::scheduled::Scheduled;
 use super::slots::{Cause, Ledger, Slots};
 use super::store_buffer::StoreBuffer;
+use super::{Around, Executed, Missed};
 
 /// The facts of a class, by its number.
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,8 @@ use super::behind::{Asked, Behind, Queue};
 use super::hart::Hart;
 use super::slots::{Cause, Slots};
 use super::{Core, Executed, Observer as Retirements, Stamps};
-use crate::pipeline::access::{Access, Address, Span};
 use crate::memory::Memory;
+use crate::pipeline::access::{Access, Address, Span};
 use crate::pipeline::backend::topdown::{Loss, Stall};
 use crate::pipeline::frontend::predict::stream::Counts;
 use crate::pipeline::inst::{Inst, Source};
@@ -193,7 +193,11 @@ impl Stream {
                 }
                 next = spans.next();
             }
-            let len = program.in_order.instrs.get(instr as usize).map_or(0, |i| i.len);
+            let len = program
+                .in_order
+                .instrs
+                .get(instr as usize)
+                .map_or(0, |i| i.len);
             address = address.wrapping_add(len.into());
             self.take(program, memory.as_deref_mut(), observer);
         }
