@@ -246,22 +246,22 @@ impl<O: Observer> Core<O> {
     /// The same, where it is known what would be executed behind a mispredicted branch. That the
     /// program goes on with `executed` must not be known to `around` yet.
     pub fn push_with(&mut self, code: &Code, executed: Executed, around: &mut impl Around) {
-        *self.next() = executed;
+        *self.upcoming() = executed;
         self.push_next(code, around);
     }
 
     /// Where the next instruction is put for [`Core::push_next`], field by field: it stays there until it
     /// issues.
     #[inline]
-    pub fn next(&mut self) -> &mut Executed {
+    pub fn upcoming(&mut self) -> &mut Executed {
         &mut self.held[self.next & 1].executed
     }
 
-    /// Takes the instruction in [`Core::next`].
+    /// Takes the instruction in [`Core::upcoming`].
     #[inline]
     pub fn push_next(&mut self, code: &Code, around: &mut impl Around) {
         if self.at_once {
-            let executed = *self.next();
+            let executed = *self.upcoming();
             self.push_at_once(code, &executed, around);
         } else {
             self.hold_next(code, around);
@@ -269,7 +269,7 @@ impl<O: Observer> Core<O> {
     }
 
     fn hold_next(&mut self, code: &Code, around: &mut impl Around) {
-        let Executed { instr, address, .. } = *self.next();
+        let Executed { instr, address, .. } = *self.upcoming();
         let Some(static_instr) = code.instrs.get(instr as usize) else {
             return;
         };
@@ -334,7 +334,7 @@ impl<O: Observer> Core<O> {
     #[inline(never)]
     fn push_behind_wrong(&mut self, code: &Code, instr: &Static, around: &mut impl Around) {
         let held = *self.held();
-        let next = self.next().address;
+        let next = self.upcoming().address;
         let before = code.instrs.get(held.executed.instr as usize);
         let unpredicted = before.is_some_and(|i| i.control == Control::Unpredicted);
         let prediction = self.front.prediction(held.placed.number);

@@ -38,11 +38,11 @@ impl Hart {
     /// Has a core take the next instruction of the executed program.
     #[inline]
     pub fn push<O: Observer>(&mut self, core: &mut Core<O>, code: &Code, executed: Executed) {
-        *core.next() = executed;
+        *core.upcoming() = executed;
         self.push_next(core, code, &mut ());
     }
 
-    /// The same with the instruction in [`Core::next`]; the world `around` it is asked where no values are
+    /// The same with the instruction in [`Core::upcoming`]; the world `around` it is asked where no values are
     /// followed.
     #[inline]
     pub fn push_next<O: Observer>(
@@ -51,11 +51,11 @@ impl Hart {
         code: &Code,
         around: &mut impl Around,
     ) {
-        let Some(&inst) = code.computes(core.next().instr) else {
+        let Some(&inst) = code.computes(core.upcoming().instr) else {
             core.push_next(code, around);
             return;
         };
-        let executed = *core.next();
+        let executed = *core.upcoming();
         self.values.start_with(code.images());
         let registers = self.values.registers();
         let cycles = match (inst.op, &self.divider) {
@@ -73,7 +73,7 @@ impl Hart {
             values: &self.values,
             registers,
         };
-        core.next().cycles = cycles;
+        core.upcoming().cycles = cycles;
         core.push_next(code, &mut ahead);
         let access = executed.access.map(|(address, _)| address as u32);
         self.values.execute(&inst, executed.address as u32, access);

@@ -158,7 +158,7 @@ impl Stream {
             tag: inst.tag,
             ..Executed::default()
         };
-        *self.core.next() = executed;
+        *self.core.upcoming() = executed;
         self.take(program, memory, observer);
     }
 
@@ -174,7 +174,7 @@ impl Stream {
         let mut next = spans.next();
         let mut address = run.address;
         for (index, instr) in (0u16..run.len).zip(run.first..) {
-            let executed = self.core.next();
+            let executed = self.core.upcoming();
             executed.instr = instr;
             executed.address = address;
             executed.tag = if index == run.tagged { run.tag } else { 0 };
