@@ -138,11 +138,17 @@ impl<O: Observer> Pipeline<O> {
     /// What became of its branches.
     #[must_use]
     pub fn branches(&self) -> Option<&Counts> {
+        if let Some(core) = &self.in_order {
+            return core.branches();
+        }
         self.front.queue.prediction.as_ref().map(|p| &p.counts)
     }
 
     /// Counts branches from here on; what predictors have learned stays.
     pub fn forget_branches(&mut self) {
+        if let Some(core) = &mut self.in_order {
+            core.forget_branches();
+        }
         if let Some(prediction) = &mut self.front.queue.prediction {
             prediction.counts = Counts::default();
         }
@@ -162,11 +168,21 @@ impl<O: Observer> Pipeline<O> {
     /// Hands over what all iterations of the repeated string instruction load and store that is
     /// pushed next; whether that matters.
     pub fn reach(&mut self, loads: Range<u64>, stores: Range<u64>) -> bool {
+        if self.in_order.is_some() {
+            return false;
+        }
         self.back.memory().reach(loads, stores)
     }
 
     /// Hands over what the system call that is pushed next does to memory; whether that matters.
     pub fn enter_kernel(&mut self, work: &[Kernel]) -> bool {
+        if let Some(core) = &self.in_order {
+            let at = core.cycles();
+            if let Some(memory) = self.back.memory().lines().memory() {
+                memory.enter_kernel(work, at);
+            }
+            return false;
+        }
         self.back.memory().enter_kernel(work)
     }
 
@@ -210,7 +226,8 @@ impl<O: Observer> Pipeline<O> {
     #[inline]
     pub fn push(&mut self, program: &Program, inst: Inst, accesses: &[Access]) {
         if let Some(core) = &mut self.in_order {
-            core.push(program, &inst, accesses, &mut self.observer);
+            let memory = self.back.memory().lines().memory();
+            core.push(program, &inst, accesses, memory, &mut self.observer);
             return;
         }
         self.front.queue.push(program, inst, accesses);
@@ -230,6 +247,16 @@ impl<O: Observer> Pipeline<O> {
     pub fn queue_run(&mut self, program: &Program, run: Run<'_>) -> bool {
         self.front.queue.push_run(program, run);
         self.front.queue.backlog() >= fetch::RUN_AT
+    }
+
+    /// Takes instructions for an in-order core, which there must be: the same as pushing one after the
+    /// other.
+    #[inline]
+    pub fn push_in_order(&mut self, program: &Program, run: &inorder::stream::Run<'_>) {
+        if let Some(core) = &mut self.in_order {
+            let memory = self.back.memory().lines().memory();
+            core.push_run(program, run, memory, &mut self.observer);
+        }
     }
 
     /// Takes an instruction of a loop that the loop stream detector replays; `end` ends what is
@@ -276,7 +303,8 @@ impl<O: Observer> Pipeline<O> {
     /// Simulates everything that was pushed to its end.
     pub fn flush(&mut self, program: &Program) {
         if let Some(core) = &mut self.in_order {
-            core.flush(program, &mut self.observer);
+            let memory = self.back.memory().lines().memory();
+            core.flush(program, memory, &mut self.observer);
             return;
         }
         self.front.queue.close(program);

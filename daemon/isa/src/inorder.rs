@@ -10,6 +10,39 @@ use rustc_hash::FxHashMap;
 /// Registers that the scoreboard has room for.
 pub const REGISTERS: usize = 256;
 
+/// Place of the scoreboard that is always ready, behind those of registers.
+pub const READY: u16 = REGISTERS as u16;
+
+/// Place that is written and never read.
+pub const NOWHERE: u16 = READY + 1;
+
+/// Places of the scoreboard.
+pub const PLACES: usize = REGISTERS + 2;
+
+/// Operands of an instruction that are kept beside it, most often all of them.
+const NEAR_SOURCES: usize = 3;
+
+/// The same of its results.
+const NEAR_TARGETS: usize = 2;
+
+/// A place that is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Read {
+    /// Which; [`READY`] where the instruction has no such operand.
+    pub place: u16,
+    /// What for.
+    pub needed: Use,
+}
+
+/// A place that is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// Which; [`NOWHERE`] where the instruction has no such result.
+    pub place: u16,
+    /// As in [`Target::latency`].
+    pub latency: [u8; USES],
+}
+
 /// A register that is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
@@ -56,12 +89,34 @@ pub struct Static {
     pub len: u8,
     /// How control leaves it.
     pub control: Control,
+    /// It goes where a register or memory says.
+    pub indirect: bool,
     /// Cycles to retirement where they depend on operands that are not known; 0: as its class says.
     pub cycles: u16,
     sources: u32,
     sources_len: u8,
     targets_len: u8,
     targets: u32,
+    first_sources: [Read; NEAR_SOURCES],
+    first_targets: [Written; NEAR_TARGETS],
+}
+
+impl Default for Read {
+    fn default() -> Self {
+        Self {
+            place: READY,
+            needed: Use::Operand,
+        }
+    }
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self {
+            place: NOWHERE,
+            latency: [0; USES],
+        }
+    }
 }
 
 /// All static instructions of a session.
@@ -92,6 +147,27 @@ impl Static {
             ..Self::default()
         }
     }
+
+    /// Whether it neither takes as long as its operands say nor stops fetch.
+    #[inline]
+    #[must_use]
+    pub fn issues_plainly(&self) -> bool {
+        self.cycles == 0 && self.control != Control::Unpredicted
+    }
+
+    /// Its first operands, with [`READY`] in the place of missing ones.
+    #[inline]
+    #[must_use]
+    pub fn first_sources(&self) -> &[Read; NEAR_SOURCES] {
+        &self.first_sources
+    }
+
+    /// Its first results, with [`NOWHERE`] in the place of missing ones.
+    #[inline]
+    #[must_use]
+    pub fn first_targets(&self) -> &[Written; NEAR_TARGETS] {
+        &self.first_targets
+    }
 }
 
 impl Code {
@@ -106,7 +182,25 @@ impl Code {
         let (first_source, first_target) = (self.sources.len(), self.targets.len());
         self.sources.extend(sources.into_iter().take(most));
         self.targets.extend(targets.into_iter().take(most));
+        let (mut first_sources, mut first_targets) =
+            <([Read; NEAR_SOURCES], [Written; NEAR_TARGETS])>::default();
+        let sources = self.sources.get(first_source..).unwrap_or(&[]);
+        for (near, source) in first_sources.iter_mut().zip(sources) {
+            *near = Read {
+                place: source.register.into(),
+                needed: source.needed,
+            };
+        }
+        let targets = self.targets.get(first_target..).unwrap_or(&[]);
+        for (near, target) in first_targets.iter_mut().zip(targets) {
+            *near = Written {
+                place: target.register.into(),
+                latency: target.latency,
+            };
+        }
         self.instrs.push(Static {
+            first_sources,
+            first_targets,
             sources: first_source as u32,
             sources_len: (self.sources.len() - first_source) as u8,
             targets: first_target as u32,
@@ -161,6 +255,26 @@ impl Code {
         let start = instr.sources as usize;
         let range = start..start + usize::from(instr.sources_len);
         self.sources.get(range).unwrap_or(&[])
+    }
+
+    /// What an instruction reads beside [`Static::first_sources`].
+    #[inline]
+    #[must_use]
+    pub fn other_sources(&self, instr: &Static) -> &[Source] {
+        match usize::from(instr.sources_len) {
+            0..=NEAR_SOURCES => &[],
+            _ => self.sources(instr).get(NEAR_SOURCES..).unwrap_or(&[]),
+        }
+    }
+
+    /// What an instruction writes beside [`Static::first_targets`].
+    #[inline]
+    #[must_use]
+    pub fn other_targets(&self, instr: &Static) -> &[Target] {
+        match usize::from(instr.targets_len) {
+            0..=NEAR_TARGETS => &[],
+            _ => self.targets(instr).get(NEAR_TARGETS..).unwrap_or(&[]),
+        }
     }
 
     /// What an instruction writes.

@@ -127,9 +127,8 @@ pub struct Collector {
     path: Option<u32>,
     instructions: u64,
     sites: Vec<Site>,
-    /// What befell each of them since it was added to it, and how many events these are.
+    /// What befell each of them since it was added to it.
     tallies: Vec<Tally>,
-    tallied: u32,
     unread: Unread,
     data: Distances,
     code: Distances,
@@ -442,12 +441,11 @@ impl Collector {
         let Some(number) = self.site(event.instruction) else {
             return;
         };
-        if let Some(tally) = self.tallies.get_mut(number as usize) {
-            tally.book(&event);
-        }
-        self.tallied += 1;
-        if self.tallied == u32::MAX {
-            self.take_tallies();
+        if let Some(tally) = self.tallies.get_mut(number as usize)
+            && tally.book(&event)
+            && let Some(site) = self.sites.get_mut(number as usize)
+        {
+            site.take(tally);
         }
         if event.data >= uses::FOLLOWED {
             self.missed((number, event.data), event.instruction);
@@ -469,7 +467,6 @@ impl Collector {
         for (site, tally) in self.sites.iter_mut().zip(&mut self.tallies) {
             site.take(tally);
         }
-        self.tallied = 0;
     }
 
     /// Books the jumps that all predictors foresaw.

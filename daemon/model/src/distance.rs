@@ -4,7 +4,8 @@
 //! fewer than N other lines were used since its line was (Mattson, Gecsei, Slutz and Traiger,
 //! "Evaluation techniques for storage hierarchies", 1970). Of a distance only the sizes between which
 //! it lies are kept: the lines stand in order of use, with a marker at the last line that each size
-//! still holds, so an access costs a look-up and a step for each size that it misses in.
+//! still holds, so an access costs a look-up and a step for each size that it misses in. Those that the
+//! smallest size holds, to which most accesses go, stand by themselves with when they were used.
 //! Associativity and replacement policies are left out.
 
 use rustc_hash::FxHashMap;
@@ -55,6 +56,81 @@ struct Node {
     misses: Misses,
 }
 
+/// Lines that the smallest size holds.
+const NEAREST: usize = lines(0);
+
+/// They, in no order.
+#[derive(Debug)]
+struct Nearest {
+    /// The low bits of each line, to be compared at once.
+    low: [u32; NEAREST],
+    lines: [u64; NEAREST],
+    nodes: [u32; NEAREST],
+    /// When each was used last, by a count of uses; 0: there is none.
+    used: [u64; NEAREST],
+    count: u64,
+    /// Place of the one used last.
+    latest: usize,
+}
+
+impl Default for Nearest {
+    fn default() -> Self {
+        Self {
+            low: [0; NEAREST],
+            lines: [u64::MAX; NEAREST],
+            nodes: [NONE; NEAREST],
+            used: [0; NEAREST],
+            count: 0,
+            latest: 0,
+        }
+    }
+}
+
+impl Nearest {
+    /// Uses a line, if it is among them.
+    #[inline]
+    fn access(&mut self, line: u64) -> bool {
+        if self.lines[self.latest % NEAREST] == line {
+            return true;
+        }
+        let low = line as u32;
+        let mut like = 0u32;
+        for (n, known) in self.low.iter().enumerate() {
+            like |= u32::from(*known == low) << n;
+        }
+        while like != 0 {
+            let place = like.trailing_zeros() as usize % NEAREST;
+            if self.lines[place] == line {
+                self.touch(place);
+                return true;
+            }
+            like &= like - 1;
+        }
+        false
+    }
+
+    #[inline]
+    fn touch(&mut self, place: usize) {
+        self.count += 1;
+        self.used[place] = self.count;
+        self.latest = place;
+    }
+
+    /// Puts a line in, which is not among them; gives the node of the one that goes for it.
+    #[inline]
+    fn put(&mut self, line: u64, node: u32) -> u32 {
+        let (mut place, mut oldest) = (0, u64::MAX);
+        for (n, used) in self.used.iter().enumerate() {
+            place = if *used < oldest { n } else { place };
+            oldest = oldest.min(*used);
+        }
+        self.low[place] = line as u32;
+        self.lines[place] = line;
+        self.touch(place);
+        std::mem::replace(&mut self.nodes[place], node)
+    }
+}
+
 /// Where a line stood when it was accessed.
 #[derive(Clone, Copy, Debug)]
 pub struct Hint(u32);
@@ -68,11 +144,14 @@ impl Default for Hint {
 /// Lines in the order of their last use.
 #[derive(Debug)]
 pub struct Distances {
+    nearest: Nearest,
     places: FxHashMap<u64, u32>,
+    /// All lines, whether or not they are among the nearest.
     nodes: Vec<Node>,
+    /// The first and the last of those behind the nearest.
     first: u32,
     last: u32,
-    /// By size: the last line that it holds; [`NONE`] while it is not full.
+    /// By size, of all but the smallest: the last line that it holds; [`NONE`] while it is not full.
     markers: [u32; SIZES],
     /// By the low bits of a line: a node that had it, to be asked before `places`.
     recent: Box<[u32; RECENT]>,
@@ -84,6 +163,7 @@ const RECENT: usize = 16_384;
 impl Default for Distances {
     fn default() -> Self {
         Self {
+            nearest: Nearest::default(),
             places: FxHashMap::default(),
             nodes: Vec::new(),
             first: NONE,
@@ -106,30 +186,31 @@ impl Distances {
     /// Uses the line of an address; says in how many sizes it was missing.
     #[inline]
     pub fn access(&mut self, line: u64) -> Misses {
-        if let Some(first) = self.nodes.get(self.first as usize)
-            && first.line == line
-        {
+        if self.nearest.access(line) {
             return 0;
         }
         match self.place(line) {
-            Some(n) => self.use_again(n),
-            None => self.bring(line),
+            Some(n) => self.use_again(line, n),
+            None => self.bring(line).0,
         }
     }
 
     /// The same, by whoever asked for this line before and was given a `hint`.
     #[inline]
     pub fn access_near(&mut self, line: u64, hint: &mut Hint) -> Misses {
+        if self.nearest.access(line) {
+            return 0;
+        }
         if let Some(node) = self.nodes.get(hint.0 as usize)
             && node.line == line
         {
-            return match hint.0 == self.first {
-                true => 0,
-                false => self.use_again(hint.0),
-            };
+            return self.use_again(line, hint.0);
         }
-        let misses = self.access(line);
-        *hint = Hint(self.first);
+        let (misses, n) = match self.place(line) {
+            Some(n) => (self.use_again(line, n), n),
+            None => self.bring(line),
+        };
+        *hint = Hint(n);
         misses
     }
 
@@ -147,8 +228,8 @@ impl Distances {
         Some(n)
     }
 
-    /// Uses a node.
-    fn use_again(&mut self, n: u32) -> Misses {
+    /// Uses a node behind the nearest.
+    fn use_again(&mut self, line: u64, n: u32) -> Misses {
         let misses = self.nodes.get(n as usize).map_or(0, |n| n.misses);
         self.push_out(usize::from(misses));
         if let Some(marker) = self.markers.get_mut(usize::from(misses))
@@ -157,12 +238,12 @@ impl Distances {
             *marker = self.nodes.get(n as usize).map_or(NONE, |n| n.before);
         }
         self.unlink(n);
-        self.link_first(n);
+        self.put(line, n);
         misses
     }
 
-    /// Uses a line that is not there.
-    fn bring(&mut self, line: u64) -> Misses {
+    /// Uses a line that is not there; gives its node, too.
+    fn bring(&mut self, line: u64) -> (Misses, u32) {
         self.push_out(SIZES);
         let n = if self.nodes.len() < lines(SIZES - 1) {
             self.nodes.push(Node {
@@ -184,20 +265,28 @@ impl Distances {
             n
         };
         self.places.insert(line, n);
-        self.link_first(n);
+        self.put(line, n);
         let count = self.nodes.len();
-        for size in 0..SIZES {
+        for size in 1..SIZES {
             if self.markers[size] == NONE && count == lines(size) {
                 self.markers[size] = self.last;
             }
         }
-        SIZES as Misses
+        (SIZES as Misses, n)
     }
 
-    /// A line comes to the first place from behind the first `sizes` sizes, each of which gives
-    /// its last line away.
+    /// Puts a line among the nearest, and the one that goes for it before all others.
+    fn put(&mut self, line: u64, n: u32) {
+        let gone = self.nearest.put(line, n);
+        if gone != NONE {
+            self.link_first(gone);
+        }
+    }
+
+    /// A line comes from behind the first `sizes` sizes, each of which but the smallest gives its last
+    /// line away.
     fn push_out(&mut self, sizes: usize) {
-        for size in 0..sizes {
+        for size in 1..sizes {
             let marker = self.markers[size];
             if marker == NONE {
                 return;
@@ -228,7 +317,7 @@ impl Distances {
         if let Some(node) = self.node(n) {
             node.before = NONE;
             node.after = first;
-            node.misses = 0;
+            node.misses = 1;
         }
         match self.node(first) {
             Some(node) => node.before = n,

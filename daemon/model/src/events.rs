@@ -30,65 +30,90 @@ pub struct Site {
     pub taken_rightly: [u64; FALLIBLE],
 }
 
-/// What befell a [`Site`] since the counts were taken over: small, for large programs have more sites than
-/// caches hold.
-#[derive(Clone, Debug, Default)]
-#[repr(C, align(64))]
-pub struct Tally {
-    data: Counts<u32>,
-    fetch: Counts<u32>,
-    branches: Branches,
-}
-
+/// What befell a [`Site`] since the counts were taken over: in one line of a cache, for large programs have
+/// more sites than caches hold.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
-struct Branches {
-    taken: u32,
-    wrong: [u32; FALLIBLE],
-    taken_rightly: [u32; FALLIBLE],
+pub struct Tally {
+    data: Counts<u8>,
+    fetch: Counts<u8>,
+    taken: u8,
+    wrong: Bytewise,
+    taken_rightly: Bytewise,
+}
+
+/// A count for each predictor, a byte each.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bytewise(u64);
+
+/// By bits of predictors: a one in the byte of each.
+const BYTES: [u64; 1 << FALLIBLE] = {
+    let mut all = [0; 1 << FALLIBLE];
+    let mut bits = 0;
+    while bits < all.len() {
+        let mut n = 0;
+        while n < FALLIBLE {
+            all[bits] |= (bits as u64 >> n & 1) << (8 * n);
+            n += 1;
+        }
+        bits += 1;
+    }
+    all
+};
+
+impl Bytewise {
+    /// Counts one for each of these predictors; whether a count has come half way to its end.
+    #[inline]
+    fn count(&mut self, which: u8) -> bool {
+        let which = usize::from(which) % BYTES.len();
+        self.0 = self.0.wrapping_add(BYTES[which]);
+        self.0 & 0x8080_8080_8080_8080 != 0
+    }
+
+    fn counts(self) -> [u8; 8] {
+        self.0.to_le_bytes()
+    }
 }
 
 impl Tally {
-    /// Counts an event. There must not be more than `u32::MAX` before they are taken over.
+    /// Counts an event; whether the counts are to be taken over before the next one.
     #[inline]
-    pub fn book(&mut self, event: &Event) {
-        let count = |counts: &mut Counts<u32>, misses: Misses| {
-            if let Some(count) = counts.get_mut(usize::from(misses)).filter(|_| misses > 0) {
-                *count += 1;
-            }
+    #[must_use]
+    pub fn book(&mut self, event: &Event) -> bool {
+        let count = |counts: &mut Counts<u8>, misses: Misses| {
+            let count = counts.get_mut(usize::from(misses));
+            count.filter(|_| misses > 0).is_some_and(|count| {
+                *count = count.wrapping_add(1);
+                *count == u8::MAX
+            })
         };
-        count(&mut self.data, event.data);
-        count(&mut self.fetch, event.fetch);
-        if !event.taken && event.wrong == 0 {
-            return;
+        let mut full = count(&mut self.data, event.data);
+        full |= count(&mut self.fetch, event.fetch);
+        if event.taken || event.wrong != 0 {
+            self.taken = self.taken.wrapping_add(event.taken.into());
+            full |= self.taken == u8::MAX;
+            full |= self.wrong.count(event.wrong);
+            if event.taken {
+                full |= self.taken_rightly.count(!event.wrong);
+            }
         }
-        let Branches {
-            taken,
-            wrong,
-            taken_rightly,
-        } = &mut self.branches;
-        *taken += u32::from(event.taken);
-        for (n, (wrong, rightly)) in wrong.iter_mut().zip(taken_rightly).enumerate() {
-            let is = event.wrong >> n & 1 != 0;
-            *wrong += u32::from(is);
-            *rightly += u32::from(event.taken && !is);
-        }
+        full
     }
 }
 
 impl Site {
     /// Takes counts over.
     pub fn take(&mut self, tally: &mut Tally) {
-        let add = |sums: &mut [u64], counts: &[u32]| {
+        let add = |sums: &mut [u64], counts: &[u8]| {
             for (sum, count) in sums.iter_mut().zip(counts) {
                 *sum += u64::from(*count);
             }
         };
         add(&mut self.data, &tally.data);
         add(&mut self.fetch, &tally.fetch);
-        self.taken += u64::from(tally.branches.taken);
-        add(&mut self.wrong, &tally.branches.wrong);
-        add(&mut self.taken_rightly, &tally.branches.taken_rightly);
+        self.taken += u64::from(tally.taken);
+        add(&mut self.wrong, &tally.wrong.counts());
+        add(&mut self.taken_rightly, &tally.taken_rightly.counts());
         *tally = Tally::default();
     }
 

@@ -263,6 +263,7 @@ impl Machine {
             },
             predictor: None,
             store_buffer: None,
+            memory: None,
             divider: None,
             units: Kind::ALL.iter().map(|&kind| named(kind)).collect(),
             classes: Kind::ALL.iter().map(|&kind| class(kind)).collect(),

@@ -6,7 +6,7 @@ use mcad_core::pipeline::inorder::{Core, Executed, Observer, Stamps};
 use mcad_isa::machine::inorder::{USES, Use};
 
 use crate::collect::Order;
-use crate::events::{Costs, Event};
+use crate::events::{Cost, Costs, Event};
 use crate::kind::{KINDS, Kind};
 use crate::machine::Machine;
 use crate::profile::Inst;
@@ -155,8 +155,37 @@ impl Stepper {
         self.address += 4;
     }
 
-    /// Executes a block whose instructions something befalls: events of this execution.
+    /// Executes a block whose instructions something befalls: events of this execution. Most often that is a
+    /// branch at its end alone, or what costs nothing on this machine.
     fn execute_with(&mut self, code: &StaticCode, block: u32, events: &[Event]) {
+        let len = code.blocks.get(block as usize).map_or(0, |b| b.1);
+        let at_end = |e: &&Event| e.instruction + 1 == len && e.data == 0 && e.fetch == 0;
+        let branch = events.last().filter(at_end);
+        let before = events.len() - usize::from(branch.is_some());
+        let others = events.get(..before).unwrap_or(&[]);
+        match others.iter().any(|e| self.costs.of(e) != Cost::default()) {
+            true => self.execute_each(code, block, others),
+            false => self.execute(code, block),
+        }
+        if let Some(branch) = branch {
+            let cost = self.costs.of(branch);
+            self.go_on_behind(&cost);
+        }
+    }
+
+    /// What follows an instruction waits as long as its costs say.
+    fn go_on_behind(&mut self, cost: &Cost) {
+        if let Some(cycles) = cost.behind {
+            let cause = match cost.mispredicted {
+                true => Cause::Misprediction,
+                false => Cause::Fetch,
+            };
+            self.gap = Some((cycles, cause));
+        }
+    }
+
+    /// Executes a block, looking for the events of each instruction.
+    fn execute_each(&mut self, code: &StaticCode, block: u32, events: &[Event]) {
         let (first, len) = code.blocks.get(block as usize).copied().unwrap_or_default();
         for n in 0..len {
             let mut gap = std::mem::take(&mut self.gap);
@@ -165,13 +194,7 @@ impl Stepper {
                 let cost = self.costs.of(event);
                 missed = cost.load.max(missed);
                 before += cost.before;
-                if let Some(cycles) = cost.behind {
-                    let cause = match cost.mispredicted {
-                        true => Cause::Misprediction,
-                        false => Cause::Fetch,
-                    };
-                    self.gap = Some((cycles, cause));
-                }
+                self.go_on_behind(&cost);
             }
             if before > 0 {
                 let waited = gap.map_or(0, |g| g.0);

@@ -17,6 +17,12 @@ pub enum Cause {
     Dependency,
     /// A loaded value was not there.
     Load,
+    /// A loaded value had to come from the second-level cache.
+    SecondLevel,
+    /// A loaded value had to come from further away.
+    Memory,
+    /// The address of a loaded value had to be translated.
+    Translation,
     /// All units of a kind were busy.
     Unit,
     /// Instructions that do not issue together.
@@ -33,12 +39,15 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Fetch,
         Self::InstructionCache,
         Self::Misprediction,
         Self::Dependency,
         Self::Load,
+        Self::SecondLevel,
+        Self::Memory,
+        Self::Translation,
         Self::Unit,
         Self::Pairing,
         Self::Serialization,
@@ -56,6 +65,9 @@ impl Cause {
             Self::Misprediction => "misprediction",
             Self::Dependency => "dependency",
             Self::Load => "load",
+            Self::SecondLevel => "second-level cache",
+            Self::Memory => "memory",
+            Self::Translation => "translation",
             Self::Unit => "unit",
             Self::Pairing => "pairing",
             Self::Serialization => "serialization",

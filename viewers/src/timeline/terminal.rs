@@ -58,11 +58,14 @@ pub(crate) const fn states(in_order: bool) -> [(char, &'static str); 8] {
 }
 
 /// What keeps an instruction of an in-order core from issuing: in rows in the place of '.' or '='.
-const KEPT: [(char, Late); 9] = [
+const KEPT: [(char, Late); 12] = [
     ('m', Late::Redirect),
     ('i', Late::InstructionCache),
     ('v', Late::Value),
     ('l', Late::Load),
+    ('2', Late::L2),
+    ('M', Late::Dram),
+    ('t', Late::Translation),
     ('g', Late::Pairing),
     ('w', Late::WriteBack),
     ('s', Late::Serialization),

@@ -8,7 +8,9 @@
 //! stamps are what a cycle-by-cycle model gives.
 
 pub use mcad_isa::inorder as code;
+pub mod behind;
 pub mod fetch;
+pub mod gshare;
 pub mod hart;
 pub mod icache;
 pub mod issue;
@@ -19,13 +21,16 @@ pub mod store_buffer;
 pub mod stream;
 
 use mcad_isa::llvm::sched::Machine;
-use mcad_isa::machine::inorder::InOrder;
+use mcad_isa::machine::inorder::{InOrder, Predictor};
 
+use crate::pipeline::frontend::predict::stream::Counts;
+use behind::Asked;
 use code::{Code, Control, Static};
 use fetch::{FrontEnd, Placed};
+use gshare::{Foreseen, Gshare};
 use issue::{Issue, Issued};
-use predict::Outcome;
-use slots::{Cause, Slots};
+use predict::{Outcome, Prediction};
+use slots::{Cause, Ledger, Slots};
 
 /// An executed instruction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,6 +49,8 @@ pub struct Executed {
     /// their cause: where misses and mispredictions are known beforehand and not found out by a front
     /// end.
     pub gap: Option<(u32, Cause)>,
+    /// Its accesses, where memory is modelled.
+    pub asked: Asked,
     /// Tag of the caller.
     pub tag: u32,
 }
@@ -71,6 +78,9 @@ pub struct Stamps {
 
 /// Receives instructions with their stamps, in program order.
 pub trait Observer {
+    /// Whether it looks at what was lost for each instruction ([`Core::ledger`]).
+    const LOSSES: bool = false;
+
     /// An instruction has all its stamps.
     fn retired(&mut self, executed: &Executed, stamps: &Stamps);
 }
@@ -81,8 +91,43 @@ impl<F: FnMut(&Executed, &Stamps)> Observer for F {
     }
 }
 
-/// What instructions would do that are issued behind a mispredicted branch and called back.
-pub trait Astray {
+/// By how much what an instruction loads comes later than from the first level.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Missed {
+    /// Cycles.
+    pub late: u32,
+    /// What to hold responsible.
+    pub cause: Cause,
+}
+
+/// What an in-order core asks of the world around it: where code and data come from, and what instructions
+/// would do that are issued behind a mispredicted branch and called back.
+pub trait Around {
+    /// Fetch of the line at an address starts in cycle `at`; cycles by which it comes later than from the first
+    /// level.
+    #[inline]
+    fn fetch(&mut self, address: u64, at: u64) -> u64 {
+        let _ = (address, at);
+        0
+    }
+
+    /// The cycle from which on there is room for what an instruction stores.
+    #[inline]
+    fn room(&mut self, executed: &Executed) -> u64 {
+        let _ = executed;
+        0
+    }
+
+    /// An instruction issues, and asks for its data.
+    #[inline]
+    fn access(&mut self, executed: &Executed, at: u64) -> Missed {
+        let _ = at;
+        Missed {
+            late: executed.missed,
+            cause: Cause::Load,
+        }
+    }
+
     /// Behind the last instruction that was pushed before.
     fn begin(&mut self) {}
 
@@ -93,13 +138,13 @@ pub trait Astray {
     }
 }
 
-impl Astray for () {}
+impl Around for () {}
 
 /// Bytes of an instruction of code that is not known.
 const UNKNOWN_BYTES: u8 = 4;
 
 /// An instruction that waits for the next one to be known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Held {
     executed: Executed,
     placed: Placed,
@@ -115,11 +160,18 @@ fn issues_at_once(core: &InOrder) -> bool {
 pub struct Core<O> {
     p: InOrder,
     front: FrontEnd,
+    /// Predicts branches one by one, in the place of the front end's predictor.
+    gshare: Option<Box<Gshare>>,
     issue: Issue,
     redirect: u64,
     redirect_late: u64,
     update: u64,
-    held: Option<Held>,
+    /// The instruction that is held, and the place of the next one, in turns.
+    held: [Held; 2],
+    /// Which of them is the next one's.
+    next: usize,
+    /// Whether one is held.
+    holds: bool,
     /// See [`issues_at_once`].
     at_once: bool,
     last: u64,
@@ -140,11 +192,17 @@ impl<O: Observer> Core<O> {
         Self {
             p: core.clone(),
             front: FrontEnd::new(core),
+            gshare: match &core.predictor {
+                Some(Predictor::Gshare(p)) => Some(Box::new(Gshare::new(p))),
+                _ => None,
+            },
             issue: Issue::new(core, machine),
             redirect: u64::from(core.branch.redirect),
             redirect_late: u64::from(core.branch.redirect_late),
             update: u64::from(core.branch.update),
-            held: None,
+            held: <[Held; 2]>::default(),
+            next: 0,
+            holds: false,
             at_once: issues_at_once(core),
             last: 0,
             observer,
@@ -158,7 +216,7 @@ impl<O: Observer> Core<O> {
             self.front = FrontEnd::new(&self.p);
         }
         self.issue.reset();
-        self.held = None;
+        self.holds = false;
         self.last = 0;
     }
 
@@ -166,7 +224,7 @@ impl<O: Observer> Core<O> {
     #[inline]
     pub fn push(&mut self, code: &Code, executed: Executed) {
         if self.at_once {
-            self.push_at_once(code, &executed);
+            self.push_at_once(code, &executed, &mut ());
         } else {
             self.push_with(code, executed, &mut ());
         }
@@ -174,55 +232,123 @@ impl<O: Observer> Core<O> {
 
     /// The same, where nothing rests on the next instruction.
     #[inline]
-    fn push_at_once(&mut self, code: &Code, executed: &Executed) {
-        let issued = self.issue.issue(code, executed, 1, Cause::Fetch, None);
-        self.retire(executed, &issued, 1, false);
+    fn push_at_once(&mut self, code: &Code, executed: &Executed, around: &mut impl Around) {
+        let issue = &mut self.issue;
+        let fetched = (1, Cause::Fetch);
+        let issued = match O::LOSSES {
+            true => issue.issue::<true>(code, executed, fetched, None, around),
+            false => issue.issue::<false>(code, executed, fetched, None, around),
+        };
+        let stamps = self.stamps(&issued, 1, false);
+        self.observer.retired(executed, &stamps);
     }
 
     /// The same, where it is known what would be executed behind a mispredicted branch. That the
-    /// program goes on with `executed` must not be known to `astray` yet.
-    pub fn push_with(&mut self, code: &Code, executed: Executed, astray: &mut impl Astray) {
-        let Some(instr) = code.instrs.get(executed.instr as usize) else {
+    /// program goes on with `executed` must not be known to `around` yet.
+    pub fn push_with(&mut self, code: &Code, executed: Executed, around: &mut impl Around) {
+        *self.upcoming() = executed;
+        self.push_next(code, around);
+    }
+
+    /// Where the next instruction is put for [`Core::push_next`], field by field: it stays there until it
+    /// issues.
+    #[inline]
+    pub fn upcoming(&mut self) -> &mut Executed {
+        &mut self.held[self.next & 1].executed
+    }
+
+    /// Takes the instruction in [`Core::upcoming`].
+    #[inline]
+    pub fn push_next(&mut self, code: &Code, around: &mut impl Around) {
+        if self.at_once {
+            let executed = *self.upcoming();
+            self.push_at_once(code, &executed, around);
+        } else {
+            self.hold_next(code, around);
+        }
+    }
+
+    fn hold_next(&mut self, code: &Code, around: &mut impl Around) {
+        let Executed { instr, address, .. } = *self.upcoming();
+        let Some(static_instr) = code.instrs.get(instr as usize) else {
             return;
         };
-        let Some(held) = self.held.take() else {
+        if !self.holds {
             // The first: fetch starts here.
-            self.front.restart(executed.address, 1);
-            let placed = self.front.place(executed.address, instr.len);
-            self.held = Some(Held { executed, placed });
+            self.holds = true;
+            self.front.restart(address, 1);
+            self.hold(static_instr, around);
             return;
+        }
+        let Held { executed, placed } = &self.held[!self.next & 1];
+        let before = code.instrs.get(executed.instr as usize);
+        let control = before.map_or(Control::None, |i| i.control);
+        let wrong = self.front.predictor.is_some() && placed.next != address && {
+            // A block of straight code that is executed again begins anew without a branch.
+            let len = before.map_or(0, |i| u64::from(i.len));
+            control != Control::None || placed.next != executed.address.wrapping_add(len)
         };
+        let mut wrong = wrong || control == Control::Unpredicted;
+        if let Some(gshare) = &mut self.gshare
+            && control != Control::None
+            && let Some(before) = before
+        {
+            match gshare.branch(executed.instr, before, executed.address, address) {
+                Foreseen::Right => {}
+                Foreseen::Decoded => self.front.found_by_decode(gshare.decode_bubble),
+                Foreseen::Wrong => wrong = true,
+            }
+        }
+        if wrong {
+            self.push_behind_wrong(code, static_instr, around);
+            return;
+        }
+        let next = &mut self.held[self.next & 1];
+        self.front
+            .place(address, static_instr.len, &mut next.placed, around);
+        let ready = next.placed.ready;
+        let issued = self.issue_held(code, Some((instr, ready)), false, around);
+        self.front.issued(1, issued.cycle);
+        if control != Control::None && self.front.predictor.is_some() {
+            let prediction = self.front.prediction(self.held().placed.number);
+            self.resolve(code, prediction, address, &issued, false);
+        }
+        self.next ^= 1;
+    }
+
+    /// The instruction that is held.
+    #[inline]
+    fn held(&self) -> &Held {
+        &self.held[!self.next & 1]
+    }
+
+    /// Places the next instruction, which waits for the one behind it.
+    fn hold(&mut self, instr: &Static, around: &mut impl Around) {
+        let next = &mut self.held[self.next & 1];
+        let address = next.executed.address;
+        (self.front).place(address, instr.len, &mut next.placed, around);
+        self.next ^= 1;
+    }
+
+    /// Takes the next instruction, which fetch had not foreseen behind the one that is held.
+    #[inline(never)]
+    fn push_behind_wrong(&mut self, code: &Code, instr: &Static, around: &mut impl Around) {
+        let held = *self.held();
+        let next = self.upcoming().address;
         let before = code.instrs.get(held.executed.instr as usize);
         let unpredicted = before.is_some_and(|i| i.control == Control::Unpredicted);
-        // A block of straight code that is executed again begins anew without a branch.
-        let no_branch = before.is_some_and(|i| {
-            let after = held.executed.address.wrapping_add(u64::from(i.len));
-            i.control == Control::None && held.placed.next == after
-        });
-        let predicts = self.front.predictor.is_some() && !no_branch;
-        let wrong = predicts && held.placed.next != executed.address;
-        if unpredicted || wrong {
-            let issued = self.issue_held(code, &held, None, true);
-            let after = if issued.late {
-                self.redirect_late
-            } else {
-                self.redirect
-            };
-            let back = issued.cycle + after;
-            self.go_astray(code, &held, &issued, back, astray);
-            self.resolve(code, &held, executed.address, &issued, !unpredicted);
-            self.front.restart(executed.address, back);
-            let placed = self.front.place(executed.address, instr.len);
-            self.held = Some(Held { executed, placed });
-            return;
-        }
-        let placed = self.front.place(executed.address, instr.len);
-        let issued = self.issue_held(code, &held, Some((executed.instr, placed.ready)), false);
-        self.front.issued(1, issued.cycle);
-        if self.front.predictor.is_some() {
-            self.resolve(code, &held, executed.address, &issued, false);
-        }
-        self.held = Some(Held { executed, placed });
+        let prediction = self.front.prediction(held.placed.number);
+        let issued = self.issue_held(code, None, true, around);
+        let after = if issued.late {
+            self.redirect_late
+        } else {
+            self.redirect
+        };
+        let back = issued.cycle + after;
+        self.go_astray(code, (&held, prediction.as_ref()), &issued, back, around);
+        self.resolve(code, prediction, next, &issued, !unpredicted);
+        self.front.restart(next, back);
+        self.hold(instr, around);
     }
 
     /// What is fetched and issued behind a mispredicted branch until fetch is called back: it
@@ -232,21 +358,21 @@ impl<O: Observer> Core<O> {
     fn go_astray(
         &mut self,
         code: &Code,
-        held: &Held,
+        (held, prediction): (&Held, Option<&Prediction>),
         branch: &Issued,
         back: u64,
-        astray: &mut impl Astray,
+        around: &mut impl Around,
     ) {
         let Some(predictor) = &mut self.front.predictor else {
             return;
         };
         let history = predictor.history();
         if branch.late
-            && let Some(prediction) = &held.placed.prediction
+            && let Some(prediction) = prediction
         {
             predictor.pass(prediction, held.placed.lane);
         }
-        astray.begin();
+        around.begin();
         let mut issue = self.issue.clone();
         let mut address = held.placed.next;
         loop {
@@ -269,7 +395,8 @@ impl<O: Observer> Core<O> {
                 address,
                 ..Executed::default()
             };
-            let issued = issue.issue(code, &executed, placed.ready, placed.cause, None);
+            let fetched = (placed.ready, placed.cause);
+            let issued = issue.issue::<false>(code, &executed, fetched, None, &mut ());
             self.front.issued(0, issued.cycle);
             if issued.cycle > back {
                 // It is called back before it issues; what is fetched meanwhile goes on.
@@ -283,12 +410,12 @@ impl<O: Observer> Core<O> {
             if after > 0 && !branch.late {
                 self.issue.serialised_astray(branch.cycle, after);
             }
-            let next = astray.step(number, address).unwrap_or(placed.next);
+            let next = around.step(number, address).unwrap_or(placed.next);
             let redirected = issued.cycle + self.redirect;
             let wrong = !issued.late && next != placed.next && redirected < back;
             let stray = Held { executed, placed };
             if let Some(outcome) = self.outcome(instr, &stray, next, &issued, wrong)
-                && let Some(prediction) = &placed.prediction
+                && let Some(prediction) = &self.front.prediction(placed.number)
                 && let Some(predictor) = &mut self.front.predictor
             {
                 if issued.late {
@@ -310,32 +437,45 @@ impl<O: Observer> Core<O> {
 
     /// Ends the program.
     pub fn flush(&mut self, code: &Code) {
-        if let Some(held) = self.held.take() {
-            self.issue_held(code, &held, None, false);
+        self.flush_with(code, &mut ());
+    }
+
+    /// The same, with the world around it.
+    pub fn flush_with(&mut self, code: &Code, around: &mut impl Around) {
+        if std::mem::take(&mut self.holds) {
+            self.issue_held(code, None, false, around);
         }
     }
 
+    /// Issues the instruction that is held; `next` is the one behind it.
+    #[inline(always)]
     fn issue_held(
         &mut self,
         code: &Code,
-        held: &Held,
         next: Option<(u32, u64)>,
         mispredicted: bool,
+        around: &mut impl Around,
     ) -> Issued {
-        let (ready, cause) = (held.placed.ready, held.placed.cause);
-        let issued = (self.issue).issue(code, &held.executed, ready, cause, next);
+        let Held { executed, placed } = &self.held[!self.next & 1];
+        let (ready, cause) = (placed.ready, placed.cause);
+        let (issue, fetched) = (&mut self.issue, (ready, cause));
+        let issued = match O::LOSSES {
+            true => issue.issue::<true>(code, executed, fetched, next, around),
+            false => issue.issue::<false>(code, executed, fetched, next, around),
+        };
         if next.is_none() {
             self.front.issued(0, issued.cycle);
         }
-        self.retire(&held.executed, &issued, ready, mispredicted);
+        let stamps = self.stamps(&issued, ready, mispredicted);
+        (self.observer).retired(&self.held[!self.next & 1].executed, &stamps);
         issued
     }
 
-    /// Tells of an instruction that has issued.
-    #[inline]
-    fn retire(&mut self, executed: &Executed, issued: &Issued, ready: u64, mispredicted: bool) {
+    /// An instruction has issued.
+    #[inline(always)]
+    fn stamps(&mut self, issued: &Issued, ready: u64, mispredicted: bool) -> Stamps {
         self.last = self.last.max(issued.retired);
-        let stamps = Stamps {
+        Stamps {
             ready,
             issued: issued.cycle,
             retired: issued.retired,
@@ -344,24 +484,24 @@ impl<O: Observer> Core<O> {
             mispredicted,
             done: issued.done,
             port: issued.port,
-        };
-        self.observer.retired(executed, &stamps);
+        }
     }
 
     /// Tells the predictor how a branch went.
     fn resolve(
         &mut self,
         code: &Code,
-        held: &Held,
+        prediction: Option<Prediction>,
         next: u64,
         issued: &Issued,
         mispredicted: bool,
     ) {
+        let held = self.held();
         let Some(instr) = code.instrs.get(held.executed.instr as usize) else {
             return;
         };
         if let Some(outcome) = self.outcome(instr, held, next, issued, mispredicted)
-            && let Some(prediction) = &held.placed.prediction
+            && let Some(prediction) = &prediction
             && let Some(predictor) = &mut self.front.predictor
         {
             predictor.resolve(prediction, &outcome);
@@ -401,10 +541,30 @@ impl<O: Observer> Core<O> {
         })
     }
 
+    /// What became of its branches, where they are predicted one by one.
+    #[must_use]
+    pub fn branches(&self) -> Option<&Counts> {
+        self.gshare.as_ref().map(|gshare| &gshare.counts)
+    }
+
+    /// Counts branches from here on; what the predictor has learned stays.
+    pub fn forget_branches(&mut self) {
+        if let Some(gshare) = &mut self.gshare {
+            gshare.counts = Counts::default();
+        }
+    }
+
     /// Cycle of the last retirement so far.
     #[must_use]
     pub fn cycles(&self) -> u64 {
         self.last
+    }
+
+    /// The same, with what was lost for the instruction that was told last.
+    #[inline]
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        self.issue.ledger()
     }
 
     /// What became of the issue slots, from the first to the last issue.

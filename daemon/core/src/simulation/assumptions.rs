@@ -9,7 +9,10 @@ use super::{AnalysisKind, Options};
 /// Whether a core has caches for data, and branch prediction.
 fn has(core: &Core) -> (bool, bool) {
     match &core.in_order {
-        Some(in_order) => (false, !in_order.scheduled && in_order.predictor.is_some()),
+        Some(in_order) => (
+            core.cache.is_some(),
+            !in_order.scheduled && in_order.predictor.is_some(),
+        ),
         None => (core.cache.is_some(), core.branch.is_some()),
     }
 }
@@ -48,18 +51,19 @@ pub(super) fn of_programs(core: &Core) -> Vec<String> {
         Some(in_order) => {
             // Stores drain into the banks of a memory of the core's own.
             unless(
-                false,
+                core.cache.is_some(),
                 match in_order.store_buffer {
                     Some(_) => "all data lies in the closely coupled memory",
                     None => "every load hits the first-level cache",
                 },
             );
             unless(
-                in_order.icache.is_some(),
+                in_order.icache.is_some() || core.cache.is_some(),
                 "all code is in the first-level cache",
             );
             unless(in_order.predictor.is_some(), "every branch is predicted");
             unless(!in_order.fetch.ideal, "the front end always delivers");
+            unless(core.cache.is_none() || core.tlb.is_some(), "no page walks");
             unless(
                 in_order.divider.is_none(),
                 "operands of divisions that cannot be known are as large as they can be, or give quotients of a few bits",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mcad_isa::machine::inorder::Predictor;
 use mcad_proto::word::{BlockId, GuestAddr};
 use mcad_report::branches::{BranchReport, CodeBranches};
 use mcad_report::memory::LISTED;
@@ -25,7 +26,11 @@ pub(super) fn report<'a>(
     blocks: impl Iterator<Item = Named<'a>>,
     symbols: &dyn Symbolizer,
 ) -> Option<BranchReport> {
-    let levels = core.model.core.branch.as_ref()?.btb.len();
+    let in_order = core.model.core.in_order.as_ref();
+    let levels = match in_order.and_then(|in_order| in_order.predictor.as_ref()) {
+        Some(Predictor::Gshare(_)) => 1,
+        _ => core.model.core.branch.as_ref()?.btb.len(),
+    };
     let mut functions: BTreeMap<(&str, &str), Sums> = BTreeMap::new();
     let mut lines: BTreeMap<String, Sums> = BTreeMap::new();
     let mut branches: BTreeMap<(u64, &str), (Sums, BlockId)> = BTreeMap::new();

@@ -24,9 +24,10 @@ use crate::pipeline::Pipeline;
 use crate::pipeline::backend::memory::lines::SharedLines;
 use crate::pipeline::backend::topdown::Loss;
 use crate::pipeline::fold::{Empty, Folded};
-use crate::pipeline::frontend::plan::Run;
+use crate::pipeline::frontend::plan::{Run, last_with_uops};
 use crate::pipeline::frontend::predict::stream::Counts as BranchCounts;
 use crate::pipeline::frontend::uop_cache::groups::Groups;
+use crate::pipeline::inorder::stream;
 use crate::pipeline::inst::Inst;
 use crate::pipeline::observer::{Observer, Retired, UopStamps};
 use crate::pipeline::state::State;
@@ -375,12 +376,27 @@ impl<W: Watch> Core<W> {
             && execution.in_order
             && execution.kernel.is_empty();
         let program = &self.program;
+        let (spans, accesses) = match memory {
+            true => (execution.spans, execution.accesses),
+            false => (&[][..], &[][..]),
+        };
+        let mut in_order = None;
         let one_by_one = match &place.plan {
+            _ if whole && model.core.in_order.is_some() && !place.repeats => {
+                let all = place.first as usize..(place.first + place.len) as usize;
+                let instrs = program.instrs.get(all).unwrap_or(&[]);
+                in_order = Some(stream::Run {
+                    first: place.first,
+                    len: place.len as u16,
+                    address: block.address_of(0),
+                    tagged: last_with_uops(instrs, 0) as u16,
+                    tag: execution.block.0 + 1,
+                    spans,
+                    accesses,
+                });
+                None
+            }
             Some(plan) if whole => {
-                let (spans, accesses) = match memory {
-                    true => (execution.spans, execution.accesses),
-                    false => (&[][..], &[][..]),
-                };
                 let run = Run {
                     plan,
                     spans,
@@ -409,9 +425,10 @@ impl<W: Watch> Core<W> {
             let shared = self.homes.lines(model, thread.process);
             thread.pipeline.lend(shared);
         }
-        match one_by_one {
-            Some(one_by_one) => one_by_one.push(&mut thread.pipeline),
-            None => thread.pipeline.run(program),
+        match (one_by_one, in_order) {
+            (Some(one_by_one), _) => one_by_one.push(&mut thread.pipeline),
+            (None, Some(run)) => thread.pipeline.push_in_order(program, &run),
+            (None, None) => thread.pipeline.run(program),
         }
         if thread.warming {
             return;

@@ -33,23 +33,20 @@ pub enum Ending {
     Return,
 }
 
-/// A block.
+/// A block. What each execution asks for is in the first line of a cache.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct TranslatedBlock {
-    /// Its instruction set.
-    pub arch: Arch,
     /// Address of its first instruction.
     pub address: GuestAddr,
     /// One past its last byte.
     pub end: GuestAddr,
-    /// Its code.
-    pub bytes: Box<[u8]>,
-    /// Offset of each instruction, and of the end.
-    pub offsets: Box<[u16]>,
-    /// How it ends.
-    pub ending: Ending,
     /// Where its last instruction can jump, if that is fixed.
     pub target: Option<GuestAddr>,
+    /// Which instructions access memory (for telling blocks that a fault left).
+    pub accesses: Box<[bool]>,
+    /// How it ends.
+    pub ending: Ending,
     /// Control can go on at `end`.
     pub falls_through: bool,
     /// Control can go anywhere: return, indirect jump or call, system call.
@@ -58,8 +55,12 @@ pub struct TranslatedBlock {
     pub starts_with_rep: bool,
     /// So is the last one.
     pub ends_with_rep: bool,
-    /// Which instructions access memory (for telling blocks that a fault left).
-    pub accesses: Box<[bool]>,
+    /// Its instruction set.
+    pub arch: Arch,
+    /// Its code.
+    pub bytes: Box<[u8]>,
+    /// Offset of each instruction, and of the end.
+    pub offsets: Box<[u16]>,
     /// What its file has in memory, where that matters and is known.
     pub image: Option<Arc<Image>>,
 }

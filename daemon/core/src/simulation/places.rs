@@ -7,8 +7,8 @@ use mcad_isa::build::{Builder, Doubt};
 use mcad_isa::code::Code;
 use mcad_isa::llvm::vector::{self, Use, VectorType};
 use mcad_isa::machine::CpuModel;
-use mcad_isa::program::Program;
 use mcad_isa::program::piece::Piece;
+use mcad_isa::program::{Program, flag};
 use mcad_proto::word::BlockId;
 use rustc_hash::FxHashMap;
 
@@ -23,6 +23,8 @@ pub(super) struct Place {
     pub(super) fused: u32,
     /// For executions of the whole block; those who simulate a model together have one.
     pub(super) plan: Option<Arc<Plan>>,
+    /// It has repeated string instructions.
+    pub(super) repeats: bool,
     /// Instructions without figures of their own: place in the block, and in
     /// [`super::core::Core::unlisted`].
     pub(super) unlisted: Vec<(usize, usize)>,
@@ -146,6 +148,7 @@ impl Places {
             len: decoded.len() as u32,
             fused: added.iter().map(|i| u32::from(i.fused)).sum(),
             plan: plan.map(Arc::new),
+            repeats: added.iter().any(|i| i.is(flag::REP)),
             unlisted: Vec::new(),
             vector: vector::used(decoded),
         };

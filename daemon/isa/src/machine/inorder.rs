@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::hierarchy::{Caches, Dram, Prefetch, Tlbs};
+
 /// An in-order core, part by part in program order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +26,10 @@ pub struct InOrder {
     pub predictor: Option<Predictor>,
     /// The store buffer; absent: it never fills.
     pub store_buffer: Option<StoreBuffer>,
+    /// What lies behind loads, stores and fetches, whole programs only; absent: every data access hits the
+    /// first level.
+    #[serde(default)]
+    pub memory: Option<Hierarchy>,
     /// The divider; absent: its class says how long it takes.
     pub divider: Option<Divider>,
     /// Issue follows the scheduling model of the CPU's table, which has units and classes of its
@@ -107,6 +113,46 @@ pub enum Predictor {
     /// group, counters under a hash of group and global history, a return stack that is not
     /// repaired.
     GroupGshare(GroupGshare),
+    /// A look-up for each branch, with its outcome at once; whole programs only.
+    Gshare(Gshare),
+}
+
+/// Sizes of [`Predictor::Gshare`]: counters of two bits under the address and the directions of the last
+/// conditional branches (McFarling, "Combining branch predictors", 1993), a target buffer with branches that
+/// were taken, a return stack that wraps around.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gshare {
+    /// Two-bit counters.
+    pub counters: u32,
+    /// Bits of history.
+    pub history: u32,
+    /// Entries of the target buffer, replaced by least recent use.
+    pub targets: u32,
+    /// Its ways.
+    pub target_ways: u32,
+    /// Entries of the return stack.
+    pub returns: u32,
+    /// Cycles without fetch behind a direct branch that is rightly predicted to be taken and that the target
+    /// buffer has not: decode finds where it goes.
+    pub decode_bubble: u32,
+}
+
+/// Caches, translation and memory, as those of other cores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hierarchy {
+    /// Caches. Code comes from them too, in the place of [`InOrder::icache`]. Misses overlap as far as there
+    /// are buffers: what needs a value that is missing waits, and everything behind it.
+    pub cache: Caches,
+    /// Memory.
+    pub dram: Dram,
+    /// Translation; absent: it takes no time.
+    #[serde(default)]
+    pub tlb: Option<Tlbs>,
+    /// Prefetchers.
+    #[serde(default)]
+    pub prefetch: Prefetch,
 }
 
 /// Sizes of [`Predictor::GroupGshare`].
@@ -331,7 +377,43 @@ fn check_predictor(p: &GroupGshare, fetch: &Fetch) -> Result<(), String> {
     Ok(())
 }
 
+fn check_gshare(p: &Gshare) -> Result<(), String> {
+    power("predictor.counters", p.counters)?;
+    in_range("predictor.counters", p.counters, 2, 1 << 20)?;
+    in_range("predictor.history", p.history, 1, 31)?;
+    in_range("predictor.target_ways", p.target_ways, 1, 64)?;
+    power("predictor.targets in a way", p.targets / p.target_ways)?;
+    in_range("predictor.targets", p.targets, p.target_ways, 1 << 16)?;
+    in_range("predictor.returns", p.returns, 1, 64)?;
+    in_range("predictor.decode_bubble", p.decode_bubble, 0, 64)
+}
+
+impl Hierarchy {
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// The parameter that makes no sense, and its bounds.
+    fn check(&self) -> Result<(), String> {
+        self.cache.check()?;
+        self.dram.check(&self.cache)?;
+        if let Some(tlb) = &self.tlb {
+            tlb.check()?;
+        }
+        self.prefetch.check()
+    }
+}
+
 impl InOrder {
+    /// The same for single blocks, which are measured with their branches predicted.
+    #[must_use]
+    pub fn of_blocks(&self) -> Self {
+        let of_programs = matches!(self.predictor, Some(Predictor::Gshare(_)));
+        Self {
+            predictor: self.predictor.clone().filter(|_| !of_programs),
+            ..self.clone()
+        }
+    }
+
     /// Names of its units, each copy on its own: what views call ports. None where issue follows the
     /// scheduling model of the CPU's table.
     #[must_use]
@@ -375,8 +457,13 @@ impl InOrder {
             in_range(name, value, 0, 64)?;
         }
         in_range("branch.distance_bits", self.branch.distance_bits, 1, 64)?;
-        if let Some(Predictor::GroupGshare(predictor)) = &self.predictor {
-            check_predictor(predictor, fetch)?;
+        match &self.predictor {
+            Some(Predictor::GroupGshare(predictor)) => check_predictor(predictor, fetch)?,
+            Some(Predictor::Gshare(predictor)) => check_gshare(predictor)?,
+            None => {}
+        }
+        if let Some(memory) = &self.memory {
+            memory.check()?;
         }
         self.check_buffers()?;
         self.check_classes()

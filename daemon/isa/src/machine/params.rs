@@ -106,15 +106,19 @@ impl Core {
 
     /// The same, without the parts of a base that an in-order core has none of or its own in place of.
     pub(super) fn without_replaced_parts(self) -> Self {
-        if self.in_order.is_none() {
+        let Some(in_order) = &self.in_order else {
             return self;
-        }
+        };
+        let own = in_order.memory.clone();
+        let prefetch = own
+            .as_ref()
+            .map_or_else(Prefetch::default, |own| own.prefetch);
         Self {
-            cache: None,
-            dram: None,
-            tlb: None,
+            cache: own.as_ref().map(|own| own.cache),
+            dram: own.as_ref().map(|own| own.dram),
+            tlb: own.and_then(|own| own.tlb),
             branch: None,
-            prefetch: Prefetch::default(),
+            prefetch,
             ..self
         }
     }

@@ -213,7 +213,11 @@ impl Translator {
                 latency,
             });
         }
-        let instr = Static::new(number, instruction.len() as u8, control(instruction));
+        let mut instr = Static::new(number, instruction.len() as u8, control(instruction));
+        instr.indirect = matches!(
+            instruction.flow_control(),
+            FlowControl::IndirectBranch | FlowControl::IndirectCall
+        );
         code.push(instr, sources, targets);
     }
 }

@@ -6,8 +6,10 @@
 //! instruction leaves the aligner when all its bytes are seen there, in order, when the queue has
 //! room.
 
+use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::machine::inorder::{Fetch as Params, InOrder, Predictor};
 
+use super::Around;
 use super::icache::ICache;
 use super::predict::{GroupPredictor, Prediction};
 use super::slots::Cause;
@@ -28,20 +30,19 @@ struct Group {
     seen: u64,
     /// What it waited for.
     cause: Cause,
-    prediction: Option<Prediction>,
 }
 
 /// Where an instruction is on its way to decode.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Placed {
     /// First cycle in which it may issue.
     pub ready: u64,
     /// The group in which it ends.
     pub group: u64,
+    /// Number of that group ([`FrontEnd::prediction`]).
+    pub number: u64,
     /// The lane of that in which it ends.
     pub lane: u8,
-    /// How that was predicted.
-    pub prediction: Option<Prediction>,
     /// Where fetch goes on after it.
     pub next: u64,
     /// What to hold responsible for waiting until `ready`.
@@ -53,7 +54,13 @@ pub struct Placed {
 pub struct FrontEnd {
     p: Params,
     pub(super) predictor: Option<GroupPredictor>,
+    /// By group: how it was predicted; empty without a predictor.
+    predictions: Vec<Option<Prediction>>,
     icache: Option<ICache>,
+    /// The line of code that was asked for last.
+    line: u64,
+    /// Cycles without fetch behind the next jump that nothing here foresees.
+    jump_bubble: u32,
     group: Group,
     /// Address behind the last instruction in it; `None` in a new group.
     behind: Option<u64>,
@@ -80,9 +87,16 @@ impl FrontEnd {
     pub fn new(core: &InOrder) -> Self {
         Self {
             p: core.fetch.clone(),
-            predictor: core.predictor.as_ref().map(|p| match p {
-                Predictor::GroupGshare(p) => GroupPredictor::new(p, core.fetch.bytes),
-            }),
+            predictor: match &core.predictor {
+                Some(Predictor::GroupGshare(p)) => Some(GroupPredictor::new(p, core.fetch.bytes)),
+                Some(Predictor::Gshare(_)) | None => None,
+            },
+            predictions: match core.predictor {
+                Some(Predictor::GroupGshare(_)) => vec![None; RING],
+                Some(Predictor::Gshare(_)) | None => Vec::new(),
+            },
+            line: u64::MAX,
+            jump_bubble: core.fetch.taken_bubble,
             icache: core.icache.as_ref().map(ICache::new),
             group: Group {
                 base: 0,
@@ -90,7 +104,6 @@ impl FrontEnd {
                 start: 0,
                 seen: 0,
                 cause: Cause::Fetch,
-                prediction: None,
             },
             behind: None,
             number: 0,
@@ -110,7 +123,7 @@ impl FrontEnd {
     }
 
     /// Fetches the group from `self.next` on, if it comes before fetch is called back in cycle `until`.
-    fn fetch(&mut self, until: u64) {
+    fn fetch(&mut self, until: u64, around: &mut impl Around) {
         let number = self.number + 1;
         let base = self.base(self.next);
         // Room: the group so many before has been used up, at the latest in this cycle.
@@ -134,9 +147,21 @@ impl FrontEnd {
             }
             (start, next_start) = (fetched.start, fetched.next.max(fetched.start + 1));
         }
+        let line = base / LINE_BYTES;
+        if line != std::mem::replace(&mut self.line, line) {
+            let late = around.fetch(base, start);
+            if late > 0 {
+                cause = Cause::InstructionCache;
+                start += late;
+                next_start = start + 1;
+            }
+        }
         let predictor = self.predictor.as_mut().filter(|_| start + 1 < until);
         let prediction = predictor.map(|predictor| predictor.fetch(base, lane, start));
         let taken = prediction.and_then(|p| p.taken);
+        if let Some(place) = self.predictions.get_mut(number as usize % RING) {
+            *place = prediction;
+        }
         self.next_cause = Cause::Fetch;
         self.group = match taken {
             Some((lane, target)) => {
@@ -148,7 +173,6 @@ impl FrontEnd {
                     start: wanted,
                     seen: start + u64::from(self.p.to_align),
                     cause,
-                    prediction,
                 }
             }
             None => {
@@ -159,7 +183,6 @@ impl FrontEnd {
                     start: wanted,
                     seen: start + u64::from(self.p.to_align),
                     cause,
-                    prediction,
                 }
             }
         };
@@ -184,22 +207,31 @@ impl FrontEnd {
     }
 
     /// Takes the next instruction of the program, which lies where fetch is.
-    pub fn place(&mut self, address: u64, len: u8) -> Placed {
-        self.place_until(address, len, u64::MAX)
+    #[inline]
+    pub fn place(&mut self, address: u64, len: u8, placed: &mut Placed, around: &mut impl Around) {
+        self.place_until(address, len, u64::MAX, placed, around);
     }
 
     /// The same, where fetch is called back in cycle `until`.
-    fn place_until(&mut self, address: u64, len: u8, until: u64) -> Placed {
+    fn place_until(
+        &mut self,
+        address: u64,
+        len: u8,
+        until: u64,
+        placed: &mut Placed,
+        around: &mut impl Around,
+    ) {
         let end = address.wrapping_add(u64::from(len));
         if self.p.ideal {
-            return Placed {
+            *placed = Placed {
                 ready: 1,
                 group: 0,
+                number: 0,
                 lane: 0,
-                prediction: None,
                 next: end,
                 cause: Cause::Fetch,
             };
+            return;
         }
         let mut at = 0;
         let mut used = None;
@@ -208,17 +240,18 @@ impl FrontEnd {
                 // Nothing foresaw this jump: without a predictor it counts as foreseen.
                 self.next_start = self
                     .next_start
-                    .max(self.group.start + 1 + u64::from(self.p.taken_bubble));
+                    .max(self.group.start + 1 + u64::from(self.jump_bubble));
                 self.next = address;
             }
+            self.jump_bubble = self.p.taken_bubble;
             self.close();
-            self.fetch(until);
+            self.fetch(until, around);
         }
         if end > self.group.end {
             at = self.reachable();
             used = Some(self.number);
             self.next = self.group.end;
-            self.fetch(until);
+            self.fetch(until, around);
         }
         at = at.max(self.reachable()).max(self.aligned);
         let mut cause = self.group.cause;
@@ -252,14 +285,18 @@ impl FrontEnd {
         } else {
             end
         };
-        Placed {
-            ready: at + u64::from(self.p.align_to_issue),
-            group: self.group.base,
-            lane: (end.saturating_sub(self.group.base.saturating_add(1)) / 2) as u8,
-            prediction: self.group.prediction,
-            next,
-            cause,
-        }
+        placed.ready = at + u64::from(self.p.align_to_issue);
+        placed.group = self.group.base;
+        placed.number = self.number;
+        placed.lane = (end.saturating_sub(self.group.base.saturating_add(1)) / 2) as u8;
+        placed.next = next;
+        placed.cause = cause;
+    }
+
+    /// How a group was predicted, one of the last ones.
+    #[must_use]
+    pub fn prediction(&self, number: u64) -> Option<Prediction> {
+        self.predictions.get(number as usize % RING).copied()?
     }
 
     /// Leaves the current group, whose rest is not executed.
@@ -275,6 +312,12 @@ impl FrontEnd {
         if let Some(n) = self.placed.checked_sub(1 + back) {
             self.issued[n as usize % RING] = cycle;
         }
+    }
+
+    /// Only decode finds where the jump goes that comes next, behind which nothing is fetched for so many
+    /// cycles.
+    pub fn found_by_decode(&mut self, bubble: u32) {
+        self.jump_bubble = bubble.max(self.p.taken_bubble);
     }
 
     /// Fetch starts anew at `address` in `cycle`.
@@ -311,13 +354,15 @@ impl FrontEnd {
         if (!self.continues(address) || crosses) && self.next_fetch().saturating_add(1) >= cycle {
             return None;
         }
-        Some(self.place_until(address, len, cycle))
+        let mut placed = Placed::default();
+        self.place_until(address, len, cycle, &mut placed, &mut ());
+        Some(placed)
     }
 
     /// Lets fetch go on as far as there is room, until it is called back in `cycle`.
     pub fn go_astray(&mut self, cycle: u64) {
         while self.next_fetch().saturating_add(1) < cycle {
-            self.fetch(cycle);
+            self.fetch(cycle, &mut ());
         }
     }
 

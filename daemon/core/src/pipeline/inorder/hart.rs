@@ -10,7 +10,7 @@ use mcad_isa::riscv::divider::{self, Operand};
 use mcad_isa::riscv::evaluate::{Registers, Values};
 use mcad_isa::riscv::{Inst, Op};
 
-use super::{Astray, Core, Executed, Observer};
+use super::{Around, Core, Executed, Observer};
 
 /// What is known of one thread's values.
 #[derive(Debug)]
@@ -38,10 +38,24 @@ impl Hart {
     /// Has a core take the next instruction of the executed program.
     #[inline]
     pub fn push<O: Observer>(&mut self, core: &mut Core<O>, code: &Code, executed: Executed) {
-        let Some(&inst) = code.computes(executed.instr) else {
-            core.push(code, executed);
+        *core.upcoming() = executed;
+        self.push_next(core, code, &mut ());
+    }
+
+    /// The same with the instruction in [`Core::upcoming`]; the world `around` it is asked where no values are
+    /// followed.
+    #[inline]
+    pub fn push_next<O: Observer>(
+        &mut self,
+        core: &mut Core<O>,
+        code: &Code,
+        around: &mut impl Around,
+    ) {
+        let Some(&inst) = code.computes(core.upcoming().instr) else {
+            core.push_next(code, around);
             return;
         };
+        let executed = *core.upcoming();
         self.values.start_with(code.images());
         let registers = self.values.registers();
         let cycles = match (inst.op, &self.divider) {
@@ -59,8 +73,8 @@ impl Hart {
             values: &self.values,
             registers,
         };
-        let executed = Executed { cycles, ..executed };
-        core.push_with(code, executed, &mut ahead);
+        core.upcoming().cycles = cycles;
+        core.push_next(code, &mut ahead);
         let access = executed.access.map(|(address, _)| address as u32);
         self.values.execute(&inst, executed.address as u32, access);
     }
@@ -73,7 +87,7 @@ struct Ahead<'a> {
     registers: Registers,
 }
 
-impl Astray for Ahead<'_> {
+impl Around for Ahead<'_> {
     fn step(&mut self, instr: u32, address: u64) -> Option<u64> {
         let inst: &Inst = self.code.computes(instr)?;
         let next = self.registers.next(inst, address as u32);

@@ -3,11 +3,11 @@
 use mcad_isa::llvm::sched::Machine;
 use mcad_isa::machine::inorder::{AccessKind, InOrder, Late, USES, Use};
 
-use super::Executed;
-use super::code::{Code, Control, REGISTERS, Source, Static};
+use super::code::{Code, Control, PLACES, Static};
 use super::scheduled::Scheduled;
-use super::slots::{Cause, Slots};
+use super::slots::{Cause, Ledger, Slots};
 use super::store_buffer::StoreBuffer;
+use super::{Around, Executed, Missed};
 
 /// The facts of a class, by its number.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,8 @@ struct Rules {
     late: bool,
     alone: bool,
     access: Option<AccessKind>,
+    /// Nothing but operands and its unit can hold it up, and it holds up nothing else.
+    plain: bool,
 }
 
 /// The copies of a unit.
@@ -30,21 +32,60 @@ struct Copies {
     count: u8,
 }
 
-/// Who writes a register last.
-#[derive(Clone, Copy, Debug)]
-struct Register {
-    issued: u64,
-    latency: [u8; USES],
-    loaded: bool,
+/// A cycle, and above it in rank what to hold responsible for waiting until then: of what is there in
+/// the same cycle, the later one in [`Awaited::CAUSES`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Awaited(u64);
+
+impl Awaited {
+    const BITS: u32 = 3;
+
+    /// What a value that is waited for is.
+    const CAUSES: [Cause; 8] = [
+        Cause::Dependency,
+        Cause::Load,
+        Cause::SecondLevel,
+        Cause::Memory,
+        Cause::Translation,
+        Cause::Dependency,
+        Cause::Dependency,
+        Cause::Dependency,
+    ];
+
+    /// Results of an instruction that issues in `cycle` and, if it `loads`, may have missed.
+    #[inline(always)]
+    const fn loaded(cycle: u64, loads: u64, missed: Missed) -> Self {
+        let what = match missed.cause {
+            _ if missed.late == 0 => loads,
+            Cause::SecondLevel => 2,
+            Cause::Memory => 3,
+            Cause::Translation => 4,
+            _ => loads,
+        };
+        Self((cycle + missed.late as u64) << Self::BITS | what)
+    }
+
+    #[inline(always)]
+    const fn after(self, latency: u8) -> Self {
+        Self(self.0 + ((latency as u64) << Self::BITS))
+    }
+
+    #[inline(always)]
+    const fn cycle(self) -> u64 {
+        self.0 >> Self::BITS
+    }
+
+    #[inline(always)]
+    fn cause(self) -> Cause {
+        Self::CAUSES[(self.0 & 7) as usize]
+    }
 }
 
-impl Register {
-    /// Its value has always been there.
-    const FREE: Self = Self {
-        issued: 0,
-        latency: [0; USES],
-        loaded: false,
-    };
+/// Who writes a register last. One that nobody does has always been there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Register {
+    issued: Awaited,
+    latency: [u8; USES],
 }
 
 /// How an instruction issued.
@@ -90,7 +131,7 @@ pub struct Issue {
     /// When each copy of each unit is free.
     free: Vec<u64>,
     stores: Option<StoreBuffer>,
-    registers: Box<[Register; REGISTERS]>,
+    registers: Box<[Register; PLACES]>,
     /// The last cycle of issue, slots taken in it, and what closes it.
     cycle: u64,
     taken: u64,
@@ -102,9 +143,12 @@ pub struct Issue {
     not_before: u64,
     not_before_cause: Cause,
     started: bool,
+    /// What comes next may not be as [`Rules::plain`] says: nothing has issued yet, or what issued last
+    /// closes its cycle for some.
+    special: bool,
     /// Cycle of the last retirement.
     retired: u64,
-    slots: Slots,
+    ledger: Ledger,
     /// Issue by a scheduling model, in the place of all of this.
     scheduled: Option<Box<Scheduled>>,
 }
@@ -116,9 +160,10 @@ impl Issue {
         let copies = |name: &String| {
             let unit = core.units.iter().position(|u| u.name == *name)?;
             let before = core.units.iter().take(unit).map(|u| u.count).sum::<u32>();
-            Some(Copies {
+            let count = core.units.get(unit)?.count as u8;
+            (count > 0).then_some(Copies {
                 first: before as u8,
-                count: core.units.get(unit)?.count as u8,
+                count,
             })
         };
         Self {
@@ -140,11 +185,17 @@ impl Issue {
                     late: class.late,
                     alone: class.alone,
                     access: class.access,
+                    plain: class.write_back == 0
+                        && class.before == 0
+                        && class.after == 0
+                        && !class.late
+                        && !class.alone
+                        && (class.access.is_none() || core.store_buffer.is_none()),
                 })
                 .collect(),
             free: vec![0; core.units.iter().map(|u| u.count as usize).sum()],
             stores: core.store_buffer.as_ref().map(StoreBuffer::new),
-            registers: Box::new([Register::FREE; REGISTERS]),
+            registers: Box::new([Register::default(); PLACES]),
             cycle: 0,
             taken: 0,
             closed: false,
@@ -153,8 +204,9 @@ impl Issue {
             not_before: 0,
             not_before_cause: Cause::Serialization,
             started: false,
+            special: true,
             retired: 0,
-            slots: Slots::default(),
+            ledger: Ledger::default(),
             scheduled: machine.map(|machine| Box::new(Scheduled::new(machine, core.width))),
         }
     }
@@ -162,8 +214,17 @@ impl Issue {
     /// What became of the issue slots so far.
     #[must_use]
     pub fn slots(&self) -> Slots {
-        let scheduled = self.scheduled.as_ref();
-        scheduled.map_or(self.slots, |scheduled| scheduled.slots)
+        self.ledger().slots
+    }
+
+    /// The same, with what was lost for the instruction that issued last.
+    #[inline]
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        match &self.scheduled {
+            Some(scheduled) => &scheduled.ledger,
+            None => &self.ledger,
+        }
     }
 
     /// Nothing has issued any more.
@@ -175,7 +236,7 @@ impl Issue {
         if let Some(stores) = &mut self.stores {
             stores.reset();
         }
-        self.registers.fill(Register::FREE);
+        self.registers.fill(Register::default());
         self.cycle = 0;
         self.taken = 0;
         self.closed = false;
@@ -184,35 +245,55 @@ impl Issue {
         self.not_before = 0;
         self.not_before_cause = Cause::Serialization;
         self.started = false;
+        self.special = true;
         self.retired = 0;
-        self.slots = Slots::default();
+        self.ledger = Ledger::default();
     }
 
-    /// The cycle from which on a register can be used, and whether it comes from a load.
-    #[inline]
-    fn ready(&self, source: &Source, needed: Use) -> (u64, bool) {
-        let register = &self.registers[usize::from(source.register)];
-        let latency = register.latency[needed as usize];
-        (register.issued + u64::from(latency), register.loaded)
-    }
-
-    /// When the last of the operands is there, and for what that has waited.
-    #[inline]
-    fn operands(&self, sources: &[Source], late: bool) -> (u64, Cause) {
-        let (mut last, mut from_load) = (0, false);
-        for source in sources {
-            let needed = if late { Use::Late } else { source.needed };
-            let (at, loaded) = self.ready(source, needed);
-            // Of those that are there last, a loaded one counts.
-            from_load = at >= last && loaded || at <= last && from_load;
-            last = last.max(at);
-        }
-        let cause = if from_load {
-            Cause::Load
-        } else {
-            Cause::Dependency
+    /// When the last of the operands is there, and for what that has waited; for an instruction that
+    /// executes late, all are needed at the end.
+    #[inline(always)]
+    fn operands(&self, code: &Code, instr: &Static, late: bool) -> Awaited {
+        let mut last = Awaited::default();
+        let mut wait_for = |place: u16, needed: Use| {
+            if let Some(register) = self.registers.get(usize::from(place)) {
+                let needed = if late { Use::Late } else { needed };
+                let there = register.issued.after(register.latency[needed as usize]);
+                last = last.max(there);
+            }
         };
-        (last, cause)
+        for read in instr.first_sources() {
+            wait_for(read.place, read.needed);
+        }
+        for source in code.other_sources(instr) {
+            wait_for(source.register.into(), source.needed);
+        }
+        last
+    }
+
+    /// Has the results of an instruction from now on; gives the cycle in which the last one can be used.
+    #[inline(always)]
+    fn write(
+        &mut self,
+        code: &Code,
+        instr: &Static,
+        issued: Awaited,
+        all: Option<[u8; USES]>,
+    ) -> u64 {
+        let mut done = issued;
+        for written in instr.first_targets() {
+            let latency = all.unwrap_or(written.latency);
+            done = done.max(issued.after(latency[Use::Operand as usize]));
+            if let Some(register) = self.registers.get_mut(usize::from(written.place)) {
+                *register = Register { issued, latency };
+            }
+        }
+        for target in code.other_targets(instr) {
+            let latency = all.unwrap_or(target.latency);
+            done = done.max(issued.after(latency[Use::Operand as usize]));
+            self.registers[usize::from(target.register)] = Register { issued, latency };
+        }
+        done.cycle()
     }
 
     /// Behind a branch that issued in `cycle` something that serialises has issued and was called
@@ -231,28 +312,104 @@ impl Issue {
     }
 
     /// The copy of a unit that is free first, and when it is.
-    #[inline]
+    #[inline(always)]
     fn free(&self, unit: Copies) -> Option<(u8, u64)> {
-        let copies = self.free.iter().skip(usize::from(unit.first));
-        let (mut first, mut at) = (unit.first, u64::MAX);
-        for (&free, port) in copies.zip(unit.first..unit.first + unit.count) {
-            if free < at {
-                (first, at) = (port, free);
-            }
+        let when = |port: u8| self.free.get(usize::from(port)).copied();
+        let (mut first, mut at) = (unit.first, when(unit.first)?);
+        for port in unit.first + 1..unit.first + unit.count {
+            let free = when(port)?;
+            first = if free < at { port } else { first };
+            at = at.min(free);
         }
-        (unit.count > 0).then_some((first, at))
+        Some((first, at))
     }
 
     /// Issues an instruction that may issue from `ready` on, by what `waited_for` says; `next` is the one
-    /// after it, with the cycle from which on it may issue.
-    #[inline]
-    pub fn issue(
+    /// after it, with the cycle from which on it may issue. `LISTS`: whether what it loses is to be listed
+    /// in the ledger.
+    #[inline(always)]
+    pub fn issue<const LISTS: bool>(
         &mut self,
         code: &Code,
         executed: &Executed,
-        ready: u64,
-        waited_for: Cause,
+        fetched: (u64, Cause),
         next: Option<(u32, u64)>,
+        around: &mut impl Around,
+    ) -> Issued {
+        if let Some(instr) = code.instrs.get(executed.instr as usize)
+            && let Some(rules) = self.rules.get(usize::from(instr.class))
+            && rules.plain
+            && !self.special
+            && self.not_before <= self.cycle
+            && executed.cycles == 0
+            && instr.issues_plainly()
+        {
+            let (unit, interval) = (rules.unit, rules.interval);
+            let loads = u64::from(rules.access == Some(AccessKind::Load));
+            return self.issue_plain::<LISTS>(
+                (code, instr, executed),
+                fetched,
+                (unit, interval, loads),
+                around,
+            );
+        }
+        self.issue_by_rules(code, executed, fetched, next, around)
+    }
+
+    /// The same where nothing but fetch, operands and its unit can hold it up. That any of these does is
+    /// hard to foresee, so there are no branches on it.
+    #[inline(always)]
+    fn issue_plain<const LISTS: bool>(
+        &mut self,
+        (code, instr, executed): (&Code, &Static, &Executed),
+        (ready, waited_for): (u64, Cause),
+        (unit, interval, loads): (Option<Copies>, u32, u64),
+        around: &mut impl Around,
+    ) -> Issued {
+        self.ledger.begin();
+        let mut wait = Wait::new(self.cycle, self.taken, self.width);
+        wait.leave_full();
+        if let Some((cycles, cause)) = executed.gap {
+            wait.until(self.cycle + 1 + u64::from(cycles), cause, &mut self.ledger);
+        }
+        wait.until_plain::<LISTS>(ready, waited_for, &mut self.ledger);
+        let unit = unit.and_then(|unit| self.free(unit));
+        let free = unit.map_or(0, |(_, free)| free);
+        wait.until_plain::<LISTS>(free, Cause::Unit, &mut self.ledger);
+        let operands = self.operands(code, instr, false);
+        wait.until_plain::<LISTS>(operands.cycle(), operands.cause(), &mut self.ledger);
+        let room = around.room(executed);
+        wait.until_plain::<LISTS>(room, Cause::StoreBuffer, &mut self.ledger);
+        let cycle = wait.cycle;
+        let port = unit.map(|(port, _)| port);
+        if let Some(copy) = port.and_then(|port| self.free.get_mut(usize::from(port))) {
+            *copy = cycle + u64::from(interval);
+        }
+        self.cycle = cycle;
+        self.taken = wait.taken + 1;
+        self.ledger.slots.used += 1;
+        let there = Awaited::loaded(cycle, loads, around.access(executed, cycle));
+        let done = self.write(code, instr, there, None);
+        self.retired = self.retired.max(cycle + self.retire);
+        Issued {
+            cycle,
+            retired: self.retired,
+            late: false,
+            cause: wait.cause,
+            done: done.max(cycle + 1),
+            port,
+        }
+    }
+
+    /// The same by all rules.
+    #[inline(never)]
+    fn issue_by_rules(
+        &mut self,
+        code: &Code,
+        executed: &Executed,
+        (ready, waited_for): (u64, Cause),
+        next: Option<(u32, u64)>,
+        around: &mut impl Around,
     ) -> Issued {
         if let Some(scheduled) = &mut self.scheduled {
             return scheduled.issue(&code.scheduled, executed.instr, ready, waited_for);
@@ -263,12 +420,13 @@ impl Issue {
         let Some(&rules) = self.rules.get(usize::from(instr.class)) else {
             return Issued::at(self.cycle, Cause::Fetch);
         };
+        self.ledger.begin();
         if !self.started {
             self.started = true;
             self.cycle = ready;
         }
         let mut wait = Wait::new(self.cycle, self.taken, self.width);
-        let slots = &mut self.slots;
+        let slots = &mut self.ledger;
         if self.taken >= self.width {
             wait.until(self.cycle + 1, Cause::Pairing, slots);
         }
@@ -292,15 +450,16 @@ impl Issue {
         }
         let unit = rules.unit.and_then(|unit| self.free(unit));
         if let Some((_, free)) = unit {
-            wait.until(free, Cause::Unit, &mut self.slots);
+            wait.until(free, Cause::Unit, &mut self.ledger);
         }
-        let sources = code.sources(instr);
-        let (early, cause) = self.operands(sources, false);
+        let early = self.operands(code, instr, false);
+        let (early, cause) = (early.cycle(), early.cause());
         let mut late = false;
         if early > wait.cycle {
             if rules.late {
-                let (at_end, cause) = self.operands(sources, true);
-                wait.until(at_end, cause, &mut self.slots);
+                let at_end = self.operands(code, instr, true);
+                let (at_end, cause) = (at_end.cycle(), at_end.cause());
+                wait.until(at_end, cause, &mut self.ledger);
                 late = early > wait.cycle;
                 let spares = self.late.as_ref().is_some_and(|l| l.spares_next);
                 if late
@@ -309,23 +468,25 @@ impl Issue {
                     && needs_early(code, &self.rules, instr, next, wait.cycle)
                 {
                     // The next one may come to be ready while this one waits.
-                    wait.until(early, cause, &mut self.slots);
+                    wait.until(early, cause, &mut self.ledger);
                     late = false;
                 }
             } else {
-                wait.until(early, cause, &mut self.slots);
+                wait.until(early, cause, &mut self.ledger);
             }
         }
+        let room = around.room(executed);
+        wait.until(room, Cause::StoreBuffer, &mut self.ledger);
         if rules.access == Some(AccessKind::Store)
             && let Some(stores) = &mut self.stores
         {
             let room = stores.room(wait.cycle);
-            wait.until(room, Cause::StoreBuffer, &mut self.slots);
+            wait.until(room, Cause::StoreBuffer, &mut self.ledger);
         }
         if rules.write_back > 0 {
             let write_back = u64::from(rules.write_back);
             let in_order = self.written.saturating_sub(write_back);
-            wait.until(in_order, Cause::WriteBack, &mut self.slots);
+            wait.until(in_order, Cause::WriteBack, &mut self.ledger);
             self.written = wait.cycle + write_back;
         }
         let port = unit.map(|(port, _)| port);
@@ -334,7 +495,7 @@ impl Issue {
         }
         Issued {
             port,
-            ..self.take(code, instr, executed, &rules, &wait, late)
+            ..self.take((code, instr, executed), &rules, &wait, late, around)
         }
     }
 
@@ -342,12 +503,11 @@ impl Issue {
     #[inline]
     fn take(
         &mut self,
-        code: &Code,
-        instr: &Static,
-        executed: &Executed,
+        (code, instr, executed): (&Code, &Static, &Executed),
         rules: &Rules,
         wait: &Wait,
         late: bool,
+        around: &mut impl Around,
     ) -> Issued {
         let cycle = wait.cycle;
         if cycle > self.cycle {
@@ -357,27 +517,16 @@ impl Issue {
             self.late_branch = false;
         }
         self.taken += 1;
-        self.slots.used += 1;
+        self.ledger.slots.used += 1;
         self.closed |= rules.alone || instr.control == Control::Unpredicted;
         self.late_branch |= late
             && instr.control != Control::None
             && self.late.as_ref().is_some_and(|l| l.branch_blocks_load);
-        let loaded = rules.access == Some(AccessKind::Load);
-        let mut done = cycle + 1;
-        for target in code.targets(instr) {
-            let latency = if late {
-                self.late_latency
-            } else {
-                target.latency
-            };
-            let operand = u64::from(latency[Use::Operand as usize]);
-            done = done.max(cycle + operand + u64::from(executed.missed));
-            self.registers[usize::from(target.register)] = Register {
-                issued: cycle + u64::from(executed.missed),
-                latency,
-                loaded,
-            };
-        }
+        let loads = u64::from(rules.access == Some(AccessKind::Load));
+        let there = Awaited::loaded(cycle, loads, around.access(executed, cycle));
+        let latency = late.then_some(self.late_latency);
+        let done = self.write(code, instr, there, latency);
+        let done = done.max(cycle + 1);
         if let Some(kind) = rules.access
             && let Some((address, size)) = executed.access
             && let Some(stores) = &mut self.stores
@@ -400,6 +549,7 @@ impl Issue {
         }
         retired = retired.max(self.retired);
         self.retired = retired;
+        self.special = self.closed || self.late_branch;
         Issued {
             cycle,
             retired,
@@ -458,17 +608,37 @@ impl Wait {
         }
     }
 
+    /// Of a cycle whose slots are all taken, goes on to the next.
+    #[inline(always)]
+    fn leave_full(&mut self) {
+        let full = self.taken >= self.width;
+        self.cycle += u64::from(full);
+        self.taken = if full { 0 } else { self.taken };
+    }
+
     /// Waits until `cycle`, if that is not over.
     #[inline]
-    pub(super) fn until(&mut self, cycle: u64, cause: Cause, slots: &mut Slots) {
+    pub(super) fn until(&mut self, cycle: u64, cause: Cause, ledger: &mut Ledger) {
         if cycle > self.cycle {
             let lost = self.width - self.taken + (cycle - self.cycle - 1) * self.width;
             if lost > 0 {
-                slots.lose(cause, lost);
+                ledger.lose(cause, lost);
                 self.cause = cause;
             }
             self.cycle = cycle;
             self.taken = 0;
         }
+    }
+
+    /// The same without a branch on it; not all slots of the cycle may be taken.
+    #[inline(always)]
+    fn until_plain<const LISTS: bool>(&mut self, cycle: u64, cause: Cause, ledger: &mut Ledger) {
+        let later = u64::from(cycle > self.cycle);
+        let all = cycle.wrapping_sub(self.cycle).wrapping_mul(self.width);
+        let lost = all.wrapping_sub(self.taken) & later.wrapping_neg();
+        ledger.lose_if_any::<LISTS>(cause, lost);
+        self.cause = if later != 0 { cause } else { self.cause };
+        self.cycle = self.cycle.max(cycle);
+        self.taken &= later.wrapping_sub(1);
     }
 }

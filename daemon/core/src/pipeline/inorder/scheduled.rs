@@ -10,7 +10,7 @@ use mcad_isa::inorder::REGISTERS;
 use mcad_isa::llvm::sched::{Code, Machine, Read, Static};
 
 use super::issue::{Issued, Wait};
-use super::slots::{Cause, Slots};
+use super::slots::{Cause, Ledger};
 use crate::pipeline::units::Units;
 
 /// Who writes a register last.
@@ -51,7 +51,7 @@ pub struct Scheduled {
     retired: u64,
     started: bool,
     /// Slots so far.
-    pub slots: Slots,
+    pub ledger: Ledger,
 }
 
 impl Scheduled {
@@ -69,7 +69,7 @@ impl Scheduled {
             written: 0,
             retired: 0,
             started: false,
-            slots: Slots::default(),
+            ledger: Ledger::default(),
         }
     }
 
@@ -84,7 +84,7 @@ impl Scheduled {
         self.written = 0;
         self.retired = 0;
         self.started = false;
-        self.slots = Slots::default();
+        self.ledger = Ledger::default();
     }
 
     /// The cycle from which on an operand can be read in `now`, and whether it comes from a load.
@@ -121,7 +121,8 @@ impl Scheduled {
             u64::from(self.width - self.left),
             u64::from(self.width),
         );
-        let slots = &mut self.slots;
+        self.ledger.begin();
+        let slots = &mut self.ledger;
         let room = if self.closed { 0 } else { self.left };
         let fits = cost.uops <= room || cost.uops > self.width;
         if !fits || cost.begins_group && self.begun {
@@ -137,13 +138,13 @@ impl Scheduled {
                 } else {
                     Cause::Dependency
                 };
-                wait.until(at, cause, &mut self.slots);
+                wait.until(at, cause, &mut self.ledger);
             }
             let free = self.units.when(cost, wait.cycle);
-            wait.until(free, Cause::Unit, &mut self.slots);
+            wait.until(free, Cause::Unit, &mut self.ledger);
             if !cost.out_of_order {
                 let in_order = self.written.saturating_sub(u64::from(instr.first_result));
-                wait.until(in_order, Cause::WriteBack, &mut self.slots);
+                wait.until(in_order, Cause::WriteBack, &mut self.ledger);
             }
             if wait.cycle == now {
                 break;
@@ -164,14 +165,14 @@ impl Scheduled {
         }
         let port = self.units.take(cost, cycle);
         let mut done = cycle + u64::from(instr.latency);
-        self.slots.used += u64::from(cost.uops);
+        self.ledger.slots.used += u64::from(cost.uops);
         let room = if self.closed { 0 } else { self.left };
         if cost.uops > room {
             // The rest issues in the next cycles, and ends one that may have room for others.
             let rest = cost.uops - room;
             let (cycles, last) = (rest.div_ceil(self.width), (rest - 1) % self.width + 1);
             if self.closed {
-                self.slots.lose(Cause::Pairing, u64::from(self.left));
+                self.ledger.lose(Cause::Pairing, u64::from(self.left));
             }
             self.cycle += u64::from(cycles);
             self.left = self.width - last;
