@@ -331,6 +331,7 @@ impl Memory {
                 && (inst.stores == 0 || self.p.memory_renaming_updates)
                 && self.renaming.possible(&self.p, inst, instr, store, made) =>
             {
+                self.disambiguation.renames(inst.address);
                 Loaded::Register(source)
             }
             Forward::From { store, .. }
@@ -372,6 +373,9 @@ impl Memory {
     /// A load that no store serves, as it may not know.
     #[inline]
     fn line_behind_stores(&mut self, inst: &Inst, access: &Access, at: u64) -> Loaded {
+        if self.disambiguation.met_none(inst.address) {
+            self.renaming.learnt.forget(inst.address);
+        }
         match self.disambiguation.load(inst.address, at, None) {
             Way::Waits(until) => match self.line(inst, access, until) {
                 Loaded::Line(later) => Loaded::Line(later + (until - at)),

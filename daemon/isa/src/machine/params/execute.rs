@@ -41,7 +41,8 @@ pub struct PartialStores {
 pub struct Disambiguation {
     /// Loads that are told apart, by the low bits of their addresses; a power of two.
     pub loads: u32,
-    /// Executions without such a store after which a load goes ahead again.
+    /// Executions without such a store after which a load goes ahead again, at most 127. One that is renamed since it was
+    /// learnt to meet a store (`memory_renaming_learnt`) is learnt anew once it met none.
     pub waits: u8,
     /// Cycles from when all addresses are known to when a load that waited for them starts.
     pub delay: u64,
@@ -299,7 +300,7 @@ impl Execute {
             b.holds("disambiguation.loads", d.loads.is_power_of_two(), || {
                 format!("{} is not a power of two", d.loads)
             })?;
-            b.within("disambiguation.waits", u32::from(d.waits), 1, 255)?;
+            b.within("disambiguation.waits", u32::from(d.waits), 1, 127)?;
             for (name, cycles) in [
                 ("disambiguation.delay", d.delay),
                 ("disambiguation.restart", d.restart),

@@ -9,6 +9,9 @@ use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::Disambiguation as Parameters;
 
+/// Of what is remembered of a load: that it was learnt to have its data from a store's register.
+const RENAMED: u8 = 1 << 7;
+
 /// What a load does about older stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -23,7 +26,7 @@ pub enum Way {
 /// The predictor.
 pub struct Disambiguation {
     p: Parameters,
-    /// Of each load how many times it still waits; empty where it is not modelled.
+    /// Of each load how many times it still waits, and whether it is [`RENAMED`]; empty where it is not modelled.
     waits: Box<[u8]>,
     /// When all addresses of stores so far are known.
     known: u64,
@@ -56,23 +59,45 @@ impl Disambiguation {
             return Way::Ahead;
         };
         let meets = needs.filter(|known| *known > at);
-        match (*waits, meets) {
+        let (left, renamed) = (*waits & !RENAMED, *waits & RENAMED);
+        match (left, meets) {
             (0, None) => Way::Ahead,
             (0, Some(known)) => {
-                *waits = self.p.waits;
+                *waits = self.p.waits | renamed;
                 Way::Restarts(known + self.p.restart)
             }
             (_, meets) => {
-                *waits = match meets {
+                let left = match meets {
                     Some(_) => self.p.waits,
-                    None => *waits - 1,
+                    None => left - 1,
                 };
+                *waits = left | renamed;
                 match self.known > at {
                     true => Way::Waits(self.known + self.p.delay),
                     false => Way::Ahead,
                 }
             }
         }
+    }
+
+    /// The load at `pc` is learnt to have its data from a store's register.
+    #[inline]
+    pub fn renames(&mut self, pc: u64) {
+        let place = (pc as usize) & self.waits.len().wrapping_sub(1);
+        if let Some(waits) = self.waits.get_mut(place) {
+            *waits |= RENAMED;
+        }
+    }
+
+    /// The load at `pc` met no store; whether it may have been learnt to meet one, which is forgotten.
+    #[inline]
+    pub fn met_none(&mut self, pc: u64) -> bool {
+        let place = (pc as usize) & self.waits.len().wrapping_sub(1);
+        let Some(waits) = self.waits.get_mut(place).filter(|w| **w & RENAMED != 0) else {
+            return false;
+        };
+        *waits &= !RENAMED;
+        true
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! On Zen 5 two sets of twenty, least recently used: 40 such loads fifteen bytes apart are all renamed and
 //! of 42 none, 20 sixteen bytes apart and of 21 none. Which bits tell the sets apart is not
-//! known; here it is all of them (docs/ZEN5.md, "Memory renaming"). On Zen 3 one of 24 (docs/ZEN3.md).
+//! known; here it is all of them (docs/ZEN5.md, "Memory renaming"). On Zen 3 one of 24 (docs/ZEN3.md). On Zen 4 a load that once
+//! meets no store is not renamed again before it has met one anew (docs/ZEN4.md, "Loads ahead of stores").
 
 use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
@@ -32,15 +33,25 @@ impl Learnt {
 
     /// The load at `address` takes its data from a store; returns whether it was known to.
     pub fn know(&mut self, address: u64) -> bool {
-        let set = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63) as usize % self.used;
-        let set = &mut self.sets[set];
+        let ways = self.ways;
+        let set = self.set(address);
         if let Some(place) = set.iter().position(|known| *known == address) {
             set[..=place].rotate_right(1);
             return true;
         }
-        set.truncate(self.ways.saturating_sub(1));
+        set.truncate(ways.saturating_sub(1));
         set.insert(0, address);
         false
+    }
+
+    /// The load at `address` met no store.
+    pub fn forget(&mut self, address: u64) {
+        self.set(address).retain(|known| *known != address);
+    }
+
+    fn set(&mut self, address: u64) -> &mut Vec<u64> {
+        let set = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63) as usize % self.used;
+        &mut self.sets[set]
     }
 }
 
@@ -73,6 +84,20 @@ impl Part for Learnt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_met_no_store_is_learnt_anew() {
+        let mut learnt = Learnt::new(40, 2);
+        for met in [true, true, false, true, true] {
+            match met {
+                true => _ = learnt.know(0x1000),
+                false => learnt.forget(0x1000),
+            }
+        }
+        assert!(learnt.know(0x1000));
+        learnt.forget(0x1000);
+        assert!(!learnt.know(0x1000));
+    }
 
     #[test]
     fn as_many_as_fit_into_their_sets_stay_known() {
