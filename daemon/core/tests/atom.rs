@@ -34,6 +34,11 @@ fn blocks_cost_what_the_rules_say() {
             1.0,
         ),
         (
+            "mov rcx, [rbx]; lea rdx, [rcx+1]; mov rbx, [rdx]: it waits for what it adds",
+            "488b0b488d5101488b1a",
+            7.0,
+        ),
+        (
             "add rax, rbx; mov rcx, [rax]: what follows waits too",
             "4801d8488b08",
             4.0,

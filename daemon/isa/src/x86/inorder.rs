@@ -183,8 +183,9 @@ impl Translator {
                 access,
                 OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite
             );
-            // What is only part of an address has been taken there.
-            let addressing = addresses.contains(&register) || id == RegId::RSP;
+            // What is only part of an address has been taken there, unless nothing is accessed.
+            let addressing =
+                class != Class::Lea && (addresses.contains(&register) || id == RegId::RSP);
             if reads && (!addressing || operands(register)) {
                 source(id, needed);
             }
