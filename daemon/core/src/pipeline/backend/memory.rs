@@ -329,19 +329,38 @@ impl Memory {
                 ..
             } if instr.is(flag::RENAMED_LOAD)
                 && (inst.stores == 0 || self.p.memory_renaming_updates)
-                && self.renaming.possible(&self.p, inst, instr, store, made) =>
+                && (self.renaming).possible(
+                    &self.p,
+                    inst,
+                    instr,
+                    store,
+                    made,
+                    self.back(store),
+                ) =>
             {
-                self.disambiguation.renames(inst.address);
+                self.disambiguation.learns(inst.address);
                 Loaded::Register(source)
             }
             Forward::From { store, .. }
             | Forward::Blocked {
                 youngest: store, ..
             } => {
+                if instr.is(flag::RENAMED_LOAD) {
+                    self.disambiguation.learns(inst.address);
+                }
                 let loaded = self.from_stores(instr, forward);
                 let known = self.older.address_known(store);
                 self.disambiguated(inst, dispatched, known, loaded)
             }
+        }
+    }
+
+    /// How many stores before the next one a store is, where what loads learn of it matters.
+    #[inline]
+    fn back(&self, store: u64) -> u64 {
+        match self.disambiguation.is_modelled() {
+            true => self.older.count().saturating_sub(store),
+            false => 0,
         }
     }
 
@@ -579,6 +598,7 @@ impl Renaming {
         instr: &Instr,
         store: u64,
         made: Made,
+        back: u64,
     ) -> bool {
         if let Some(of_store) = self.stores.get(store as usize % older_stores::RECENT) {
             if made.can_not_be_learnt(*of_store) && !p.memory_renaming_of_constants {
@@ -586,7 +606,7 @@ impl Renaming {
             }
             let followed = !p.memory_renaming_knows_stack || made.is_of_stack();
             let known = instr.address_kept && followed && made.is_known_as(*of_store);
-            if !known && !self.learnt.know(inst.address) {
+            if !known && !self.learnt.know(inst.address, back) {
                 return false;
             }
         }

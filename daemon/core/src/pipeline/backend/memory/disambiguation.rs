@@ -9,8 +9,8 @@ use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::Disambiguation as Parameters;
 
-/// Of what is remembered of a load: that it was learnt to have its data from a store's register.
-const RENAMED: u8 = 1 << 7;
+/// Of what is remembered of a load: that it may have been learnt to have its data from a store's register.
+const LEARNT: u8 = 1 << 7;
 
 /// What a load does about older stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Way {
 /// The predictor.
 pub struct Disambiguation {
     p: Parameters,
-    /// Of each load how many times it still waits, and whether it is [`RENAMED`]; empty where it is not modelled.
+    /// Of each load how many times it still waits, and whether it is [`LEARNT`]; empty where it is not modelled.
     waits: Box<[u8]>,
     /// When all addresses of stores so far are known.
     known: u64,
@@ -44,6 +44,13 @@ impl Disambiguation {
         }
     }
 
+    /// Whether loads do not always know what to do.
+    #[inline]
+    #[must_use]
+    pub fn is_modelled(&self) -> bool {
+        !self.waits.is_empty()
+    }
+
     /// A store's address is known in cycle `at`.
     #[inline]
     pub fn store(&mut self, at: u64) {
@@ -59,11 +66,11 @@ impl Disambiguation {
             return Way::Ahead;
         };
         let meets = needs.filter(|known| *known > at);
-        let (left, renamed) = (*waits & !RENAMED, *waits & RENAMED);
+        let (left, learnt) = (*waits & !LEARNT, *waits & LEARNT);
         match (left, meets) {
             (0, None) => Way::Ahead,
             (0, Some(known)) => {
-                *waits = self.p.waits | renamed;
+                *waits = self.p.waits | learnt;
                 Way::Restarts(known + self.p.restart)
             }
             (_, meets) => {
@@ -71,7 +78,7 @@ impl Disambiguation {
                     Some(_) => self.p.waits,
                     None => left - 1,
                 };
-                *waits = left | renamed;
+                *waits = left | learnt;
                 match self.known > at {
                     true => Way::Waits(self.known + self.p.delay),
                     false => Way::Ahead,
@@ -80,12 +87,12 @@ impl Disambiguation {
         }
     }
 
-    /// The load at `pc` is learnt to have its data from a store's register.
+    /// The load at `pc` met a store from whose register it may have its data from now on.
     #[inline]
-    pub fn renames(&mut self, pc: u64) {
+    pub fn learns(&mut self, pc: u64) {
         let place = (pc as usize) & self.waits.len().wrapping_sub(1);
         if let Some(waits) = self.waits.get_mut(place) {
-            *waits |= RENAMED;
+            *waits |= LEARNT;
         }
     }
 
@@ -93,10 +100,10 @@ impl Disambiguation {
     #[inline]
     pub fn met_none(&mut self, pc: u64) -> bool {
         let place = (pc as usize) & self.waits.len().wrapping_sub(1);
-        let Some(waits) = self.waits.get_mut(place).filter(|w| **w & RENAMED != 0) else {
+        let Some(waits) = self.waits.get_mut(place).filter(|w| **w & LEARNT != 0) else {
             return false;
         };
-        *waits &= !RENAMED;
+        *waits &= !LEARNT;
         true
     }
 }

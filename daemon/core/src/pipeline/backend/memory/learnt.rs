@@ -4,7 +4,7 @@
 //! On Zen 5 two sets of twenty, least recently used: 40 such loads fifteen bytes apart are all renamed and
 //! of 42 none, 20 sixteen bytes apart and of 21 none. Which bits tell the sets apart is not
 //! known; here it is all of them (docs/ZEN5.md, "Memory renaming"). On Zen 3 one of 24 (docs/ZEN3.md). On Zen 4 a load that once
-//! meets no store is not renamed again before it has met one anew (docs/ZEN4.md, "Loads ahead of stores").
+//! meets no store, or another one than before, is not renamed before it has met one anew (docs/ZEN4.md, "Loads ahead of stores").
 
 use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
@@ -12,11 +12,18 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 /// Most sets.
 pub const SETS: usize = 2;
 
+/// A load, and how many stores before it the one was that it had its data from, where that matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Load {
+    address: u64,
+    back: u64,
+}
+
 /// The loads, in each set the last one used first.
 pub struct Learnt {
     ways: usize,
     used: usize,
-    sets: [Vec<u64>; SETS],
+    sets: [Vec<Load>; SETS],
 }
 
 impl Learnt {
@@ -31,25 +38,26 @@ impl Learnt {
         }
     }
 
-    /// The load at `address` takes its data from a store; returns whether it was known to.
-    pub fn know(&mut self, address: u64) -> bool {
+    /// The load at `address` takes its data from the store so many before it (`back`); returns whether it was known to.
+    pub fn know(&mut self, address: u64, back: u64) -> bool {
         let ways = self.ways;
+        let load = Load { address, back };
         let set = self.set(address);
-        if let Some(place) = set.iter().position(|known| *known == address) {
+        if let Some(place) = set.iter().position(|known| known.address == address) {
             set[..=place].rotate_right(1);
-            return true;
+            return std::mem::replace(&mut set[0], load) == load;
         }
         set.truncate(ways.saturating_sub(1));
-        set.insert(0, address);
+        set.insert(0, load);
         false
     }
 
     /// The load at `address` met no store.
     pub fn forget(&mut self, address: u64) {
-        self.set(address).retain(|known| *known != address);
+        self.set(address).retain(|known| known.address != address);
     }
 
-    fn set(&mut self, address: u64) -> &mut Vec<u64> {
+    fn set(&mut self, address: u64) -> &mut Vec<Load> {
         let set = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63) as usize % self.used;
         &mut self.sets[set]
     }
@@ -58,7 +66,7 @@ impl Learnt {
 impl Part for Learnt {
     fn fold(&mut self, folding: &mut Folding) {
         for set in &mut self.sets {
-            folding.list(set, u64::MAX);
+            folding.list(set, Load::default());
         }
     }
 
@@ -90,26 +98,30 @@ mod tests {
         let mut learnt = Learnt::new(40, 2);
         for met in [true, true, false, true, true] {
             match met {
-                true => _ = learnt.know(0x1000),
+                true => _ = learnt.know(0x1000, 0),
                 false => learnt.forget(0x1000),
             }
         }
-        assert!(learnt.know(0x1000));
+        assert!(learnt.know(0x1000, 0));
+        assert!(!learnt.know(0x1000, 1));
+        assert!(learnt.know(0x1000, 1));
         learnt.forget(0x1000);
-        assert!(!learnt.know(0x1000));
+        assert!(!learnt.know(0x1000, 1));
     }
 
     #[test]
     fn as_many_as_fit_into_their_sets_stay_known() {
         let mut learnt = Learnt::new(40, 2);
         let loads: Vec<u64> = (0..20).map(|n| 0x1000 + 15 * n).collect();
-        loads.iter().for_each(|load| assert!(!learnt.know(*load)));
-        loads.iter().for_each(|load| assert!(learnt.know(*load)));
+        loads
+            .iter()
+            .for_each(|load| assert!(!learnt.know(*load, 0)));
+        loads.iter().for_each(|load| assert!(learnt.know(*load, 0)));
         // In turn, none of more than there is room for.
         let loads: Vec<u64> = (0..100).map(|n| 0x1000 + 15 * n).collect();
         for _ in 0..2 {
-            loads.iter().for_each(|load| _ = learnt.know(*load));
+            loads.iter().for_each(|load| _ = learnt.know(*load, 0));
         }
-        assert!(loads.iter().all(|load| !learnt.know(*load)));
+        assert!(loads.iter().all(|load| !learnt.know(*load, 0)));
     }
 }
