@@ -47,6 +47,7 @@ fn parameters() -> Branch {
             loops: 32,
             corrector_entries: 512,
         },
+        quick: None,
         indirect: Indirect {
             base_entries: 1024,
             base_ways: 1,

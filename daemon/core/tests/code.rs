@@ -113,19 +113,22 @@ fn what_is_kept_as_uops_needs_its_translation() {
 
 /// Cycles a call of so many functions 4 KiB apart of fifteen instructions of four bytes and a return, whose lines of the op
 /// cache are all in one set: each called at its first instruction, or the one with that number, and then each at others, too.
+/// Two calls in a line of 64 bytes, with no-operations between: a line's branches to other pages are not what is looked at.
 fn calls(cpu: &str, instruction: [u8; 4], functions: u64, entries: &[usize]) -> f64 {
     const CALLS: u64 = 0x40_0000;
+    const APART: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00];
     let mut blocks = Vec::new();
     let mut at = CALLS;
     for &entry in entries {
         for function in 0..functions {
             let to = 0x41_0800 + 4096 * function + 4 * entry as u64;
-            let far = (to as i64 - at as i64 - 5) as i32;
-            blocks.push((at, 1, [&[0xe8], &far.to_le_bytes()[..]].concat()));
+            let far = (to as i64 - at as i64 - 32) as i32;
+            let call = [&APART.repeat(3)[..], &[0xe8], &far.to_le_bytes()].concat();
+            blocks.push((at, 4, call));
             let left = 15 - entry;
             let code = [&instruction.repeat(left)[..], &[0xc3]].concat();
             blocks.push((to, left as u16 + 1, code));
-            at += 5;
+            at += 32;
         }
     }
     let calls = blocks.len() as f64 / 2.0;

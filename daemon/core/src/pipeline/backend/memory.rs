@@ -348,7 +348,7 @@ impl Memory {
                 if instr.is(flag::RENAMED_LOAD) {
                     self.disambiguation.learns(inst.address);
                 }
-                let loaded = self.from_stores(instr, forward);
+                let loaded = self.served_by(instr, forward);
                 let known = self.older.address_known(store);
                 self.disambiguated(inst, dispatched, known, loaded)
             }
@@ -366,7 +366,7 @@ impl Memory {
 
     /// What a load has that needs older stores, if it knows.
     #[inline]
-    fn from_stores(&self, instr: &Instr, forward: Forward) -> Loaded {
+    fn served_by(&self, instr: &Instr, forward: Forward) -> Loaded {
         match forward {
             Forward::Cache => Loaded::Line(0),
             Forward::From { ready, source, .. } => {

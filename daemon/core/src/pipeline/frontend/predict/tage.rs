@@ -401,7 +401,7 @@ impl Tage {
         let (mut left, mut failed, mut made) = (2, 0, 0);
         let mut table = self.found.hit + skip;
         while table < self.tables && left > 0 {
-            let hash = history.hash(table) ^ self.found.key;
+            let hash = history.hash(self.first_length + table) ^ self.found.key;
             let (set, tag) = self.layout.place(table, hash);
             let place = self.choose_way(set);
             let Some(entry) = self.entries.get_mut(place as usize) else {
