@@ -61,8 +61,9 @@ impl Disambiguation {
     /// one does that has not been written.
     #[inline]
     pub fn load(&mut self, pc: u64, at: u64, needs: Option<u64>) -> Way {
-        let place = (pc as usize) & self.waits.len().wrapping_sub(1);
-        let Some(waits) = self.waits.get_mut(place) else {
+        let p = self.p;
+        let all_known = self.known;
+        let Some(waits) = self.of(pc) else {
             return Way::Ahead;
         };
         let meets = needs.filter(|known| *known > at);
@@ -70,17 +71,17 @@ impl Disambiguation {
         match (left, meets) {
             (0, None) => Way::Ahead,
             (0, Some(known)) => {
-                *waits = self.p.waits | learnt;
-                Way::Restarts(known + self.p.restart)
+                *waits = p.waits | learnt;
+                Way::Restarts(known + p.restart)
             }
             (_, meets) => {
                 let left = match meets {
-                    Some(_) => self.p.waits,
+                    Some(_) => p.waits,
                     None => left - 1,
                 };
                 *waits = left | learnt;
-                match self.known > at {
-                    true => Way::Waits(self.known + self.p.delay),
+                match all_known > at {
+                    true => Way::Waits(all_known + p.delay),
                     false => Way::Ahead,
                 }
             }
@@ -90,8 +91,7 @@ impl Disambiguation {
     /// The load at `pc` met a store from whose register it may have its data from now on.
     #[inline]
     pub fn learns(&mut self, pc: u64) {
-        let place = (pc as usize) & self.waits.len().wrapping_sub(1);
-        if let Some(waits) = self.waits.get_mut(place) {
+        if let Some(waits) = self.of(pc) {
             *waits |= LEARNT;
         }
     }
@@ -99,12 +99,18 @@ impl Disambiguation {
     /// The load at `pc` met no store; whether it may have been learnt to meet one, which is forgotten.
     #[inline]
     pub fn met_none(&mut self, pc: u64) -> bool {
-        let place = (pc as usize) & self.waits.len().wrapping_sub(1);
-        let Some(waits) = self.waits.get_mut(place).filter(|w| **w & LEARNT != 0) else {
+        let Some(waits) = self.of(pc).filter(|waits| **waits & LEARNT != 0) else {
             return false;
         };
         *waits &= !LEARNT;
         true
+    }
+
+    /// What is remembered of the load at `pc`.
+    #[inline]
+    fn of(&mut self, pc: u64) -> Option<&mut u8> {
+        let place = (pc as usize) & self.waits.len().wrapping_sub(1);
+        self.waits.get_mut(place)
     }
 }
 
