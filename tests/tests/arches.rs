@@ -113,6 +113,48 @@ fn a_run_is_reported_replayed_and_drawn() {
     }
 }
 
+/// In-order CPUs with caches and predictors.
+const IN_ORDER: [(&str, [&str; 3]); 2] = [
+    ("aarch64", ["cortex-a8", "cortex-a53", "cortex-a55"]),
+    ("riscv64", ["rocket", "sifive-u74", "spacemit-x60"]),
+];
+
+#[test]
+fn in_order_cores_replay_as_they_run_with_any_number_of_jobs() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    for (arch, cpus) in IN_ORDER {
+        let program = compiled(&directory, arch, "-O2");
+        let cpus = cpus.map(|cpu| ["--cpu", cpu]).concat();
+        let (live, trace, again) = (at("live.json"), at("trace.mcad"), at("again.json"));
+        mcad_run(["-q", "--json", arg(&live), "--record", arg(&trace)])
+            .args(&cpus)
+            .args(["--", arg(&program)])
+            .run()
+            .expect(7);
+        mcad(["replay", "-q", "--json", arg(&again)])
+            .args(&cpus)
+            .args([arg(&trace)])
+            .run()
+            .expect(0);
+        assert_eq!(report::stable(&live), report::stable(&again), "{arch}");
+        for cpu in &report::read(&live).cpus {
+            assert!(cpu.branches.as_ref().unwrap().wrong() > 0, "{}", cpu.cpu);
+            assert!(cpu.memory.is_some(), "{}", cpu.cpu);
+        }
+        let cut = ["2", "3"].map(|jobs| {
+            let json = at(&format!("jobs{jobs}.json"));
+            mcad(["replay", "-q", "--jobs", jobs, "--interval", "50000"])
+                .args(&cpus)
+                .args(["--json", arg(&json), arg(&trace)])
+                .run()
+                .expect(0);
+            report::stable(&json)
+        });
+        assert_eq!(cut[0], cut[1], "{arch}");
+    }
+}
+
 #[test]
 fn two_builds_are_compared() {
     let directory = tempfile::tempdir().unwrap();
@@ -161,8 +203,14 @@ fn the_mechanistic_model_takes_their_programs() {
         } else {
             "sifive-u74"
         };
-        let json = at("stepped.json");
-        mcad(["replay", "-q", "--cpu", cpu, "--json", arg(&json)])
+        // Of the program's misses and mispredictions a machine of that name knows nothing.
+        let (json, alone) = (at("stepped.json"), at("alone.toml"));
+        let text = format!(
+            "base = \"{cpu}\"\n[in_order.predictor]\nkind = \"perfect\"\n\
+             [in_order.memory.cache]\nperfect_l1d = true\nperfect_l1i = true\n"
+        );
+        std::fs::write(&alone, text).unwrap();
+        mcad(["replay", "-q", "--cpu", arg(&alone), "--json", arg(&json)])
             .args([arg(&trace)])
             .run()
             .expect(0);

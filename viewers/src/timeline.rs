@@ -171,6 +171,7 @@ impl From<Cause> for Late {
             Cause::Dependency => Self::Value,
             Cause::Load => Self::Load,
             Cause::SecondLevel => Self::L2,
+            Cause::ThirdLevel => Self::L3,
             Cause::Memory => Self::Dram,
             Cause::Translation => Self::Translation,
             Cause::Unit => Self::Unit,

@@ -15,6 +15,7 @@ use mcad_isa::llvm::build::class_of;
 use mcad_isa::llvm::sched::{Code, Machine, Notion};
 use mcad_isa::llvm::table::CpuTable;
 
+use crate::pipeline::inorder::Executed;
 use crate::pipeline::inorder::scheduled::Scheduled;
 use crate::pipeline::inorder::slots::Cause;
 
@@ -78,7 +79,11 @@ pub fn cycles(cpu: &CpuTable, block: &[Instruction], iterations: u32) -> Result<
     let mut issue = Scheduled::new(&machine, u32::from(cpu.cpu.issue_width));
     for _ in 0..iterations {
         for number in 0..code.instrs.len() {
-            issue.issue(&code, number as u32, 1, Cause::Fetch);
+            let executed = Executed {
+                instr: number as u32,
+                ..Executed::default()
+            };
+            issue.issue(&code, &executed, (1, Cause::Fetch), &mut ());
         }
     }
     Ok(issue.done())

@@ -219,6 +219,12 @@ impl Memory {
         }
     }
 
+    /// The first cycle from `at` on in which another line may be on its way into the first level.
+    #[must_use]
+    pub fn buffer_is_free(&self, at: u64) -> u64 {
+        self.fill.take(at + self.epoch).1 - self.epoch
+    }
+
     /// A load that [`Memory::hits_at_once`] does not serve.
     pub fn load_beyond(&mut self, r: Request) -> Answer {
         let r = self.request(r);

@@ -38,6 +38,79 @@ const PROGRAM: Blocks = &[
     (0x1014, 3, &[0x31, 0xc0, 0x89, 0xc3, 0xeb, 0xe6]),
 ];
 
+/// The same for A64.
+const A64: Blocks = &[
+    // add x0,x0,x1; mul x2,x2,x0; b.ne to the first
+    (
+        0x1000,
+        3,
+        &[
+            0x00, 0x00, 0x01, 0x8b, 0x42, 0x7c, 0x00, 0x9b, 0xc1, 0xff, 0xff, 0x54,
+        ],
+    ),
+    // ldr x0,[x1]; ldadd x0,x2,[x3]; subs x4,x4,#1; b.ne to the first
+    (
+        0x100c,
+        4,
+        &[
+            0x20, 0x00, 0x40, 0xf9, 0x62, 0x00, 0x20, 0xf8, 0x84, 0x04, 0x00, 0xf1, 0xa1, 0xff,
+            0xff, 0x54,
+        ],
+    ),
+    // mov x0,#0; mov x1,#0; b 0x1000
+    (
+        0x101c,
+        3,
+        &[
+            0x00, 0x00, 0x80, 0xd2, 0x01, 0x00, 0x80, 0xd2, 0xf7, 0xff, 0xff, 0x17,
+        ],
+    ),
+];
+
+/// The same for RISC-V.
+const RISCV: Blocks = &[
+    // add a0,a0,a1; mul a2,a2,a0; bne to the first
+    (
+        0x1000,
+        3,
+        &[
+            0x33, 0x05, 0xb5, 0x00, 0x33, 0x06, 0xa6, 0x02, 0xe3, 0x1c, 0xb5, 0xfe,
+        ],
+    ),
+    // ld a0,(a1); amoadd.d a2,a0,(a3); addi a4,a4,-1; bnez to the first
+    (
+        0x100c,
+        4,
+        &[
+            0x03, 0xb5, 0x05, 0x00, 0x2f, 0xb6, 0xa6, 0x00, 0x13, 0x07, 0xf7, 0xff, 0xe3, 0x1a,
+            0x07, 0xfe,
+        ],
+    ),
+    // li a0,0; li a1,0; j 0x1000
+    (
+        0x101c,
+        3,
+        &[
+            0x13, 0x05, 0x00, 0x00, 0x93, 0x05, 0x00, 0x00, 0x6f, 0xf0, 0xdf, 0xfd,
+        ],
+    ),
+];
+
+/// In-order CPUs with caches and predictors, by what they execute.
+const IN_ORDER: [(Arch, Blocks, &[&str]); 3] = [
+    (Arch::X86_64, PROGRAM, &["atom"]),
+    (
+        Arch::AArch64,
+        A64,
+        &["cortex-a8", "cortex-a53", "cortex-a55", "cortex-a510"],
+    ),
+    (
+        Arch::RiscV64,
+        RISCV,
+        &["rocket", "sifive-u74", "spacemit-x60"],
+    ),
+];
+
 /// Loops of lengths that take long to be learned, over as many lines as the second level of some cores holds.
 fn words(stream: u32, turns: u64) -> Vec<u64> {
     let mut words = Vec::new();
@@ -77,8 +150,13 @@ fn options(cpus: &[&str]) -> Options {
 
 /// Three guest threads whose records come in turns. Each has memory of its own: an interval does not
 /// see what other threads do while it lasts.
-fn run(mut simulation: Simulation, turns: u64) -> Report {
-    support::begin(&mut simulation, Arch::X86_64, PROGRAM);
+fn run(simulation: Simulation, turns: u64) -> Report {
+    run_on(Arch::X86_64, PROGRAM, simulation, turns)
+}
+
+/// The same of any instruction set.
+fn run_on(arch: Arch, blocks: Blocks, mut simulation: Simulation, turns: u64) -> Report {
+    support::begin(&mut simulation, arch, blocks);
     let words = [0, 1, 2].map(|stream| words(stream, turns));
     for from in (0..words[0].len()).step_by(1000) {
         for (stream, words) in (0..).zip(&words) {
@@ -110,6 +188,43 @@ fn models_on_threads_of_their_own_give_the_same_report() {
             },
         );
         assert_eq!(one, run(parallel, 3000), "{ahead}");
+    }
+}
+
+#[test]
+fn in_order_models_on_threads_of_their_own_give_the_same_report() {
+    for (arch, blocks, cpus) in IN_ORDER {
+        let one = run_on(arch, blocks, Simulation::new(options(cpus)), 2000);
+        for cpu in &one.cpus {
+            let branches = cpu.branches.as_ref().unwrap();
+            assert!(branches.wrong() > 100, "{}", cpu.cpu);
+            assert!(cpu.slots.unwrap().l2 > 0, "{}", cpu.cpu);
+        }
+        let threads = parallel(cpus, Parallel::default());
+        assert_eq!(one, run_on(arch, blocks, threads, 2000), "{arch:?}");
+    }
+}
+
+#[test]
+fn intervals_of_in_order_cores_do_not_depend_on_threads() {
+    for (arch, blocks, cpus) in IN_ORDER {
+        let cut = |jobs| {
+            let on_thread: OnThread = Arc::new(|| Box::new(()));
+            let parallel = Parallel {
+                jobs,
+                intervals: Some(Intervals {
+                    length: 20_000,
+                    warm_up: 5_000,
+                }),
+                ahead: false,
+            };
+            let simulation = Simulation::parallel(options(cpus), parallel, on_thread);
+            run_on(arch, blocks, simulation, 2000)
+        };
+        let one = cut(1);
+        assert!(one.cpus.iter().all(|cpu| cpu.intervals.unwrap().count > 10));
+        assert_eq!(one, cut(3), "{arch:?}");
+        assert_eq!(one, cut(8), "{arch:?}");
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use mcad_proto::event::Arch;
 
-use crate::code::{Code, Flow};
-use crate::inorder::{self, Control, Static};
+use crate::code::Code;
+use crate::inorder::{self, Static};
 use crate::llvm::Instruction;
 use crate::llvm::build::{self as llvm, Known};
 use crate::llvm::inorder::ByKind;
@@ -127,8 +127,8 @@ fn scheduled(
         let class = llvm::class_of(instruction, cpu);
         let notion = Notion::Program;
         (code.scheduled).push(machine, cpu, instruction, class, notion);
-        let control = control(instruction.flow());
-        code.push(Static::new(0, instruction.len() as u8, control), [], []);
+        let instr = Static::leaving(0, instruction.len() as u8, instruction.flow());
+        code.push(instr, [], []);
     }
 }
 
@@ -146,8 +146,7 @@ fn by_class(code: &mut inorder::Code, core: &InOrder, arch: Arch, instructions: 
         }
     } else if let Ok(kinds) = ByKind::new(core) {
         for instruction in instructions {
-            let control = control(instruction.flow());
-            kinds.append(code, instruction, control);
+            kinds.append(code, instruction);
             code.lies_at(instruction.address);
         }
     }
@@ -162,17 +161,6 @@ pub fn knows_classes(core: &InOrder, instructions: &Instructions) -> Result<(), 
         Instructions::X86(_) => Translator::new(core).map(drop),
         Instructions::Llvm { cpu, .. } if cpu.arch == Arch::RiscV32 => Riscv::new(core).map(drop),
         Instructions::Llvm { .. } => ByKind::new(core).map(drop),
-    }
-}
-
-/// How control leaves an instruction of an in-order core.
-fn control(flow: Flow) -> Control {
-    match flow {
-        Flow::Next | Flow::System | Flow::Exception => Control::None,
-        Flow::Conditional(_) => Control::Conditional,
-        Flow::Call(Some(_)) => Control::Call,
-        Flow::Return => Control::Return,
-        Flow::Jump(_) | Flow::Call(None) => Control::Jump,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::code::Flow;
 use crate::llvm::sched;
 use crate::machine::inorder::{USES, Use};
 use crate::riscv::{self, image::Image};
@@ -72,7 +73,7 @@ pub enum Control {
     Conditional,
     /// A direct jump.
     Jump,
-    /// A direct call.
+    /// A call.
     Call,
     /// A return.
     Return,
@@ -145,6 +146,22 @@ impl Static {
             len,
             control,
             ..Self::default()
+        }
+    }
+
+    /// The same, which control leaves as `flow` says.
+    #[must_use]
+    pub fn leaving(class: u8, len: u8, flow: Flow) -> Self {
+        let (control, indirect) = match flow {
+            Flow::Next | Flow::System | Flow::Exception => (Control::None, false),
+            Flow::Conditional(_) => (Control::Conditional, false),
+            Flow::Call(target) => (Control::Call, target.is_none()),
+            Flow::Jump(target) => (Control::Jump, target.is_none()),
+            Flow::Return => (Control::Return, true),
+        };
+        Self {
+            indirect,
+            ..Self::new(class, len, control)
         }
     }
 

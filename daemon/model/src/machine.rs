@@ -243,6 +243,7 @@ impl Machine {
             scheduled: false,
             width: u32::from(self.width),
             retire: 1,
+            program_fetch: None,
             fetch: Fetch {
                 ideal: true,
                 bytes: 64,

@@ -19,7 +19,9 @@ pub enum Cause {
     Load,
     /// A loaded value had to come from the second-level cache.
     SecondLevel,
-    /// A loaded value had to come from further away.
+    /// A loaded value had to come from the third-level cache.
+    ThirdLevel,
+    /// A loaded value had to come from memory.
     Memory,
     /// The address of a loaded value had to be translated.
     Translation,
@@ -39,13 +41,14 @@ pub enum Cause {
 
 impl Cause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Fetch,
         Self::InstructionCache,
         Self::Misprediction,
         Self::Dependency,
         Self::Load,
         Self::SecondLevel,
+        Self::ThirdLevel,
         Self::Memory,
         Self::Translation,
         Self::Unit,
@@ -66,6 +69,7 @@ impl Cause {
             Self::Dependency => "dependency",
             Self::Load => "load",
             Self::SecondLevel => "second-level cache",
+            Self::ThirdLevel => "third-level cache",
             Self::Memory => "memory",
             Self::Translation => "translation",
             Self::Unit => "unit",

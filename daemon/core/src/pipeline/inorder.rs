@@ -96,6 +96,8 @@ impl<F: FnMut(&Executed, &Stamps)> Observer for F {
 pub struct Missed {
     /// Cycles.
     pub late: u32,
+    /// Cycles of these in which it keeps what follows from issuing: no line more may be on its way.
+    pub held: u32,
     /// What to hold responsible.
     pub cause: Cause,
 }
@@ -124,6 +126,7 @@ pub trait Around {
         let _ = at;
         Missed {
             late: executed.missed,
+            held: 0,
             cause: Cause::Load,
         }
     }

@@ -9,10 +9,7 @@ use super::{AnalysisKind, Options};
 /// Whether a core has caches for data, and branch prediction.
 fn has(core: &Core) -> (bool, bool) {
     match &core.in_order {
-        Some(in_order) => (
-            core.cache.is_some(),
-            !in_order.scheduled && in_order.predictor.is_some(),
-        ),
+        Some(in_order) => (core.cache.is_some(), in_order.predictor.is_some()),
         None => (core.cache.is_some(), core.branch.is_some()),
     }
 }
@@ -43,11 +40,6 @@ pub(super) fn of_programs(core: &Core) -> Vec<String> {
         }
     };
     match &core.in_order {
-        Some(in_order) if in_order.scheduled => {
-            unless(false, "every load hits the first-level cache");
-            unless(false, "every branch is predicted");
-            unless(!in_order.fetch.ideal, "the front end always delivers");
-        }
         Some(in_order) => {
             // Stores drain into the banks of a memory of the core's own.
             unless(
@@ -57,12 +49,17 @@ pub(super) fn of_programs(core: &Core) -> Vec<String> {
                     None => "every load hits the first-level cache",
                 },
             );
+            let all_code = "all code is in the first-level cache";
+            let ideal = in_order.program_fetch().ideal;
             unless(
-                in_order.icache.is_some() || core.cache.is_some(),
-                "all code is in the first-level cache",
+                in_order.icache.is_some() || core.cache.is_some() || ideal,
+                all_code,
             );
             unless(in_order.predictor.is_some(), "every branch is predicted");
-            unless(!in_order.fetch.ideal, "the front end always delivers");
+            unless(
+                !in_order.program_fetch().ideal,
+                "the front end always delivers",
+            );
             unless(core.cache.is_none() || core.tlb.is_some(), "no page walks");
             unless(
                 in_order.divider.is_none(),

@@ -78,6 +78,7 @@ fn in_order(s: &mut SlotStack, cause: Cause) -> &mut u64 {
         Cause::Dependency => &mut s.dependencies,
         Cause::Load => &mut s.load_use,
         Cause::SecondLevel => &mut s.l2,
+        Cause::ThirdLevel => &mut s.l3,
         Cause::Memory => &mut s.dram,
         Cause::Translation => &mut s.translation,
         Cause::Unit => &mut s.ports,

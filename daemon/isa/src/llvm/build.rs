@@ -288,6 +288,16 @@ pub(super) fn named(instruction: &Instruction, writes: bool, sources: Sources) -
     all
 }
 
+/// Whether an access of A64 writes its address back: pre- and post-indexed (Arm ARM, C4.1, loads and
+/// stores of one and of two registers; of vectors, post-indexed).
+pub(super) fn writes_back(instruction: &Instruction) -> bool {
+    let word = instruction.word;
+    instruction.arch == Arch::AArch64
+        && (word & 0x3b20_0400 == 0x3800_0400
+            || word & 0x3a80_0000 == 0x2880_0000
+            || word & 0xbe80_0000 == 0x0c80_0000)
+}
+
 /// The registers that an operand of `word` names.
 fn registers(operand: &Operand, word: u32) -> impl Iterator<Item = RegId> {
     let absent = operand.unless.is_some_and(|bit| word >> bit & 1 == 1);

@@ -3,15 +3,13 @@
 //!
 //! Its classes are named as kinds are ([`Kind::name`]).
 
-use mcad_proto::event::Arch;
-
-use crate::inorder::{Code, Control, Source, Static, Target};
+use crate::inorder::{Code, Source, Static, Target};
 use crate::kind::{KINDS, Kind};
 use crate::machine::inorder::{InOrder, USES, Use};
 use crate::regs::RegId;
 
 use super::Instruction;
-use super::build::{Sources, named};
+use super::build::{Sources, named, writes_back};
 use super::kind::kind;
 
 /// A core that executes instructions by kind.
@@ -39,7 +37,7 @@ impl ByKind {
 
     /// Appends an instruction to the static code. Registers that an access writes back come from the
     /// integer pipe.
-    pub fn append(&self, code: &mut Code, instruction: &Instruction, control: Control) {
+    pub fn append(&self, code: &mut Code, instruction: &Instruction) {
         let kind = kind(instruction);
         let (class, latency) = self.class(kind);
         let (_, of_sums) = self.class(Kind::Alu);
@@ -69,7 +67,7 @@ impl ByKind {
             },
         };
         let written = named(instruction, true, Sources::Executed);
-        let instr = Static::new(class, instruction.len() as u8, control);
+        let instr = Static::leaving(class, instruction.len() as u8, instruction.flow());
         code.push(instr, sources, written.into_iter().map(|w| target(w.reg)));
     }
 
@@ -80,14 +78,4 @@ impl ByKind {
             .copied()
             .unwrap_or((0, [1; USES]))
     }
-}
-
-/// Whether an access of A64 writes its address back: pre- and post-indexed (Arm ARM, C4.1, loads and
-/// stores of one and of two registers; of vectors, post-indexed).
-fn writes_back(instruction: &Instruction) -> bool {
-    let word = instruction.word;
-    instruction.arch == Arch::AArch64
-        && (word & 0x3b20_0400 == 0x3800_0400
-            || word & 0x3a80_0000 == 0x2880_0000
-            || word & 0xbe80_0000 == 0x0c80_0000)
 }

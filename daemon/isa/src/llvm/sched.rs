@@ -10,7 +10,7 @@ use mcad_proto::event::Arch;
 use rustc_hash::FxHashMap;
 
 use super::Instruction;
-use super::build::{Sources, named};
+use super::build::{Sources, named, writes_back};
 use super::table::CpuTable;
 use super::wire::{Class, Cpu, Opcode, flag};
 use crate::regs::RegId;
@@ -115,6 +115,8 @@ pub struct Write {
     pub latency: u32,
     /// Kind of result, which advances ask for.
     pub kind: u16,
+    /// It comes from memory.
+    pub loaded: bool,
 }
 
 /// A static instruction.
@@ -380,7 +382,11 @@ impl Code {
             Notion::Program => Sources::Executed,
             Notion::LlvmMca => Sources::AsListed,
         };
+        let mut written_back = Vec::new();
         for one in named(instruction, false, sources) {
+            if one.address && writes_back(instruction) {
+                written_back.push(one.reg);
+            }
             let explicit = one.index < opcode.explicit_uses;
             if explicit
                 && first
@@ -401,6 +407,7 @@ impl Code {
                 advances: (advances as u32, (self.advances.len() - advances) as u8),
             });
         }
+        let load = opcode.flags & flag::LOAD != 0;
         let mut first_result = latency;
         for one in named(instruction, true, sources) {
             let unseen = first
@@ -417,6 +424,7 @@ impl Code {
                 operand: one.index,
                 latency: cycles,
                 kind,
+                loaded: load && !written_back.contains(&one.reg),
             });
         }
         self.instrs.push(Static {
@@ -425,7 +433,7 @@ impl Code {
             writes: (writes as u32, (self.writes.len() - writes) as u8),
             latency,
             first_result,
-            load: opcode.flags & flag::LOAD != 0,
+            load,
             store: opcode.flags & flag::STORE != 0,
         });
         known

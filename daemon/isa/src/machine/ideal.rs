@@ -46,6 +46,9 @@ pub fn ideals() -> &'static [Ideal] {
                 if let Some(branch) = &mut core.branch {
                     branch.ideal = true;
                 }
+                if let Some(in_order) = &mut core.in_order {
+                    in_order.predictor = None;
+                }
             },
         },
         Ideal {

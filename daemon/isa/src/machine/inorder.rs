@@ -18,6 +18,9 @@ pub struct InOrder {
     pub retire: u32,
     /// Fetch, up to the queue before decode.
     pub fetch: Fetch,
+    /// The same in whole programs; absent: `fetch`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_fetch: Option<Fetch>,
     /// First-level instruction cache; absent: all code is there.
     pub icache: Option<InstructionCache>,
     /// How branches are resolved.
@@ -33,7 +36,7 @@ pub struct InOrder {
     /// The divider; absent: its class says how long it takes.
     pub divider: Option<Divider>,
     /// Issue follows the scheduling model of the CPU's table, which has units and classes of its
-    /// own; branches are all predicted then.
+    /// own; of predictors it goes with [`Predictor::Gshare`] alone.
     #[serde(default)]
     pub scheduled: bool,
     /// Units that execute; at most 16.
@@ -115,22 +118,36 @@ pub enum Predictor {
     GroupGshare(GroupGshare),
     /// A look-up for each branch, with its outcome at once; whole programs only.
     Gshare(Gshare),
+    /// All are predicted rightly: what a file says that takes its base's predictor away.
+    Perfect,
 }
 
-/// Sizes of [`Predictor::Gshare`]: counters of two bits under the address and the directions of the last
-/// conditional branches (McFarling, "Combining branch predictors", 1993), a target buffer with branches that
-/// were taken, a return stack that wraps around.
+/// Sizes of [`Predictor::Gshare`]: counters under the address and the directions of the last conditional
+/// branches (McFarling, "Combining branch predictors", 1993), a target buffer with branches that were taken, a
+/// return stack that wraps around.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gshare {
-    /// Two-bit counters.
+    /// Counters.
     pub counters: u32,
-    /// Bits of history.
+    /// Bits of a counter, which predicts a taken branch from its upper half on.
+    #[serde(default = "two")]
+    pub counter_bits: u32,
+    /// Bits of history. Fewer than a counter's number has change the upper ones of that.
     pub history: u32,
+    /// Bits that are made of these by a multiplication, in their place; absent: they are taken as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hashed_history: Option<u32>,
+    /// Lowest bits of the address that do not matter.
+    #[serde(default)]
+    pub skipped_bits: u32,
     /// Entries of the target buffer, replaced by least recent use.
     pub targets: u32,
     /// Its ways.
     pub target_ways: u32,
+    /// Only indirect branches have entries there: where direct ones go fetch finds by itself.
+    #[serde(default)]
+    pub targets_of_indirect: bool,
     /// Entries of the return stack.
     pub returns: u32,
     /// Cycles without fetch behind a direct branch that is rightly predicted to be taken and that the target
@@ -326,6 +343,10 @@ fn one() -> u32 {
     1
 }
 
+fn two() -> u32 {
+    2
+}
+
 /// Execution at the end of the pipeline, of what came too early for its operands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -378,14 +399,41 @@ fn check_predictor(p: &GroupGshare, fetch: &Fetch) -> Result<(), String> {
 }
 
 fn check_gshare(p: &Gshare) -> Result<(), String> {
-    power("predictor.counters", p.counters)?;
     in_range("predictor.counters", p.counters, 2, 1 << 20)?;
+    in_range("predictor.counter_bits", p.counter_bits, 1, 7)?;
     in_range("predictor.history", p.history, 1, 31)?;
+    let hashed = p.hashed_history.unwrap_or(p.history);
+    in_range("predictor.hashed_history", hashed, 1, p.history)?;
+    in_range("predictor.skipped_bits", p.skipped_bits, 0, 6)?;
     in_range("predictor.target_ways", p.target_ways, 1, 64)?;
     power("predictor.targets in a way", p.targets / p.target_ways)?;
     in_range("predictor.targets", p.targets, p.target_ways, 1 << 16)?;
     in_range("predictor.returns", p.returns, 1, 64)?;
     in_range("predictor.decode_bubble", p.decode_bubble, 0, 64)
+}
+
+impl Fetch {
+    /// Checks what the types cannot say, in a core that issues so many instructions a cycle.
+    ///
+    /// # Errors
+    /// The parameter, as one of `section`, that makes no sense, and its bounds.
+    fn check(&self, section: &str, width: u32) -> Result<(), String> {
+        let key = |name: &str| format!("{section}.{name}");
+        power(&key("bytes"), self.bytes)?;
+        for (name, value, low, high) in [
+            ("bytes", self.bytes, 4, 64),
+            ("groups", self.groups, 1, 16),
+            ("visible_groups", self.visible_groups, 1, self.groups),
+            ("align_width", self.align_width, 1, 8),
+            ("queue", self.queue, width, 64),
+            ("to_align", self.to_align, 0, 64),
+            ("align_to_issue", self.align_to_issue, 0, 64),
+            ("taken_bubble", self.taken_bubble, 0, 64),
+        ] {
+            in_range(&key(name), value, low, high)?;
+        }
+        Ok(())
+    }
 }
 
 impl Hierarchy {
@@ -414,6 +462,34 @@ impl InOrder {
         }
     }
 
+    /// The same for whole programs.
+    #[must_use]
+    pub fn of_programs(&self) -> Self {
+        Self {
+            fetch: self.program_fetch().clone(),
+            ..self.clone()
+        }
+    }
+
+    /// Fetch in whole programs.
+    #[must_use]
+    pub fn program_fetch(&self) -> &Fetch {
+        self.program_fetch.as_ref().unwrap_or(&self.fetch)
+    }
+
+    /// Cycles without issue behind a branch that executed early and was predicted wrongly.
+    #[must_use]
+    pub fn mispredicted(&self) -> u32 {
+        let fetch = self.program_fetch();
+        match fetch.ideal {
+            true => self.branch.redirect,
+            false => {
+                let issued = self.branch.redirect + fetch.to_align + fetch.align_to_issue;
+                issued.saturating_sub(1)
+            }
+        }
+    }
+
     /// Names of its units, each copy on its own: what views call ports. None where issue follows the
     /// scheduling model of the CPU's table.
     #[must_use]
@@ -434,22 +510,11 @@ impl InOrder {
     pub fn check(&self) -> Result<(), String> {
         in_range("width", self.width, 1, 8)?;
         in_range("retire", self.retire, 0, 64)?;
-        let fetch = &self.fetch;
-        power("fetch.bytes", fetch.bytes)?;
-        in_range("fetch.bytes", fetch.bytes, 4, 64)?;
-        in_range("fetch.groups", fetch.groups, 1, 16)?;
-        in_range(
-            "fetch.visible_groups",
-            fetch.visible_groups,
-            1,
-            fetch.groups,
-        )?;
-        in_range("fetch.align_width", fetch.align_width, 1, 8)?;
-        in_range("fetch.queue", fetch.queue, self.width, 64)?;
+        self.fetch.check("fetch", self.width)?;
+        if let Some(fetch) = &self.program_fetch {
+            fetch.check("program_fetch", self.width)?;
+        }
         for (name, value) in [
-            ("fetch.to_align", fetch.to_align),
-            ("fetch.align_to_issue", fetch.align_to_issue),
-            ("fetch.taken_bubble", fetch.taken_bubble),
             ("branch.redirect", self.branch.redirect),
             ("branch.redirect_late", self.branch.redirect_late),
             ("branch.update", self.branch.update),
@@ -458,9 +523,9 @@ impl InOrder {
         }
         in_range("branch.distance_bits", self.branch.distance_bits, 1, 64)?;
         match &self.predictor {
-            Some(Predictor::GroupGshare(predictor)) => check_predictor(predictor, fetch)?,
+            Some(Predictor::GroupGshare(predictor)) => check_predictor(predictor, &self.fetch)?,
             Some(Predictor::Gshare(predictor)) => check_gshare(predictor)?,
-            None => {}
+            Some(Predictor::Perfect) | None => {}
         }
         if let Some(memory) = &self.memory {
             memory.check()?;
@@ -500,8 +565,15 @@ impl InOrder {
         in_range("number of units", self.units.len() as u32, 0, 16)?;
         let least = if self.scheduled { 0 } else { 1 };
         in_range("number of classes", self.classes.len() as u32, least, 64)?;
-        if self.scheduled && (self.predictor.is_some() || self.late.is_some()) {
-            return Err("scheduled: goes with neither [predictor] nor [late]".into());
+        let by_group = matches!(self.predictor, Some(Predictor::GroupGshare(_)));
+        if self.scheduled && (by_group || self.late.is_some()) {
+            return Err("scheduled: goes with neither a predictor of groups nor [late]".into());
+        }
+        let by_branch = matches!(self.predictor, Some(Predictor::Gshare(_)));
+        if by_branch && self.program_fetch().ideal {
+            let what = "predictor: has no effect where fetch is ideal; [in_order.program_fetch] \
+                        is what whole programs have";
+            return Err(what.into());
         }
         for unit in &self.units {
             in_range(&format!("count of unit {}", unit.name), unit.count, 1, 8)?;

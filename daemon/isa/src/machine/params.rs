@@ -19,6 +19,7 @@ mod retire;
 use serde::{Deserialize, Serialize};
 
 use super::hierarchy::{Caches, Dram, Prefetch, Tlbs};
+use super::inorder::Predictor;
 use check::{Bounds, Checked, Wrong};
 
 pub use execute::{Disambiguation, Execute, MIN_BANK_BYTES, PartialStores, StoresTogether};
@@ -105,10 +106,12 @@ impl Core {
     }
 
     /// The same, without the parts of a base that an in-order core has none of or its own in place of.
-    pub(super) fn without_replaced_parts(self) -> Self {
-        let Some(in_order) = &self.in_order else {
+    pub(super) fn without_replaced_parts(mut self) -> Self {
+        let Some(in_order) = &mut self.in_order else {
             return self;
         };
+        let perfect = |predictor: &mut Predictor| *predictor == Predictor::Perfect;
+        in_order.predictor.take_if(perfect);
         let own = in_order.memory.clone();
         let prefetch = own
             .as_ref()

@@ -1,7 +1,8 @@
 //! What lies behind loads, stores and fetches of an in-order core: the caches of [`crate::memory`], asked when
 //! an instruction issues.
 //!
-//! A load's value comes later by what it misses; who needs it waits, and everything behind. Stores leave in
+//! A load's value comes later by what it misses; who needs it waits, and everything behind. Where as many lines as
+//! there are buffers are on their way, a load that misses waits for one, and everything behind it. Stores leave in
 //! order, one a cycle at most, each when its line is there; a store issues when it has an entry of the
 //! store buffer, which it keeps until then. Of a repeated string instruction the accesses that are listed ask, the
 //! first ones.
@@ -108,7 +109,8 @@ fn cause(answer: &Answer) -> Cause {
         match answer.from {
             Level::L1 => Cause::Load,
             Level::L2 => Cause::SecondLevel,
-            Level::L3 | Level::Dram => Cause::Memory,
+            Level::L3 => Cause::ThirdLevel,
+            Level::Dram => Cause::Memory,
         }
     }
 }
@@ -136,12 +138,15 @@ impl Around for Behind<'_> {
             let hit =
                 (self.memory).hits_at_once((request.pc, request.address), request.size, at, false);
             if !hit {
+                let buffer = self.memory.buffer_is_free(at);
                 let answer = self.memory.load_beyond(request);
+                let short = |cycles: u64| cycles.min(u64::from(u32::MAX)) as u32;
+                if answer.from != Level::L1 {
+                    latest.held = latest.held.max(short(buffer - at));
+                }
                 if answer.late > u64::from(latest.late) {
-                    latest = Missed {
-                        late: answer.late.min(u64::from(u32::MAX)) as u32,
-                        cause: cause(&answer),
-                    };
+                    latest.late = short(answer.late);
+                    latest.cause = cause(&answer);
                 }
             }
         }

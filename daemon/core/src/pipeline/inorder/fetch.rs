@@ -89,11 +89,11 @@ impl FrontEnd {
             p: core.fetch.clone(),
             predictor: match &core.predictor {
                 Some(Predictor::GroupGshare(p)) => Some(GroupPredictor::new(p, core.fetch.bytes)),
-                Some(Predictor::Gshare(_)) | None => None,
+                Some(Predictor::Gshare(_) | Predictor::Perfect) | None => None,
             },
             predictions: match core.predictor {
                 Some(Predictor::GroupGshare(_)) => vec![None; RING],
-                Some(Predictor::Gshare(_)) | None => Vec::new(),
+                Some(Predictor::Gshare(_) | Predictor::Perfect) | None => Vec::new(),
             },
             line: u64::MAX,
             jump_bubble: core.fetch.taken_bubble,

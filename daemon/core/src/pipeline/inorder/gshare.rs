@@ -1,6 +1,6 @@
 //! A branch predictor that is asked branch by branch, when it is known where each one went.
 //!
-//! Directions come from counters of two bits under the address and the directions of the last conditional
+//! Directions come from counters under the address and the directions of the last conditional
 //! branches (McFarling, "Combining branch predictors", 1993), targets from a buffer of branches that were taken,
 //! with where they went last, and those of returns from a stack that wraps around. All are brought up to
 //! date at once: that a branch is executed some cycles after it is predicted is left out, and so is what is fetched
@@ -39,11 +39,15 @@ pub enum Foreseen {
 #[derive(Debug)]
 pub struct Gshare {
     counters: Box<[u8]>,
+    /// The largest value of one.
+    most: u8,
     history: u32,
     history_mask: u32,
+    hash: Hash,
     /// Set by set.
     known: Box<[Known]>,
     ways: usize,
+    only_indirect: bool,
     sets: u64,
     uses: u64,
     returns: Box<[u64]>,
@@ -54,17 +58,74 @@ pub struct Gshare {
     pub counts: Counts,
 }
 
+/// How history and address make the number of a counter.
+#[derive(Clone, Copy, Debug)]
+struct Hash {
+    /// Bits of the number, rounded down.
+    bits: u32,
+    /// Bits of the address that do not matter.
+    skipped: u32,
+    /// History is multiplied by this …
+    factor: u32,
+    /// … of which so many upper bits …
+    from: u32,
+    /// … below this power of two count, …
+    below: u32,
+    /// … moved up by so many.
+    up: u32,
+}
+
+impl Hash {
+    fn new(p: &Params) -> Self {
+        let history = p.history.clamp(1, 31);
+        let bits = p.counters.max(2).ilog2();
+        let (factor, taken) = match p.hashed_history {
+            // Multiplicative hashing by half the root of three.
+            Some(taken) => (
+                (3f64.sqrt() / 2.0 * f64::from(1u32 << history)) as u32,
+                taken.clamp(1, history),
+            ),
+            None => (1, history),
+        };
+        Self {
+            bits,
+            skipped: p.skipped_bits,
+            factor,
+            from: history - taken,
+            below: history,
+            up: bits.saturating_sub(taken),
+        }
+    }
+
+    /// What history contributes to the number.
+    #[inline]
+    fn of(self, history: u32) -> u64 {
+        // What is multiplied has the last branch uppermost.
+        let history = match self.from {
+            0 => history,
+            _ => history.reverse_bits() >> (u32::BITS - self.below),
+        };
+        let all = u64::from(history) * u64::from(self.factor);
+        (all & ((1 << self.below) - 1)) >> self.from << self.up
+    }
+}
+
 impl Gshare {
     /// A predictor that has seen nothing.
     #[must_use]
     pub fn new(p: &Params) -> Self {
         let ways = p.target_ways.max(1);
+        let bits = p.counter_bits.clamp(1, 7);
         Self {
-            counters: vec![1; p.counters.max(1) as usize].into(),
+            // As near to its upper half as one can be below it.
+            counters: vec![(1 << (bits - 1)) - 1; p.counters.max(1) as usize].into(),
+            most: ((1u32 << bits) - 1) as u8,
             history: 0,
             history_mask: (1 << p.history.min(31)) - 1,
+            hash: Hash::new(p),
             known: vec![Known::default(); (p.targets.max(ways)) as usize].into(),
             ways: ways as usize,
+            only_indirect: p.targets_of_indirect,
             sets: u64::from((p.targets / ways).max(1)),
             uses: 0,
             returns: vec![0; p.returns.max(1) as usize].into(),
@@ -85,6 +146,7 @@ impl Gshare {
         let foreseen = match (taken, instr.control) {
             (false, _) => Foreseen::Right,
             (true, Control::Return) => self.back(next),
+            (true, _) if self.only_indirect && !instr.indirect => Foreseen::Right,
             (true, _) => self.target(address, next, instr.indirect),
         };
         if instr.control == Control::Call {
@@ -118,15 +180,16 @@ impl Gshare {
 
     /// Whether the direction of a conditional branch is predicted rightly.
     fn direction(&mut self, address: u64, taken: bool) -> bool {
-        let history = u64::from(self.history & self.history_mask);
-        let place = (address ^ address >> 12 ^ history) as usize % self.counters.len();
+        let history = self.hash.of(self.history & self.history_mask);
+        let address = address >> self.hash.skipped;
+        let place = (address ^ address >> self.hash.bits ^ history) as usize % self.counters.len();
         self.history = self.history << 1 | u32::from(taken);
         let Some(counter) = self.counters.get_mut(place) else {
             return true;
         };
-        let right = (*counter >= 2) == taken;
+        let right = (*counter > self.most / 2) == taken;
         *counter = match taken {
-            true => (*counter + 1).min(3),
+            true => (*counter + 1).min(self.most),
             false => counter.saturating_sub(1),
         };
         right
@@ -182,9 +245,13 @@ mod tests {
     fn predictor() -> Gshare {
         Gshare::new(&Params {
             counters: 4096,
+            counter_bits: 2,
             history: 12,
+            hashed_history: None,
+            skipped_bits: 0,
             targets: 128,
             target_ways: 4,
+            targets_of_indirect: false,
             returns: 8,
             decode_bubble: 7,
         })

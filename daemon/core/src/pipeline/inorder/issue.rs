@@ -47,7 +47,7 @@ impl Awaited {
         Cause::SecondLevel,
         Cause::Memory,
         Cause::Translation,
-        Cause::Dependency,
+        Cause::ThirdLevel,
         Cause::Dependency,
         Cause::Dependency,
     ];
@@ -60,6 +60,7 @@ impl Awaited {
             Cause::SecondLevel => 2,
             Cause::Memory => 3,
             Cause::Translation => 4,
+            Cause::ThirdLevel => 5,
             _ => loads,
         };
         Self((cycle + missed.late as u64) << Self::BITS | what)
@@ -388,7 +389,9 @@ impl Issue {
         self.cycle = cycle;
         self.taken = wait.taken + 1;
         self.ledger.slots.used += 1;
-        let there = Awaited::loaded(cycle, loads, around.access(executed, cycle));
+        let missed = around.access(executed, cycle);
+        self.hold(cycle, missed);
+        let there = Awaited::loaded(cycle, loads, missed);
         let done = self.write(code, instr, there, None);
         self.retired = self.retired.max(cycle + self.retire);
         Issued {
@@ -412,7 +415,7 @@ impl Issue {
         around: &mut impl Around,
     ) -> Issued {
         if let Some(scheduled) = &mut self.scheduled {
-            return scheduled.issue(&code.scheduled, executed.instr, ready, waited_for);
+            return scheduled.issue(&code.scheduled, executed, (ready, waited_for), around);
         }
         let Some(instr) = code.instrs.get(executed.instr as usize) else {
             return Issued::at(self.cycle, Cause::Fetch);
@@ -499,6 +502,15 @@ impl Issue {
         }
     }
 
+    /// What follows an access in `cycle` waits until that has a buffer.
+    #[inline(always)]
+    fn hold(&mut self, cycle: u64, missed: Missed) {
+        if missed.held > 0 {
+            self.not_before = cycle + u64::from(missed.held);
+            self.not_before_cause = missed.cause;
+        }
+    }
+
     /// Issues in the cycle that was waited for.
     #[inline]
     fn take(
@@ -523,7 +535,9 @@ impl Issue {
             && instr.control != Control::None
             && self.late.as_ref().is_some_and(|l| l.branch_blocks_load);
         let loads = u64::from(rules.access == Some(AccessKind::Load));
-        let there = Awaited::loaded(cycle, loads, around.access(executed, cycle));
+        let missed = around.access(executed, cycle);
+        self.hold(cycle, missed);
+        let there = Awaited::loaded(cycle, loads, missed);
         let latency = late.then_some(self.late_latency);
         let done = self.write(code, instr, there, latency);
         let done = done.max(cycle + 1);
@@ -534,7 +548,7 @@ impl Issue {
             stores.access(cycle, address, size, kind == AccessKind::Store);
         }
         let mut retired = cycle + self.retire;
-        if rules.after > 0 {
+        if u64::from(rules.after) > u64::from(missed.held) {
             self.not_before = cycle + u64::from(rules.after);
             self.not_before_cause = Cause::Serialization;
         }

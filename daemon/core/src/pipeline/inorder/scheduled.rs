@@ -5,12 +5,17 @@
 //! time stamps: each condition, once it holds, goes on holding until the instruction issues, so the
 //! cycle of issue is the first in which all hold. µops beyond the width issue in the cycles that
 //! follow, when nothing else does.
+//!
+//! What lies behind the core is asked as by every other in-order core ([`Around`]): a store issues when there
+//! is room for it, and what a load misses comes that much later. Results that are written in order are so as if
+//! loads hit: a line that comes later is written when it comes, past what follows.
 
 use mcad_isa::inorder::REGISTERS;
 use mcad_isa::llvm::sched::{Code, Machine, Read, Static};
 
 use super::issue::{Issued, Wait};
 use super::slots::{Cause, Ledger};
+use super::{Around, Executed, Missed};
 use crate::pipeline::units::Units;
 
 /// Who writes a register last.
@@ -22,7 +27,8 @@ struct Register {
     kind: u16,
     /// When all results of that instruction are there.
     done: u64,
-    loaded: bool,
+    /// What who waits for it waits for.
+    cause: Cause,
 }
 
 /// Its value has always been there.
@@ -31,7 +37,7 @@ const FREE: Register = Register {
     latency: 0,
     kind: 0,
     done: 0,
-    loaded: false,
+    cause: Cause::Dependency,
 };
 
 /// State of issue.
@@ -48,6 +54,8 @@ pub struct Scheduled {
     closed: bool,
     /// The last result so far is written then.
     written: u64,
+    /// What follows waits for this cycle, and for what.
+    not_before: (u64, Cause),
     retired: u64,
     started: bool,
     /// Slots so far.
@@ -67,6 +75,7 @@ impl Scheduled {
             begun: false,
             closed: false,
             written: 0,
+            not_before: (0, Cause::Load),
             retired: 0,
             started: false,
             ledger: Ledger::default(),
@@ -82,17 +91,18 @@ impl Scheduled {
         self.begun = false;
         self.closed = false;
         self.written = 0;
+        self.not_before = (0, Cause::Load);
         self.retired = 0;
         self.started = false;
         self.ledger = Ledger::default();
     }
 
-    /// The cycle from which on an operand can be read in `now`, and whether it comes from a load.
+    /// The cycle from which on an operand can be read in `now`, and what is waited for until then.
     #[inline]
-    fn operand(&self, code: &Code, read: &Read, now: u64) -> (u64, bool) {
+    fn operand(&self, code: &Code, read: &Read, now: u64) -> (u64, Cause) {
         let register = &self.registers[usize::from(read.register.0)];
         if register.issued == 0 {
-            return (0, false);
+            return (0, Cause::Dependency);
         }
         let advance = i64::from(code.advance(read, register.kind));
         // A result that comes late to this operand counts from when the whole instruction is done.
@@ -100,13 +110,19 @@ impl Scheduled {
             true => register.done,
             false => register.issued + u64::from(register.latency),
         };
-        (base.saturating_add_signed(-advance), register.loaded)
+        (base.saturating_add_signed(-advance), register.cause)
     }
 
-    /// Issues an instruction that may issue from `ready` on.
-    pub fn issue(&mut self, code: &Code, number: u32, ready: u64, waited_for: Cause) -> Issued {
+    /// Issues an instruction that may issue from `ready` on, by what `waited_for` says.
+    pub fn issue(
+        &mut self,
+        code: &Code,
+        executed: &Executed,
+        (ready, waited_for): (u64, Cause),
+        around: &mut impl Around,
+    ) -> Issued {
         let none = Static::default();
-        let instr = code.instrs.get(number as usize).unwrap_or(&none);
+        let instr = code.instrs.get(executed.instr as usize).unwrap_or(&none);
         if code.instrs.is_empty() {
             return Issued::at(self.cycle, waited_for);
         }
@@ -129,19 +145,18 @@ impl Scheduled {
             wait.until(self.cycle + 1, Cause::Pairing, slots);
         }
         wait.until(ready, waited_for, slots);
+        let (until, held_by) = self.not_before;
+        wait.until(until, held_by, slots);
+        let room = around.room(executed);
         loop {
             let now = wait.cycle;
             for read in reads {
-                let (at, loaded) = self.operand(code, read, wait.cycle);
-                let cause = if loaded {
-                    Cause::Load
-                } else {
-                    Cause::Dependency
-                };
+                let (at, cause) = self.operand(code, read, wait.cycle);
                 wait.until(at, cause, &mut self.ledger);
             }
             let free = self.units.when(cost, wait.cycle);
             wait.until(free, Cause::Unit, &mut self.ledger);
+            wait.until(room, Cause::StoreBuffer, &mut self.ledger);
             if !cost.out_of_order {
                 let in_order = self.written.saturating_sub(u64::from(instr.first_result));
                 wait.until(in_order, Cause::WriteBack, &mut self.ledger);
@@ -150,11 +165,15 @@ impl Scheduled {
                 break;
             }
         }
-        self.take(code, instr, &wait)
+        let missed = around.access(executed, wait.cycle);
+        if missed.held > 0 {
+            self.not_before = (wait.cycle + u64::from(missed.held), missed.cause);
+        }
+        self.take(code, instr, &wait, missed)
     }
 
     /// Issues in the cycle that was waited for.
-    fn take(&mut self, code: &Code, instr: &Static, wait: &Wait) -> Issued {
+    fn take(&mut self, code: &Code, instr: &Static, wait: &Wait, missed: Missed) -> Issued {
         let cost = code.cost(instr);
         let cycle = wait.cycle;
         if cycle > self.cycle {
@@ -184,22 +203,30 @@ impl Scheduled {
             self.begun |= cost.uops > 0;
             self.closed |= cost.ends_group;
         }
+        let in_order = done;
+        if instr.load {
+            done += u64::from(missed.late);
+        }
         for write in code.writes(instr) {
+            let (latency, cause) = match write.loaded {
+                true if missed.late > 0 => (write.latency + missed.late, missed.cause),
+                true => (write.latency, Cause::Load),
+                false => (write.latency, Cause::Dependency),
+            };
             let register = &mut self.registers[usize::from(write.register.0)];
             // Of several results of one instruction in one register the slowest counts.
-            if register.issued == cycle && register.done == done && register.latency > write.latency
-            {
+            if register.issued == cycle && register.done == done && register.latency > latency {
                 continue;
             }
             *register = Register {
                 issued: cycle,
-                latency: write.latency,
+                latency,
                 kind: write.kind,
                 done,
-                loaded: instr.load,
+                cause,
             };
         }
-        if !cost.out_of_order && (instr.latency > 0 || done > cycle) {
+        if !cost.out_of_order && (instr.latency > 0 || in_order > cycle) {
             self.written = cycle + u64::from(instr.latency);
         }
         self.retired = self.retired.max(done);

@@ -113,9 +113,10 @@ impl Stream {
     #[must_use]
     pub fn of_program(p: &InOrder, machine: Option<&Machine>) -> Self {
         Self {
-            core: Core::with_units(p, machine, Last::default()),
+            core: Core::with_units(&p.of_programs(), machine, Last::default()),
             hart: Some(Hart::new(p)),
             queue: (p.memory.as_ref()).map(|memory| Queue::new(memory.cache.store_buffer)),
+            p: p.of_programs(),
             ..Self::new(p, machine)
         }
     }
@@ -358,6 +359,7 @@ impl Stream {
             backend_memory: sum(&[
                 Cause::Load,
                 Cause::SecondLevel,
+                Cause::ThirdLevel,
                 Cause::Memory,
                 Cause::Translation,
                 Cause::StoreBuffer,
@@ -365,6 +367,7 @@ impl Stream {
             memory_levels: MemorySlots {
                 l1: slots.of(Cause::Load),
                 l2: slots.of(Cause::SecondLevel),
+                l3: slots.of(Cause::ThirdLevel),
                 dram: slots.of(Cause::Memory),
                 translation: slots.of(Cause::Translation),
                 stores: slots.of(Cause::StoreBuffer),
