@@ -116,8 +116,8 @@ pub struct Collector {
     parts: FxHashMap<Part, u32>,
     /// By block of the session: the part of it that was executed last.
     last_part: Vec<(Part, u32)>,
-    recent: Vec<u32>,
-    recent_instructions: usize,
+    /// The piece executed last. Those before it are in the path taken last.
+    latest: Option<u32>,
     /// Places of paths in [`Collector::paths`].
     places: FxHashMap<[u32; MAX_BLOCKS], u32>,
     /// By place, the pieces of each path.
@@ -180,27 +180,21 @@ impl Collector {
         self.branch_to(number);
         self.read(number);
         self.stretches.execute(number, self.instructions);
-        let len = |number: u32| {
-            let piece = self.followed.get(number as usize);
-            piece.map_or(0, |f| f.len as usize)
-        };
-        self.instructions += len(number) as u64;
-        // Drop what is not needed as context of this block.
-        while let Some(&oldest) = self.recent.first()
-            && (self.recent_instructions - len(oldest) >= CONTEXT
-                || self.recent.len() >= MAX_BLOCKS)
-        {
-            self.recent_instructions -= len(oldest);
-            self.recent.remove(0);
-        }
-        self.recent.push(number);
-        self.recent_instructions += len(number);
+        self.instructions += self.instructions_of(number) as u64;
+        self.latest = Some(number);
         self.take_path(number);
         if let Some(order) = &mut self.order {
             order.pieces.push(number);
         }
         self.fetch(number);
         number
+    }
+
+    /// Instructions of a piece.
+    #[inline]
+    fn instructions_of(&self, number: u32) -> usize {
+        let piece = self.followed.get(number as usize);
+        piece.map_or(0, |f| f.len as usize)
     }
 
     /// The number of a part of a block, most often the one that was executed when it was last.
@@ -251,12 +245,31 @@ impl Collector {
         self.path = Some(place);
     }
 
-    /// The place of the path of the recent pieces, which follows the one before from now on.
-    fn find_path(&mut self, number: u32) -> u32 {
+    /// The pieces of the path that a piece ends which is executed behind the path taken last: as many before it as
+    /// are needed as its context.
+    fn pieces_up_to(&self, number: u32) -> [u32; MAX_BLOCKS] {
+        let before = self.path.and_then(|path| self.keys.get(path as usize));
+        let before = before.map_or(&[][..], |key| &key[..]);
         let mut key = [NONE; MAX_BLOCKS];
-        for (place, &block) in key.iter_mut().rev().zip(self.recent.iter().rev()) {
-            *place = block;
+        let mut places = key.iter_mut().rev();
+        if let Some(last) = places.next() {
+            *last = number;
         }
+        let mut context = 0;
+        for (place, &piece) in places.zip(before.iter().rev()) {
+            if piece == NONE || context >= CONTEXT {
+                break;
+            }
+            *place = piece;
+            context += self.instructions_of(piece);
+        }
+        key
+    }
+
+    /// The place of the path of the recent pieces, which follows the one before from now on.
+    #[inline(never)]
+    fn find_path(&mut self, number: u32) -> u32 {
+        let key = self.pieces_up_to(number);
         let (paths, keys) = (&mut self.paths, &mut self.keys);
         let place = *self.places.entry(key).or_insert_with(|| {
             keys.push(key);
@@ -351,7 +364,7 @@ impl Collector {
     /// The piece executed last has gone on at another.
     #[inline]
     fn branch_to(&mut self, number: u32) {
-        let Some(&before) = self.recent.last() else {
+        let Some(before) = self.latest else {
             return;
         };
         let next = self.followed.get(number as usize).and_then(|p| p.address);
@@ -404,8 +417,9 @@ impl Collector {
 
     /// A load of the piece executed last has missed.
     fn missed(&mut self, load: (u32, Misses), instruction: u32) {
-        let block = self.recent.last().map(|&block| block as usize);
-        let code = block.and_then(|block| self.followed.get(block));
+        let code = self
+            .latest
+            .and_then(|block| self.followed.get(block as usize));
         let code = code.and_then(|piece| self.accessed.get(piece.all()));
         let Some(code) = code else {
             return;
@@ -420,7 +434,7 @@ impl Collector {
     /// The number of the site of an instruction of the piece executed last.
     #[inline]
     fn site(&mut self, instruction: u32) -> Option<u32> {
-        let &block = self.recent.last()?;
+        let block = self.latest?;
         let piece = self.followed.get(block as usize)?;
         let place = (instruction < piece.len).then(|| piece.base + instruction)?;
         let number = self.site_numbers.get_mut(place as usize)?;
@@ -483,8 +497,7 @@ impl Collector {
 
     /// Another thread goes on.
     pub fn switch(&mut self) {
-        self.recent.clear();
-        self.recent_instructions = 0;
+        self.latest = None;
         self.unread.clear();
         self.stretches.switch();
         self.path = None;
