@@ -372,6 +372,16 @@ mod tests {
     }
 
     #[test]
+    fn a_predictor_of_a_base_is_taken_away_by_name() {
+        let text = "base = \"cortex-a53\"\n[in_order.predictor]\nkind = \"perfect\"\n";
+        let model = model_from("dir/mine.toml", text, &no_file).unwrap();
+        let base = super::super::cpu("cortex-a53").unwrap();
+        let core = model.core.in_order.as_ref().unwrap();
+        assert!(core.predictor.is_none() && core.memory.is_some());
+        assert!(base.core.in_order.as_ref().unwrap().predictor.is_some());
+    }
+
+    #[test]
     fn files_build_on_files() {
         let read = |name: &str| {
             assert_eq!(name, "below.toml");
@@ -434,6 +444,11 @@ mod tests {
             ),
             ("", "dir/mine.toml:1", "missing field"),
             ("base = ", "dir/mine.toml:1", "string"),
+            (
+                "base = \"cortex-a53\"\n[in_order.program_fetch]\nideal = true",
+                "dir/mine.toml:",
+                "[in_order.program_fetch] is what whole programs have",
+            ),
             (
                 "base = \"skl\"\n[[form]]\nname = \"NONE\"\n",
                 "dir/mine.toml:2",
