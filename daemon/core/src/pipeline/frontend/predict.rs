@@ -170,7 +170,6 @@ impl Predictor {
     /// Predicts a branch and learns from it.
     #[inline]
     pub fn branch(&mut self, b: &Executed) -> Steer {
-        self.path.come_to(b.pc);
         let mut settled = false;
         let steer = match b.kind {
             Kind::Conditional => {

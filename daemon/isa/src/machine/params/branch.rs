@@ -24,8 +24,8 @@ pub enum History {
     /// Addresses and targets of taken branches ("Half&Half": Yavarzadeh et al., IEEE S&P 2023).
     #[default]
     Taken,
-    /// Directions of conditional branches, and of addresses only that of the branch that led into the line (docs/BRANCHES.md,
-    /// "Zen 4's history").
+    /// Directions of conditional branches; for targets of indirect branches two bits of each of the last taken branches' addresses besides,
+    /// and last targets are those behind the branch that led into the line (docs/BRANCHES.md, "Zen 4's history").
     Directions,
 }
 
@@ -193,7 +193,7 @@ pub struct Indirect {
     pub table_entries: u32,
     /// Bits of their tags, at most 16.
     pub tag_bits: u32,
-    /// History of each tagged table, in taken branches; none: every second one of the direction
+    /// History of each tagged table, in taken branches, or in conditional ones where it is of directions; none: every second one of the direction
     /// predictor's, beginning with the shortest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub histories: Vec<u32>,

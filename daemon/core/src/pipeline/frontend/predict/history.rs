@@ -8,8 +8,8 @@
 //! registers, one for each table's index and two for its tag, is here one number from which both
 //! are taken. All bits of a footprint and its place weigh in.
 //!
-//! Where a core's history is of directions ([`History::Directions`]), footprints are directions, and the address of the branch
-//! that led into the line that is predicted weighs in besides.
+//! Where a core's history is of directions ([`History::Directions`]), footprints are directions, and targets of indirect
+//! branches depend besides on the way that the code took to them ([`Way`]).
 
 use super::{Executed, Kind};
 use crate::pipeline::fold::Folding;
@@ -71,7 +71,8 @@ struct Length {
     weight: u64,
 }
 
-/// Bits of a branch's address that its successors see where the history is of directions: the sixth to the twentieth.
+/// Bits of a branch's address that a target in the line behind it sees where the history is of directions: the sixth to the
+/// twentieth.
 const SEEN: (u32, u64) = (5, (1 << 15) - 1);
 /// What a branch that is not taken leaves in a history of directions.
 const NOT_TAKEN: u64 = 0x2545_f491_4f6c_dd1d;
@@ -79,26 +80,54 @@ const NOT_TAKEN: u64 = 0x2545_f491_4f6c_dd1d;
 const TAKEN: u64 = 0x5851_f42d_4c95_7f2d;
 /// Binary logarithm of a line's bytes.
 const LINE: u32 = 6;
+/// The lowest of the two bits of the address of a taken branch's last byte that the way has.
+const STEP: u32 = 2;
+/// Bits of a step.
+const STEP_BITS: u32 = 2;
+/// Steps of a way.
+const STEPS: u32 = 9;
 
-/// Where the history is of directions: how the code came to the line that it is in.
+/// Where the history is of directions: what targets of indirect branches depend on besides.
 #[derive(Clone, Copy, Debug, Default)]
-struct Arrival {
+struct Way {
+    /// Two bits of each of the last taken branches, the latest lowest.
+    steps: u64,
     /// Address of the last taken branch.
     from: u64,
-    /// Its target.
+    /// Its target; nothing sees a return.
     to: u64,
-    /// A conditional branch was taken since the last indirect jump.
-    turned: bool,
 }
 
-impl Arrival {
-    /// What a branch sees of it: the address of the branch that led into its line.
+impl Way {
+    /// A branch is taken.
     #[inline]
-    fn seen(&self, pc: u64) -> u64 {
-        if pc >> LINE != self.to >> LINE || pc < self.to {
-            return 0;
+    fn take(&mut self, b: &Executed) {
+        let last_byte = b.next.wrapping_sub(1);
+        let step = last_byte >> STEP & ((1 << STEP_BITS) - 1);
+        *self = Self {
+            steps: self.steps << STEP_BITS | step,
+            from: b.pc,
+            to: match b.kind {
+                Kind::Return => u64::MAX,
+                _ => b.target,
+            },
+        };
+    }
+
+    /// The last steps, `most` at most.
+    #[inline]
+    fn last(&self, most: u32) -> u64 {
+        let steps = self.steps & ((1 << (STEP_BITS * most.min(STEPS))) - 1);
+        steps.wrapping_mul(BASE)
+    }
+
+    /// What the branch at `pc` sees of the one that led into its line; 0 if the line was come to from the one before.
+    #[inline]
+    fn led_in(&self, pc: u64) -> u64 {
+        match pc >> LINE == self.to >> LINE && pc >= self.to {
+            true => ((self.from >> SEEN.0 & SEEN.1) + 1).wrapping_mul(BASE),
+            false => 0,
         }
-        ((self.from >> SEEN.0 & SEEN.1) + 1).wrapping_mul(BASE)
     }
 }
 
@@ -107,9 +136,7 @@ impl Arrival {
 pub struct Path {
     /// What it is of.
     history: History,
-    arrival: Arrival,
-    /// What weighs in besides the footprints: 0 in a history of taken branches.
-    beside: u64,
+    way: Way,
     /// Hashes of all before each of the last taken branches.
     before: Box<[u64]>,
     /// The same of all.
@@ -129,8 +156,7 @@ impl Path {
         };
         Self {
             history,
-            arrival: Arrival::default(),
-            beside: 0,
+            way: Way::default(),
             before: vec![0; RING].into(),
             all: 0,
             count: 0,
@@ -143,15 +169,7 @@ impl Path {
         folding.table(&mut self.before, 0);
     }
 
-    /// A branch is about to be predicted.
-    #[inline]
-    pub fn come_to(&mut self, pc: u64) {
-        if self.history == History::Directions {
-            self.beside = self.arrival.seen(pc);
-        }
-    }
-
-    /// Takes in a branch; `settled`: it is conditional and had never been taken.
+    /// Takes in a branch; `settled`: it is conditional and has gone one way only.
     #[inline]
     pub fn take(&mut self, b: &Executed, settled: bool) {
         match self.history {
@@ -163,29 +181,15 @@ impl Path {
 
     /// Takes in a branch where the history is of directions.
     fn turn(&mut self, b: &Executed, settled: bool) {
-        match b.kind {
-            Kind::Conditional if b.taken && settled => self.push(TAKEN),
-            Kind::Conditional if b.taken => self.push(TAKEN ^ self.beside),
-            Kind::Conditional if !settled => self.push(NOT_TAKEN),
-            Kind::IndirectJump | Kind::IndirectCall if self.arrival.turned => {
-                self.push(self.beside)
+        if b.kind == Kind::Conditional {
+            match (b.taken, settled) {
+                (true, _) => self.push(TAKEN),
+                (false, false) => self.push(NOT_TAKEN),
+                (false, true) => {}
             }
-            _ => {}
         }
         if b.taken {
-            self.arrival = Arrival {
-                from: b.pc,
-                // Nothing sees a return.
-                to: match b.kind {
-                    Kind::Return => u64::MAX,
-                    _ => b.target,
-                },
-                turned: match b.kind {
-                    Kind::Conditional => true,
-                    Kind::IndirectJump | Kind::IndirectCall => false,
-                    _ => self.arrival.turned,
-                },
-            };
+            self.way.take(b);
         }
     }
 
@@ -204,6 +208,27 @@ impl Path {
         self.lengths.get(n).map_or(0, |length| self.of(length))
     }
 
+    /// What targets depend on with length number `n`.
+    #[inline]
+    #[must_use]
+    pub fn towards(&self, n: usize) -> u64 {
+        let way = match (self.history, self.lengths.get(n)) {
+            (History::Directions, Some(length)) => self.way.last(length.taken),
+            _ => 0,
+        };
+        self.hash(n) ^ way
+    }
+
+    /// What the last target of the branch at `pc` depends on besides its address.
+    #[inline]
+    #[must_use]
+    pub fn led_in(&self, pc: u64) -> u64 {
+        match self.history {
+            History::Taken => 0,
+            History::Directions => self.way.led_in(pc),
+        }
+    }
+
     /// The hashes of `count` lengths from this one on, longest first, each with its number among them.
     #[inline(always)]
     pub fn hashes(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
@@ -218,7 +243,7 @@ impl Path {
         let first = self.count.wrapping_sub(length.taken as usize) % RING;
         let before = self.before.get(first).copied().unwrap_or(0);
         let older = before.wrapping_mul(length.weight);
-        self.all.wrapping_sub(older) ^ self.beside
+        self.all.wrapping_sub(older)
     }
 }
 
