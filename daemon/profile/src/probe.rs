@@ -13,6 +13,7 @@ mod aliasing;
 mod branches;
 mod chase;
 mod code;
+mod foretold;
 mod forwarding;
 mod kernel;
 mod linked;
@@ -127,6 +128,7 @@ pub fn probes() -> Vec<Probe> {
         branches::PROBES,
         linked::PROBES,
         overridden::PROBES,
+        foretold::PROBES,
         code::PROBES,
     ] {
         all.extend_from_slice(part);
