@@ -24,8 +24,8 @@ pub enum History {
     /// Addresses and targets of taken branches ("Half&Half": Yavarzadeh et al., IEEE S&P 2023).
     #[default]
     Taken,
-    /// Directions of conditional branches; for targets of indirect branches two bits of each of the last taken branches' addresses besides,
-    /// and last targets are those behind the branch that led into the line (docs/BRANCHES.md, "Zen 4's history").
+    /// Directions of conditional branches; for targets of indirect branches two bits of each of the last taken branches' addresses, and
+    /// that of the branch that led into the line, besides (docs/BRANCHES.md, "Zen 4's history").
     Directions,
 }
 

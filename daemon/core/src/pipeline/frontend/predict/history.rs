@@ -71,9 +71,9 @@ struct Length {
     weight: u64,
 }
 
-/// Bits of a branch's address that a target in the line behind it sees where the history is of directions: the sixth to the
+/// Bits of a branch's address that a target in the line behind it sees where the history is of directions: the fifth to the
 /// twentieth.
-const SEEN: (u32, u64) = (5, (1 << 15) - 1);
+const SEEN: (u32, u64) = (4, (1 << 16) - 1);
 /// What a branch that is not taken leaves in a history of directions.
 const NOT_TAKEN: u64 = 0x2545_f491_4f6c_dd1d;
 /// What one that is taken leaves.
@@ -114,20 +114,15 @@ impl Way {
         };
     }
 
-    /// The last steps, `most` at most.
+    /// What the branch at `pc` sees of the last steps, `most` at most, and of the branch that led into its line, if one did.
     #[inline]
-    fn last(&self, most: u32) -> u64 {
+    fn seen(&self, pc: u64, most: u32) -> u64 {
         let steps = self.steps & ((1 << (STEP_BITS * most.min(STEPS))) - 1);
-        steps.wrapping_mul(BASE)
-    }
-
-    /// What the branch at `pc` sees of the one that led into its line; 0 if the line was come to from the one before.
-    #[inline]
-    fn led_in(&self, pc: u64) -> u64 {
-        match pc >> LINE == self.to >> LINE && pc >= self.to {
-            true => ((self.from >> SEEN.0 & SEEN.1) + 1).wrapping_mul(BASE),
+        let from = match pc >> LINE == self.to >> LINE && pc >= self.to {
+            true => (self.from >> SEEN.0 & SEEN.1) + 1,
             false => 0,
-        }
+        };
+        (steps << 16 | from).wrapping_mul(BASE)
     }
 }
 
@@ -137,11 +132,11 @@ pub struct Path {
     /// What it is of.
     history: History,
     way: Way,
-    /// Hashes of all before each of the last taken branches.
+    /// Hashes of all before each of the last footprints.
     before: Box<[u64]>,
     /// The same of all.
     all: u64,
-    /// Taken branches so far.
+    /// Footprints so far.
     count: usize,
     lengths: Box<[Length]>,
 }
@@ -208,25 +203,15 @@ impl Path {
         self.lengths.get(n).map_or(0, |length| self.of(length))
     }
 
-    /// What targets depend on with length number `n`.
+    /// What the target of the branch at `pc` depends on with length number `n`, besides its address.
     #[inline]
     #[must_use]
-    pub fn towards(&self, n: usize) -> u64 {
+    pub fn towards(&self, pc: u64, n: usize) -> u64 {
         let way = match (self.history, self.lengths.get(n)) {
-            (History::Directions, Some(length)) => self.way.last(length.taken),
+            (History::Directions, Some(length)) => self.way.seen(pc, length.taken),
             _ => 0,
         };
         self.hash(n) ^ way
-    }
-
-    /// What the last target of the branch at `pc` depends on besides its address.
-    #[inline]
-    #[must_use]
-    pub fn led_in(&self, pc: u64) -> u64 {
-        match self.history {
-            History::Taken => 0,
-            History::Directions => self.way.led_in(pc),
-        }
     }
 
     /// The hashes of `count` lengths from this one on, longest first, each with its number among them.

@@ -113,13 +113,13 @@ impl IndirectTargets {
     /// predictor's.
     pub fn predict(&mut self, pc: u64, history: &Path) -> Guess {
         let key = spread(pc);
-        let base = self.last_target(spread(pc ^ history.led_in(pc)));
+        let base = self.last_target(key);
         self.hit = 0;
         self.other = None;
         let mut longest = Entry::default();
         let tables = self.tables.min(TABLES);
         for n in (0..tables).rev() {
-            let x = mix(history.towards(self.first + n * self.every) ^ key);
+            let x = mix(history.towards(pc, self.first + n * self.every) ^ key);
             let place = ((n << self.log) + (x >> (64 - self.log)) as usize) as u32;
             let tag = (x >> 28 & self.tag_mask) as u16;
             self.places[n] = place;
