@@ -35,6 +35,7 @@ fn parameters() -> Branch {
         far_bubbles: 0,
         runs_on: false,
         lines_in_pairs: false,
+        branches_in_pairs: false,
         direction: Direction {
             base_entries: 8192,
             tables: 15,

@@ -53,8 +53,12 @@ pub enum Steer {
     /// It was not taken, and predicted so.
     #[default]
     Straight,
+    /// The same of a branch that has gone the other way before.
+    Passed,
     /// Taken, predicted so, and its target was in that level of branch target buffer.
     Taken(u8),
+    /// The same, of a conditional branch that has never gone the other way.
+    Always(u8),
     /// The same, of an indirect branch that went elsewhere first: its target was chosen, not in the buffer.
     Chosen(u8),
     /// Taken, predicted so but not at once, and its target was in that level.
@@ -175,10 +179,11 @@ impl Predictor {
             Kind::Conditional => {
                 let direction;
                 (direction, settled) = self.direction(b);
-                let steer = self.conditional(b, direction);
-                match self.overrides(b, direction, settled) {
-                    true => steer.overridden(),
-                    false => steer,
+                match self.conditional(b, direction) {
+                    Steer::Taken(level) if settled => Steer::Always(level),
+                    steer if self.overrides(b, direction, settled) => steer.overridden(),
+                    Steer::Straight if !settled => Steer::Passed,
+                    steer => steer,
                 }
             }
             Kind::Jump | Kind::Call => match self.find(b) {

@@ -78,7 +78,9 @@ impl Pace {
     pub fn steer(&mut self, steer: Steer) {
         let cycles = match steer {
             Steer::Straight
+            | Steer::Passed
             | Steer::Taken(_)
+            | Steer::Always(_)
             | Steer::Chosen(_)
             | Steer::Overridden(_)
             | Steer::OverriddenStraight => 0,

@@ -103,6 +103,11 @@ pub struct Branch {
     /// The line behind the one that a branch goes to is predicted together with it.
     #[serde(default)]
     pub lines_in_pairs: bool,
+    /// A branch that always goes to one place in its page is found together with the call or the branch within its own page that
+    /// went there, unless that was the second of such a pair: what the predictor had lost it makes up for, since fetch takes
+    /// one a cycle.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub branches_in_pairs: bool,
     /// Directions and targets are always right (ablation).
     #[serde(default)]
     pub ideal: bool,

@@ -227,6 +227,10 @@ struct Pace {
     other_page: [u32; branch::MAX_BTB_LEVELS],
     indirect_alone: bool,
     lines_in_pairs: bool,
+    /// Branches are found in pairs.
+    in_pairs: bool,
+    /// The last start was where a branch went that may be the first of a pair.
+    first: bool,
     /// A target was chosen since the last return.
     chosen: bool,
     /// The last start was where a branch went.
@@ -254,6 +258,8 @@ impl Pace {
             },
             indirect_alone: p.indirect_alone,
             lines_in_pairs: p.lines_in_pairs,
+            in_pairs: p.branches_in_pairs,
+            first: false,
             chosen: false,
             at_target: false,
         }
@@ -271,9 +277,13 @@ impl Pace {
         self.at_target = way != Way::Line;
         let chosen = matches!(way, Way::Branch(Steer::Chosen(_)));
         self.chosen |= chosen;
+        let second = self.in_pairs && self.is_second(way, branch, to);
         let Some(branch) = branch else {
             return u32::from(!paired);
         };
+        if second {
+            return 0;
+        }
         // A target that was chosen among several is known with all of its bits.
         let with_target = |own: u32| match chosen {
             true => own.max(self.to_chosen),
@@ -294,9 +304,40 @@ impl Pace {
         }
     }
 
+    /// A branch that was taken before is not: it is found like the others.
+    fn pass(&mut self) {
+        self.first = false;
+    }
+
+    /// Whether the branch that leads to a start was found in one cycle with the one before it. The second of two always goes to
+    /// one place in its page; the first is a call, or goes to a place in its page, and is no second one itself.
+    fn is_second(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> bool {
+        let first = std::mem::take(&mut self.first);
+        let (Some(branch), Way::Branch(Steer::Taken(0) | Steer::Always(0))) = (branch, way) else {
+            return false;
+        };
+        let near = !is_other_page(branch.pc, to.address);
+        let second = first
+            && near
+            && match branch.kind {
+                Kind::Jump => true,
+                Kind::Conditional => way == Way::Branch(Steer::Always(0)),
+                _ => false,
+            };
+        self.first = !second
+            && match branch.kind {
+                Kind::Call | Kind::IndirectCall => true,
+                Kind::Jump | Kind::IndirectJump | Kind::Conditional => near,
+                Kind::Return => false,
+            };
+        second
+    }
+
     /// More for what the branch target buffer does not have of a target.
     fn reaching(&self, way: Way, from: &Branch, to: CodePlace) -> u32 {
-        let Way::Branch(Steer::Taken(level) | Steer::Overridden(level)) = way else {
+        let Way::Branch(Steer::Taken(level) | Steer::Always(level) | Steer::Overridden(level)) =
+            way
+        else {
             return 0;
         };
         let far = if self.is_far(from, to) { self.far } else { 0 };
@@ -459,7 +500,9 @@ impl Starts {
         let mut by = None;
         if let Some(Site { branch, instr }) = self.pending.take() {
             let steer = self.resolve((&branch, instr), address);
-            if steer != Steer::Straight {
+            if steer == Steer::Passed {
+                self.pace.pass();
+            } else if steer != Steer::Straight {
                 way = Some(Way::Branch(steer));
                 by = Some(branch);
                 frame = Frame::of(branch.kind);
@@ -472,6 +515,7 @@ impl Starts {
                 Way::Line
                     | Way::Branch(
                         Steer::Taken(_)
+                            | Steer::Always(_)
                             | Steer::Chosen(_)
                             | Steer::Overridden(_)
                             | Steer::OverriddenStraight
@@ -500,8 +544,11 @@ impl Starts {
         self.counts.taken += u64::from(taken);
         self.counts.overridden += u64::from(steer.is_overridden());
         match steer {
-            Steer::Straight | Steer::OverriddenStraight => return steer,
-            Steer::Taken(level) | Steer::Chosen(level) | Steer::Overridden(level) => {
+            Steer::Straight | Steer::Passed | Steer::OverriddenStraight => return steer,
+            Steer::Taken(level)
+            | Steer::Always(level)
+            | Steer::Chosen(level)
+            | Steer::Overridden(level) => {
                 if let Some(count) = self.counts.btb.get_mut(usize::from(level)) {
                     *count += 1;
                 }
