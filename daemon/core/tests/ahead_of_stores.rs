@@ -5,7 +5,7 @@
 mod support;
 
 use mcad_proto::event::Arch;
-use mcad_proto::word::{BlockId, block_word};
+use mcad_proto::word::{Access, BlockId, GuestAddr, access_word, block_word};
 
 const PLACE: u64 = 0x7000_0040;
 const CHAIN: usize = 10;
@@ -69,4 +69,53 @@ fn a_load_that_met_a_store_waits_for_all_addresses_sixteen_times() {
             "one in {period}: {found} and {measured}"
         );
     }
+}
+
+/// Cycles an update of memory, of which `run` one after the other are at one place; places are made anew each time.
+fn updates(run: usize) -> f64 {
+    let code = [
+        0x4c, 0x01, 0xc2, // add rdx, r8
+        0x83, 0x04, 0x96, 0x01, // add dword [rsi+rdx*4], 1
+        0x48, 0xff, 0xcf, // dec rdi
+        0x75, 0xf4, // jnz
+    ];
+    let cycles = |turns: usize| {
+        let mut words = Vec::new();
+        for n in 0..turns {
+            let place = PLACE + 4 * (n / run % 64) as u64;
+            words.push(block_word(BlockId(0)));
+            for store in [false, true] {
+                words.push(access_word(Access {
+                    index: 1,
+                    store,
+                    size: 4,
+                    address: GuestAddr(place),
+                }));
+            }
+        }
+        support::run("zen4", Arch::X86_64, &[(0x1000, 4, code)], &words).cpus[0].cycles
+    };
+    let turns = 64 * run.max(64);
+    (cycles(2 * turns) - cycles(turns)) as f64 / turns as f64
+}
+
+/// Measured, with a table of the places, a run: nothing beyond its updates up to 13, 40 cycles more from 15 on, where the last
+/// one is renamed and so the first at the next place, in vain.
+#[test]
+fn a_load_is_renamed_once_it_has_met_the_same_store_thirteen_times() {
+    let beyond = |run: usize| (updates(run) - updates(1)) * run as f64;
+    let (before, behind) = (beyond(13), beyond(15));
+    assert!(behind > before + 12.0, "{before} and {behind}");
+    // As dear however long a run is, since the others are renamed.
+    for run in [24, 64, 256] {
+        let longer = beyond(run);
+        assert!((12.0..70.0).contains(&longer), "{run}: {longer}");
+    }
+}
+
+/// Of 64 places in turn none waits for another: each store's address is that of its load, 1.0 cycles.
+#[test]
+fn updates_of_memory_know_their_address_when_they_load() {
+    let each = updates(1);
+    assert!(each < 1.3, "{each}");
 }

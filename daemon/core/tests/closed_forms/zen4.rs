@@ -391,3 +391,63 @@ fn constant_addresses_are_not_renamed() {
         ],
     );
 }
+
+/// Two chains of sixteen multiplications each, and what waits for them: `instruction` of register 8 + n, and of rax or rbx (bit 0).
+fn chains_and_waiting(count: u8, instruction: impl Fn(u8, bool) -> String) -> String {
+    let chain = |multiplication: &str, to_integer: &str, second: bool| {
+        let waiting: String = (0..count).map(|n| instruction(n % 4, second)).collect();
+        multiplication.repeat(16) + to_integer + &waiting
+    };
+    // vmulpd xmm0, xmm0, xmm0; vmovq rax, xmm0; the same of xmm1 and rbx
+    chain("c5f959c0", "c4e1f97ec0", false) + &chain("c5f159c9", "c4e1f97ecb", true)
+}
+
+/// While what waits fits into the schedulers the chains overlap, 48 cycles; else they come one after the other. Measured where
+/// each is well within or beyond: one scheduler of 24 entries takes multiplications, two take shifts, four additions.
+#[test]
+fn each_alu_has_a_scheduler_of_24_entries() {
+    let zen4 = cpu("zen4").unwrap();
+    let imul = |r: u8, b: bool| format!("4c0faf{:02x}", 0xc0 | r << 3 | if b { 3 } else { 0 });
+    let shlx = |r: u8, b: bool| {
+        let vvvv = if b { "e1" } else { "f9" };
+        format!("c462{vvvv}f7{:02x}", 0xc6 | r << 3)
+    };
+    let add = |r: u8, b: bool| format!("4901{:02x}", 0xc0 | r | if b { 3 << 3 } else { 0 });
+    let blocks = [
+        (8, 48.0, chains_and_waiting(8, imul)),
+        (20, 75.0, chains_and_waiting(20, imul)),
+        (28, 125.9, chains_and_waiting(28, imul)),
+        (44, 81.0, chains_and_waiting(44, shlx)),
+        (48, 119.9, chains_and_waiting(48, shlx)),
+        (72, 74.1, chains_and_waiting(72, add)),
+        (100, 124.9, chains_and_waiting(100, add)),
+    ];
+    for (count, measured, block) in blocks {
+        let got = cycles(&zen4, Mode::Unrolled, &block);
+        near(got, measured, 0.08, &format!("{count} wait"));
+    }
+}
+
+#[test]
+fn divisions_and_roots_of_floats_share_a_divider() {
+    as_measured(
+        0.04,
+        &[
+            ("c5e25ed4c5e35ed449ffcf75f3", 7.99, "of two widths"),
+            ("c5f251c1c5e25ed449ffcf75f3", 7.99, "a root and a division"),
+            ("c5e05ed4c5e25ed449ffcf75f3", 6.00, "a vector and one"),
+            ("c5f55ed4c5e25ed449ffcf75f3", 8.00, "a wide vector and one"),
+        ],
+    );
+}
+
+#[test]
+fn what_a_store_with_an_index_takes_an_alu_for_is_not_its_data() {
+    as_measured(
+        0.02,
+        &[
+            ("8b0c9783c101890c9749ffcf75f2", 1.00, "renamed, indexed"),
+            ("8b0f83c101890f49ffcf75f4", 1.00, "renamed"),
+        ],
+    );
+}

@@ -29,6 +29,8 @@ use crate::uop::LaminatedSpec;
 
 /// What stands for the form of all locked instructions where these start in turn; no form is at this address.
 const LOCKED: usize = 1;
+/// The same of all that divide floating-point numbers or take their square root.
+const FLOAT_DIVISION: usize = 2;
 
 /// Makes static instructions for one CPU, each only once as long as it is known.
 pub struct Builder {
@@ -345,11 +347,11 @@ fn finish(
         move_to: o.out_regs.first().and_then(|v| v.id).unwrap_or(RegId(0)),
         throughput: perf.tp.unwrap_or(0),
         form: prepared.form.map_or(u32::MAX, |f| {
-            let one = f.locked && core.execute.locked_in_turn;
-            program.number_of_form(if one {
-                LOCKED
-            } else {
-                std::ptr::from_ref(f).addr()
+            let divides = core.execute.float_divisions_in_turn && divides_floats(instruction);
+            program.number_of_form(match f.locked && core.execute.locked_in_turn {
+                true => LOCKED,
+                false if divides => FLOAT_DIVISION,
+                false => std::ptr::from_ref(f).addr(),
             })
         }),
         zeroed: zeroed..program.zeroed.len() as u32,
@@ -610,4 +612,39 @@ fn renamed_store(form: &Form) -> bool {
             && l.to == l.from
             && l.cycles < 8
     })
+}
+
+/// Whether an instruction divides floating-point numbers, or takes their square root.
+fn divides_floats(instruction: &Instruction) -> bool {
+    use iced_x86::Mnemonic::*;
+    matches!(
+        instruction.mnemonic(),
+        Divps
+            | Divpd
+            | Divss
+            | Divsd
+            | Sqrtps
+            | Sqrtpd
+            | Sqrtss
+            | Sqrtsd
+            | Vdivps
+            | Vdivpd
+            | Vdivph
+            | Vdivss
+            | Vdivsd
+            | Vdivsh
+            | Vsqrtps
+            | Vsqrtpd
+            | Vsqrtph
+            | Vsqrtss
+            | Vsqrtsd
+            | Vsqrtsh
+            | Fdiv
+            | Fdivp
+            | Fdivr
+            | Fdivrp
+            | Fidiv
+            | Fidivr
+            | Fsqrt
+    )
 }

@@ -74,7 +74,7 @@ pub(super) fn prepare(
             latency.cycles = 1;
         }
     }
-    let (operands, eliminable) = if is_move && perf.uops == 0 {
+    let (mut operands, eliminable) = if is_move && perf.uops == 0 {
         execute_move(core, instruction, form, &facts, &mut perf)
     } else {
         let renaming = core.execute.memory_renaming;
@@ -83,7 +83,7 @@ pub(super) fn prepare(
     if zmm && operands.vector {
         perf.ports = beside_512(core.ports.taken_by_512, &perf.ports);
     }
-    stay_together(core, instruction, &encoding, &operands, &mut perf);
+    stay_together(core, instruction, &encoding, &mut operands, &mut perf);
     Prepared {
         form: Some(form),
         perf,
@@ -102,7 +102,7 @@ fn stay_together(
     core: &Core,
     instruction: &Instruction,
     encoding: &Encoding,
-    operands: &Operands,
+    operands: &mut Operands,
     perf: &mut Perf,
 ) {
     let (alu, beside) = (core.ports.alu, core.ports.beside_addresses);
@@ -125,6 +125,7 @@ fn stay_together(
     } else if stores && (registers || !is_byte(instruction)) {
         perf.ports.insert(0, (alu, 1));
         perf.uops += 1;
+        operands.beside_data = true;
     }
 }
 

@@ -87,6 +87,8 @@ pub struct Operands {
     pub zmm: bool,
     /// A vector register is used.
     pub vector: bool,
+    /// An ALU is taken beside the data of a store, which does not go through it.
+    pub beside_data: bool,
 }
 
 const MAX_OPERANDS: usize = 40;

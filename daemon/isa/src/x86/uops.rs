@@ -150,7 +150,7 @@ pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
             divider: 0,
             kind: UopKind::StoreAddress(which),
         });
-        let inputs = if computes.is_empty() {
+        let inputs = if computes.is_empty() || operands.beside_data {
             let mut inputs = ids(&operands.in_regs);
             inputs.extend(ids(&operands.in_flags));
             inputs

@@ -28,7 +28,7 @@ use crate::pipeline::inst::{Inst, Source};
 use crate::pipeline::state::{Fingerprint, Moment, Part, parts};
 use disambiguation::{Disambiguation, Way};
 use fences::Fences;
-use learnt::Learnt;
+use learnt::{Learning, Learnt};
 use lines::{Late, Lines, Lookup, SharedLines};
 use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::machine::params::{Core, Execute};
@@ -65,8 +65,10 @@ pub struct Memory {
     late: Wait,
     /// Until when nothing may issue, after the fault of the last access.
     fault: Option<u64>,
-    /// Until when nothing may issue, after the last load went ahead of a store in vain.
+    /// Until when nothing may issue, after the last load went ahead of a store in vain, or was given another one's register.
     restart: Option<u64>,
+    /// When the last load was sent.
+    loaded_at: u64,
     /// Page faults so far, and system calls that displace code as they do.
     visits: u64,
     calls_displace: bool,
@@ -85,7 +87,7 @@ parts! {
     Memory { fences, older, disambiguation, buffer, renaming }
     remembers { lines }
     tables { owned: 0 }
-    fixed { p, reaches, late, fault, restart, visits, calls_displace, fault_cycles }
+    fixed { p, reaches, late, fault, restart, loaded_at, visits, calls_displace, fault_cycles }
 }
 
 /// Stores whose lines are remembered, more than can be in flight.
@@ -108,6 +110,7 @@ impl Memory {
             late: Wait::First,
             fault: None,
             restart: None,
+            loaded_at: 0,
             visits: 0,
             calls_displace: false,
             fault_cycles: 0,
@@ -119,6 +122,9 @@ impl Memory {
     pub fn of_program(core: &Core) -> Self {
         let mut memory = Self::new(&core.execute);
         memory.disambiguation = Disambiguation::new(core.execute.disambiguation);
+        if let Some(d) = core.execute.disambiguation {
+            memory.renaming.learnt = memory.renaming.learnt.after(d.renamed_after);
+        }
         memory.lines = Lines::of_program(core);
         if let Some(caches) = core.cache.filter(|_| memory.lines.are_modelled()) {
             if !memory.buffer.is_modelled() {
@@ -156,7 +162,7 @@ impl Memory {
         self.fault.take()
     }
 
-    /// Until when nothing may issue, if the last load went ahead of a store in vain.
+    /// Until when nothing may issue, if the last load went ahead of a store in vain, or was given another one's register.
     #[inline]
     pub fn take_restart(&mut self) -> Option<u64> {
         self.restart.take()
@@ -303,6 +309,7 @@ impl Memory {
         made: Made,
     ) -> Loaded {
         self.late = Wait::First;
+        self.loaded_at = dispatched;
         if inst.loads == 0 {
             return Loaded::Line(0);
         }
@@ -328,30 +335,57 @@ impl Memory {
                 store,
                 ..
             } if instr.is(flag::RENAMED_LOAD)
-                && (inst.stores == 0 || self.p.memory_renaming_updates)
-                && (self.renaming).possible(
-                    &self.p,
-                    inst,
-                    instr,
-                    store,
-                    made,
-                    self.back(store),
-                ) =>
+                && (inst.stores == 0 || self.p.memory_renaming_updates) =>
             {
-                self.disambiguation.learns(inst.address);
-                Loaded::Register(source)
+                let back = self.back(store);
+                match (self.renaming).possible(&self.p, inst, instr, store, made, back) {
+                    Learning::Renamed => {
+                        self.disambiguation.learns(inst.address);
+                        Loaded::Register(source)
+                    }
+                    Learning::Unknown => self.store_serves(inst, instr, dispatched, store, forward),
+                    Learning::InVain => {
+                        let loaded = self.store_serves(inst, instr, dispatched, store, forward);
+                        self.renamed_in_vain(dispatched, loaded)
+                    }
+                }
             }
             Forward::From { store, .. }
             | Forward::Blocked {
                 youngest: store, ..
-            } => {
-                if instr.is(flag::RENAMED_LOAD) {
-                    self.disambiguation.learns(inst.address);
-                }
-                let loaded = self.served_by(instr, forward);
-                let known = self.older.address_known(store);
-                self.disambiguated(inst, dispatched, known, loaded)
-            }
+            } => self.store_serves(inst, instr, dispatched, store, forward),
+        }
+    }
+
+    /// A load that has its data from this store, or would have it but for others.
+    fn store_serves(
+        &mut self,
+        inst: &Inst,
+        instr: &Instr,
+        at: u64,
+        store: u64,
+        forward: Forward,
+    ) -> Loaded {
+        if instr.is(flag::RENAMED_LOAD) {
+            self.disambiguation.learns(inst.address);
+        }
+        let loaded = self.served_by(instr, forward);
+        let known = self.older.address_known(store);
+        self.disambiguated(inst, at, known, loaded)
+    }
+
+    /// A load that had been given the register of another store than the one that it meets, if any, as turns out in cycle `at`:
+    /// it issues anew, and all behind it.
+    #[cold]
+    fn renamed_in_vain(&mut self, at: u64, loaded: Loaded) -> Loaded {
+        let until = at + self.disambiguation.restart();
+        let until = self.restart.map_or(until, |known| known.max(until));
+        self.restart = Some(until);
+        let starts = until + self.p.issue_to_dispatch;
+        match loaded {
+            Loaded::Store(there) => Loaded::Store(there.max(starts + self.p.store_forward)),
+            Loaded::Line(later) => Loaded::Line(later.max(starts.saturating_sub(at))),
+            Loaded::Register(there) => Loaded::Register(there),
         }
     }
 
@@ -392,15 +426,18 @@ impl Memory {
     /// A load that no store serves, as it may not know.
     #[inline]
     fn line_behind_stores(&mut self, inst: &Inst, access: &Access, at: u64) -> Loaded {
-        if self.disambiguation.met_none(inst.address) {
-            self.renaming.learnt.forget(inst.address);
-        }
-        match self.disambiguation.load(inst.address, at, None) {
+        let in_vain =
+            self.disambiguation.met_none(inst.address) && self.renaming.learnt.forget(inst.address);
+        let loaded = match self.disambiguation.load(inst.address, at, None) {
             Way::Waits(until) => match self.line(inst, access, until) {
                 Loaded::Line(later) => Loaded::Line(later + (until - at)),
                 other => other,
             },
             Way::Ahead | Way::Restarts(_) => self.line(inst, access, at),
+        };
+        match in_vain {
+            true => self.renamed_in_vain(at, loaded),
+            false => loaded,
         }
     }
 
@@ -461,8 +498,14 @@ impl Memory {
                 accesses.get(usize::from(inst.loads) + usize::from(number.min(inst.stores - 1)))
             })
             .flatten();
-        self.older.address(access.copied(), at);
-        self.disambiguation.store(at);
+        // An update's is its load's.
+        let is_update = inst.loads > 0 && access == accesses.first();
+        let known = match is_update && self.disambiguation.is_modelled() {
+            true => self.loaded_at,
+            false => at,
+        };
+        self.older.address(access.copied(), known);
+        self.disambiguation.store(known);
         self.renaming.store(self.older.count() + 1, made);
         self.late = Wait::First;
         if let Some(access) = access.filter(|_| self.lines.are_modelled()) {
@@ -590,7 +633,7 @@ impl Renaming {
         }
     }
 
-    /// Whether a load may be renamed, which could be to the register of this store.
+    /// Whether a load is renamed, which could be to the register of this store.
     fn possible(
         &mut self,
         p: &Execute,
@@ -599,24 +642,30 @@ impl Renaming {
         store: u64,
         made: Made,
         back: u64,
-    ) -> bool {
+    ) -> Learning {
         if let Some(of_store) = self.stores.get(store as usize % older_stores::RECENT) {
             if made.can_not_be_learnt(*of_store) && !p.memory_renaming_of_constants {
-                return false;
+                return Learning::Unknown;
             }
             let followed = !p.memory_renaming_knows_stack || made.is_of_stack();
             let known = instr.address_kept && followed && made.is_known_as(*of_store);
-            if !known && !self.learnt.know(inst.address, back) {
-                return false;
+            if !known {
+                let learning = self.learnt.meet(inst.address, back);
+                if learning != Learning::Renamed {
+                    return learning;
+                }
             }
         }
         let spacing = p.memory_renaming_spacing;
         if spacing == 0 || inst.source != Source::Decoders {
-            return true;
+            return Learning::Renamed;
         }
         let before = self.last[1];
         self.last = [inst.address, self.last[0]];
-        inst.address.wrapping_sub(before) >= 2 * spacing
+        match inst.address.wrapping_sub(before) >= 2 * spacing {
+            true => Learning::Renamed,
+            false => Learning::Unknown,
+        }
     }
 }
 

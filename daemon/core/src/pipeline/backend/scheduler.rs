@@ -42,7 +42,8 @@ pub struct Schedulers {
     of: [u8; MAX_PORTS],
     /// How many there are.
     count: usize,
-    /// µops that each has room for; no end of it where there is none.
+    /// µops that each has room for, or would have if as many as can issue in a cycle could not all be its; no end of it where
+    /// there is none.
     sizes: [u16; MAX_SCHEDULERS],
     taken: [u16; MAX_SCHEDULERS],
     keeping: Vec<Keeping>,
@@ -59,7 +60,11 @@ impl Schedulers {
         sizes[0] = size(core.execute.scheduler);
         let mut keeping = Vec::new();
         for (n, scheduler) in (1u8..).zip(own()) {
-            sizes[usize::from(n)] = size(scheduler.entries + scheduler.queue);
+            let more = match scheduler.room {
+                0 => 0,
+                room => core.rename.issue_width.saturating_sub(room),
+            };
+            sizes[usize::from(n)] = size(scheduler.entries + scheduler.queue + more);
             for port in scheduler.ports.iter() {
                 of[usize::from(port) % MAX_PORTS] = n;
             }
@@ -209,6 +214,7 @@ mod tests {
     #[test]
     fn loads_keep_their_entries_after_they_have_started() -> Result<(), &'static str> {
         let for_loads = Scheduler {
+            room: 0,
             ports: PortSet(0b1100),
             entries: 16,
             queue: 0,

@@ -378,19 +378,17 @@ impl Backend {
                 self.after_fault();
                 (0, later)
             }
-            Loaded::Store(there) => {
-                // What is behind a load that went ahead of a store in vain is executed anew.
-                if let Some(until) = self.memory.take_restart() {
-                    self.issue.block_until(until, Stall::BadSpeculation);
-                }
-                (there + u64::from(uop.forwarded_later), 0)
-            }
+            Loaded::Store(there) => (there + u64::from(uop.forwarded_later), 0),
             Loaded::Register(source) => {
                 // The load is executed all the same, to check.
                 (self.registers).rename_to(i.program, i.instr, uop, issued, source);
                 return dispatched + self.execute.load_latency;
             }
         };
+        // What is behind a load that got something else first is executed anew.
+        if let Some(until) = self.memory.take_restart() {
+            self.issue.block_until(until, Stall::BadSpeculation);
+        }
         let follows =
             self.execute.fast_pointer_chasing && uop.near && self.registers.follow_a_pointer(uop);
         let sooner = u64::from(follows);

@@ -41,14 +41,21 @@ pub struct PartialStores {
 pub struct Disambiguation {
     /// Loads that are told apart, by the low bits of their addresses; a power of two.
     pub loads: u32,
-    /// Executions without such a store after which a load goes ahead again, at most 127. One that is renamed since it was
-    /// learnt to meet a store (`memory_renaming_learnt`) is learnt anew once it met none.
+    /// Executions without such a store after which a load goes ahead again, at most 127.
     pub waits: u8,
     /// Cycles from when all addresses are known to when a load that waited for them starts.
     pub delay: u64,
     /// Cycles from when the address is known of a store that a load needed, and had gone ahead of, to when the load
     /// and all behind it issue anew.
     pub restart: u64,
+    /// Times in a row that a load has to meet the store as far back as the time before until it is renamed to that
+    /// (`memory_renaming_learnt`). One that then meets another or none issues anew, and is learnt anew.
+    #[serde(default = "once")]
+    pub renamed_after: u8,
+}
+
+const fn once() -> u8 {
+    1
 }
 
 impl StoresTogether {
@@ -191,6 +198,10 @@ pub struct Execute {
     /// Locked instructions start one behind the other, whatever their forms; else those of one form.
     #[serde(default)]
     pub locked_in_turn: bool,
+    /// Divisions and square roots of floating-point numbers start one after the other, whatever their forms: they share a
+    /// divider, which each keeps as long as the table has it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub float_divisions_in_turn: bool,
     /// Extra cycles of a load that cannot be renamed to the store that it takes its data from,
     /// though others could.
     #[serde(default)]
@@ -301,6 +312,8 @@ impl Execute {
                 format!("{} is not a power of two", d.loads)
             })?;
             b.within("disambiguation.waits", u32::from(d.waits), 1, 127)?;
+            let after = u32::from(d.renamed_after);
+            b.within("disambiguation.renamed_after", after, 1, 255)?;
             for (name, cycles) in [
                 ("disambiguation.delay", d.delay),
                 ("disambiguation.restart", d.restart),

@@ -181,6 +181,8 @@ pub struct Scheduler {
     /// Cycles that a µop keeps its entry after it has started, as loads may until their result is
     /// certain.
     pub hold: u32,
+    /// Entries without which nothing issues, into whichever scheduler; 0: as many as can issue in a cycle.
+    pub room: u32,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -192,6 +194,8 @@ struct SchedulerText {
     queue: u32,
     #[serde(default)]
     hold: u32,
+    #[serde(default, skip_serializing_if = "super::is_default")]
+    room: u32,
 }
 
 /// The section as it is written.
@@ -271,6 +275,7 @@ impl TryFrom<Text> for PortLayout {
                         entries: scheduler.entries,
                         queue: scheduler.queue,
                         hold: scheduler.hold,
+                        room: scheduler.room,
                     })
                 })
                 .collect::<Result<_, _>>()?,
@@ -308,6 +313,7 @@ impl From<PortLayout> for Text {
                     entries: scheduler.entries,
                     queue: scheduler.queue,
                     hold: scheduler.hold,
+                    room: scheduler.room,
                 })
                 .collect(),
             names: layout.names.join(" "),

@@ -51,6 +51,12 @@ impl Disambiguation {
         !self.waits.is_empty()
     }
 
+    /// Cycles from when a load turns out to have gone ahead in vain to when it issues anew.
+    #[must_use]
+    pub fn restart(&self) -> u64 {
+        self.p.restart
+    }
+
     /// A store's address is known in cycle `at`.
     #[inline]
     pub fn store(&mut self, at: u64) {
@@ -144,6 +150,7 @@ mod tests {
         Disambiguation::new(Some(Parameters {
             loads: 64,
             waits: 3,
+            renamed_after: 1,
             delay: 10,
             restart: 20,
         }))
