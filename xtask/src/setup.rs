@@ -40,6 +40,7 @@ const BASE: &[Package] = &[package("gcc", "cc"), package("binutils", "as")];
 /// Needed by the tests.
 const TESTS: &[Package] = &[
     package("ffmpeg", "ffmpeg"),
+    package("g++", "c++"),
     package("gzip", "gzip"),
     package("make", "make"),
     package("sqlite3", "sqlite3"),

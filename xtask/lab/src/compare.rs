@@ -15,11 +15,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
 
+use crate::parallel;
 use xtask::build;
 use xtask::command::{self, command};
 
@@ -210,33 +209,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// Does every piece, each on whatever thread is free; results in the pieces' order.
 fn all(pieces: &[Piece<'_>], jobs: usize) -> Result<Vec<Found>> {
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<Found>>>> =
-        Mutex::new(pieces.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                while let Some((at, piece)) = {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    pieces.get(at).map(|piece| (at, piece))
-                } {
-                    let found = (piece.compare)();
-                    if let Ok(mut results) = results.lock() {
-                        results[at] = Some(found);
-                    }
-                }
-            });
-        }
-    });
-    let results = results.into_inner().unwrap_or_default();
-    results
-        .into_iter()
-        .zip(pieces)
-        .map(|(found, piece)| match found {
-            Some(found) => found.with_context(|| piece.name.clone()),
-            None => bail!("{}: was not compared", piece.name),
-        })
-        .collect()
+    parallel::map(pieces, jobs, |piece| {
+        (piece.compare)().with_context(|| piece.name.clone())
+    })
 }
 
 /// A directory with a build in it.

@@ -8,6 +8,7 @@ mod cores;
 pub mod diff;
 pub mod instructions;
 pub mod isa;
+pub mod kernels;
 pub mod profile;
 mod program;
 pub mod programs;

@@ -4,6 +4,7 @@
 mod compare;
 mod eval;
 mod everyday;
+mod parallel;
 mod tables;
 mod tables_llvm;
 
@@ -32,6 +33,8 @@ enum Command {
     EvalIsa(eval::isa::Args),
     /// Measure what is promised of measured programs and print it beside the limits
     EvalPrograms(eval::programs::Args),
+    /// Compare what small everyday programs take on this CPU and simulated, beside the limits
+    EvalKernels(eval::kernels::Args),
     /// Write the inputs of the lists of a distribution's programs, docs/programs/debian-*.csv
     ProgramsInputs(everyday::Args),
     /// Make the embedded instruction tables from published rows
@@ -54,6 +57,7 @@ fn main() -> Result<ExitCode> {
         Command::EvalInstructions(args) => return eval::instructions::run(&args),
         Command::EvalIsa(args) => return eval::isa::run(&args),
         Command::EvalPrograms(args) => return eval::programs::run(&args),
+        Command::EvalKernels(args) => return eval::kernels::run(&args),
         Command::ProgramsInputs(args) => everyday::run(&args)?,
         Command::Tables(args) => tables::run(&args)?,
         Command::TablesLlvm(args) => tables_llvm::run(&args)?,
