@@ -53,6 +53,7 @@ static const Shape *shapes[256];
 static uint8_t old_frame[FRAME_WIDTH * FRAME_HEIGHT];
 static uint8_t new_frame[FRAME_WIDTH * FRAME_HEIGHT];
 static std::vector<Move> moves;
+static double left[32][32], right[32][32];
 
 // Marsaglia's xorshift of 64 bits.
 static uint64_t random() {
@@ -159,6 +160,14 @@ static void make_moves() {
         }
 }
 
+// Factors from 0 to 1.
+static void make_matrices() {
+    for (auto *matrix : {&left, &right})
+        for (auto &row : *matrix)
+            for (double &factor : row)
+                factor = double(random() >> 40) / (1 << 24);
+}
+
 static void make() {
     make_text();
     for (int &number : numbers)
@@ -175,6 +184,7 @@ static void make() {
     make_crc_table();
     make_shapes();
     make_moves();
+    make_matrices();
 }
 
 } // namespace input
