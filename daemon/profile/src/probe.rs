@@ -18,6 +18,7 @@ mod forwarding;
 mod kernel;
 mod linked;
 mod locked;
+mod mixes;
 pub mod native;
 mod overridden;
 mod parallel;
@@ -128,6 +129,7 @@ pub fn probes() -> Vec<Probe> {
         branches::PROBES,
         linked::PROBES,
         overridden::PROBES,
+        mixes::PROBES,
         foretold::PROBES,
         code::PROBES,
     ] {

@@ -121,6 +121,8 @@ pub struct Ahead {
     at: u64,
     /// When the last start could be delivered.
     stamp: u64,
+    /// The least from one start to the next.
+    spacing: u64,
     /// Whether `stamp` is the next start's.
     known: bool,
     /// Whether that is on the right path after a wrong prediction.
@@ -161,6 +163,7 @@ impl Ahead {
             translations: Arrivals::new(p.translations),
             at: 0,
             stamp: 0,
+            spacing: u64::from(p.branches_in_pairs),
             known: false,
             right_path: false,
             held: (0, 0),
@@ -247,7 +250,7 @@ impl Ahead {
             }
             .max(at);
         }
-        self.stamp = self.stamp.max(at);
+        self.stamp = at.max(self.stamp + self.spacing);
         true
     }
 
