@@ -44,8 +44,9 @@ pub struct Args {
 /// The name of the host's own model.
 const NATIVE: &str = "native";
 
-/// Processes of a native measurement, of which the least counts; turns and repeats of each.
-const PROCESSES: u32 = 4;
+/// Rounds of native measurements, each before and after the simulations, of which the least counts: a neighbour at work on
+/// the same core makes one half as long again. All kernels in turn, turns and repeats of each.
+const ROUNDS: u32 = 4;
 const TURNS: u32 = 40;
 const REPEATS: u32 = 15;
 
@@ -101,15 +102,24 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             }
         );
     }
-    // One after the other and before all simulations, so that none is in another's way.
-    let natives = names.iter().map(|name| match args.no_native {
-        true => Ok(None),
-        false => kernels.measure(name).map(Some),
-    });
-    let natives: Vec<Option<f64>> = natives.collect::<Result<_>>()?;
+    // One after the other and not beside simulations, so that none is in another's way.
+    let mut natives = vec![None; names.len()];
+    let measure = |natives: &mut [Option<f64>]| -> Result<()> {
+        let rounds = if args.no_native { 0 } else { ROUNDS };
+        for round in 1..=rounds {
+            eprintln!("measuring natively, round {round} of {rounds}");
+            for (name, least) in names.iter().zip(natives.iter_mut()) {
+                let cycles = kernels.measure(name)?;
+                *least = Some(least.map_or(cycles, |least| cycles.min(least)));
+            }
+        }
+        Ok(())
+    };
+    measure(&mut natives)?;
     let simulated = parallel::map(&names, AT_ONCE, |name| {
         kernels.simulate(&built, &work, &cpu, name)
     })?;
+    measure(&mut natives)?;
     let lines: Vec<Line> = (names.into_iter().zip(natives).zip(simulated))
         .map(|((kernel, native), turn)| Line::new(kernel, native, turn))
         .collect();
@@ -215,21 +225,16 @@ impl Kernels {
 
     /// Core cycles of a turn on the CPU at hand.
     fn measure(&self, name: &str) -> Result<f64> {
-        eprintln!("measuring {name}");
-        let mut least = f64::INFINITY;
-        for _ in 0..PROCESSES {
-            let mut measure = command(&self.program);
-            measure
-                .env(TUNABLES.0, TUNABLES.1)
-                .args(["measure", name, &TURNS.to_string(), &REPEATS.to_string()])
-                .stderr(Stdio::inherit());
-            let done = measure.output().context("cannot run kernels")?;
-            let text = String::from_utf8_lossy(&done.stdout);
-            let cycles = text.trim().parse::<f64>().ok();
-            let cycles = cycles.filter(|_| done.status.success());
-            least = least.min(cycles.with_context(|| format!("`kernels measure {name}` fails"))?);
-        }
-        Ok(least)
+        let mut measure = command(&self.program);
+        measure
+            .env(TUNABLES.0, TUNABLES.1)
+            .args(["measure", name, &TURNS.to_string(), &REPEATS.to_string()])
+            .stderr(Stdio::inherit());
+        let done = measure.output().context("cannot run kernels")?;
+        let text = String::from_utf8_lossy(&done.stdout);
+        let cycles = text.trim().parse::<f64>().ok();
+        let cycles = cycles.filter(|_| done.status.success());
+        cycles.with_context(|| format!("`kernels measure {name}` fails"))
     }
 
     /// What a turn costs simulated.
