@@ -347,7 +347,7 @@ fn finish(
         move_to: o.out_regs.first().and_then(|v| v.id).unwrap_or(RegId(0)),
         throughput: perf.tp.unwrap_or(0),
         form: prepared.form.map_or(u32::MAX, |f| {
-            let divides = core.execute.float_divisions_in_turn && divides_floats(instruction);
+            let divides = core.execute.float_divisions_in_turn && facts.is(Fact::FLOAT_DIVISION);
             program.number_of_form(match f.locked && core.execute.locked_in_turn {
                 true => LOCKED,
                 false if divides => FLOAT_DIVISION,
@@ -612,39 +612,4 @@ fn renamed_store(form: &Form) -> bool {
             && l.to == l.from
             && l.cycles < 8
     })
-}
-
-/// Whether an instruction divides floating-point numbers, or takes their square root.
-fn divides_floats(instruction: &Instruction) -> bool {
-    use iced_x86::Mnemonic::*;
-    matches!(
-        instruction.mnemonic(),
-        Divps
-            | Divpd
-            | Divss
-            | Divsd
-            | Sqrtps
-            | Sqrtpd
-            | Sqrtss
-            | Sqrtsd
-            | Vdivps
-            | Vdivpd
-            | Vdivph
-            | Vdivss
-            | Vdivsd
-            | Vdivsh
-            | Vsqrtps
-            | Vsqrtpd
-            | Vsqrtph
-            | Vsqrtss
-            | Vsqrtsd
-            | Vsqrtsh
-            | Fdiv
-            | Fdivp
-            | Fdivr
-            | Fdivrp
-            | Fidiv
-            | Fidivr
-            | Fsqrt
-    )
 }

@@ -43,6 +43,8 @@ bitflags::bitflags! {
         const HIGH8_ALIAS = 1 << 15;
         /// Computes in one cycle on any integer ALU, from registers and immediates.
         const SIMPLE = 1 << 16;
+        /// Divides floating-point numbers, or takes their square root.
+        const FLOAT_DIVISION = 1 << 17;
     }
 }
 
@@ -172,6 +174,7 @@ fn of_operation(instruction: &Instruction) -> Fact {
         | M::Vsubsd
         | M::Vsubps
         | M::Vsubpd => Fact::FP_ADD,
+        mnemonic if divides_floats(mnemonic) => Fact::FLOAT_DIVISION,
         mnemonic => when(is_move(mnemonic), Fact::MOVE),
     }
 }
@@ -201,6 +204,41 @@ fn is_move(mnemonic: Mnemonic) -> bool {
     ) || matches!(
         mnemonic,
         M::Kmovb | M::Kmovw | M::Kmovd | M::Kmovq | M::Bndmov
+    )
+}
+
+/// Divisions and square roots of floating-point numbers.
+fn divides_floats(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    matches!(
+        mnemonic,
+        M::Divps
+            | M::Divpd
+            | M::Divss
+            | M::Divsd
+            | M::Sqrtps
+            | M::Sqrtpd
+            | M::Sqrtss
+            | M::Sqrtsd
+            | M::Vdivps
+            | M::Vdivpd
+            | M::Vdivph
+            | M::Vdivss
+            | M::Vdivsd
+            | M::Vdivsh
+            | M::Vsqrtps
+            | M::Vsqrtpd
+            | M::Vsqrtph
+            | M::Vsqrtss
+            | M::Vsqrtsd
+            | M::Vsqrtsh
+            | M::Fdiv
+            | M::Fdivp
+            | M::Fdivr
+            | M::Fdivrp
+            | M::Fidiv
+            | M::Fidivr
+            | M::Fsqrt
     )
 }
 
@@ -327,6 +365,20 @@ mod tests {
                 Effect::Copy,
                 None,
             ),
+            // vdivss xmm0, xmm1, xmm2; sqrtsd xmm0, xmm1; fdivp st(1), st
+            (
+                &[0xc5, 0xf2, 0x5e, 0xc2],
+                Fact::FLOAT_DIVISION,
+                Effect::Other,
+                None,
+            ),
+            (
+                &[0xf2, 0x0f, 0x51, 0xc1],
+                Fact::FLOAT_DIVISION,
+                Effect::Other,
+                None,
+            ),
+            (&[0xde, 0xf9], Fact::FLOAT_DIVISION, Effect::Other, None),
             // add rcx, 8; sub ecx, 8; lea rax, [rbx + 4]; lea rax, [rbx + rcx]
             (
                 &[0x48, 0x83, 0xc1, 8],
