@@ -11,8 +11,8 @@ const PROGRAMS: usize = 24;
 
 pub(super) const PROBES: &[Probe] = &[Probe {
     name: "branch-mix",
-    what: "random loops of three to ten short jumps that are taken always, never, or as a bit of the turn's number says, \
-               one after the other: branches that are all foreseen",
+    what: "random loops of three to ten short jumps that are taken always, never, or as a bit of the turn's number says: \
+           branches that are all foreseen, and how many are found and fetched in a cycle",
     axis: Axis {
         name: "program",
         unit: "",
@@ -44,7 +44,16 @@ fn mix(below: &mut impl FnMut(u64) -> u64) -> Source {
     let skip = 16 * below(4);
     Source {
         run: format!(
-            "    xor ebx, ebx\n    mov r15d, {TURNS}\n    jmp 8f\n    .p2align 6\n    .skip {skip}\n8:\n{row}    inc ebx\n    dec r15\n    jnz 8b\n"
+            "    xor ebx, ebx
+    mov r15d, {TURNS}
+    jmp 8f
+    .p2align 6
+    .skip {skip}
+8:
+{row}    inc ebx
+    dec r15
+    jnz 8b
+"
         ),
         operations: TURNS as f64,
         ..Source::default()

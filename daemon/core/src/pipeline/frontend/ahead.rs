@@ -121,7 +121,7 @@ pub struct Ahead {
     at: u64,
     /// When the last start could be delivered.
     stamp: u64,
-    /// The least from one start to the next.
+    /// Cycles from one start to the next at least: where the predictor finds branches in pairs, fetch takes one a cycle.
     spacing: u64,
     /// Whether `stamp` is the next start's.
     known: bool,
