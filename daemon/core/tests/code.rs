@@ -1,5 +1,6 @@
 //! Code of whole programs that no op cache holds, or that lies in many pages, against what the
-//! parameters say and probes find on Zen 5 and Zen 4 (docs/BRANCHES.md).
+//! parameters say and probes find on Zen 5, Zen 4 and Redwood Cove (docs/BRANCHES.md,
+//! docs/REDWOOD-COVE.md).
 
 mod support;
 
@@ -218,4 +219,55 @@ fn fetch_takes_one_branch_a_cycle() {
             "{branches} branches: {found} and {measured}"
         );
     }
+}
+
+/// Cycles a call of functions `(site) -> number`, one after the other from so many places 32 bytes apart: `mov eax, edi; and eax,
+/// 15; ret`, as many as there are.
+fn cycles_a_call(cpu: &str, sites: u64, function: impl Fn(u64) -> u64) -> f64 {
+    const START: u64 = 0x40_0000;
+    const FUNCTIONS: u64 = 0x50_0000;
+    const NOP: [u8; 9] = [0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
+    let mut blocks = Vec::new();
+    for site in 0..sites {
+        let at = START + 32 * site;
+        // test eax, eax; two no-operations of nine bytes; mov r8, r11; mov r9, r11; call
+        let mut code = vec![0x85, 0xc0];
+        code.extend(NOP.repeat(2));
+        code.extend([0x4d, 0x89, 0xd8, 0x4d, 0x89, 0xd9]);
+        let to = FUNCTIONS + 64 * function(site);
+        let distance = to as i64 - (at as i64 + 31);
+        code.push(0xe8);
+        code.extend((distance as i32).to_le_bytes());
+        blocks.push((at, 6, code));
+        // The byte that is left of the 32 is executed, too.
+        blocks.push((to, 3, vec![0x89, 0xf8, 0x83, 0xe0, 0x0f, 0xc3]));
+        blocks.push((at + 31, 1, vec![0x90]));
+    }
+    let at = START + 32 * sites;
+    let back = (START as i64 - at as i64 - 5) as i32;
+    blocks.push((at, 1, [&[0xe9], &back.to_le_bytes()[..]].concat()));
+    turn_on(cpu, &blocks) / sites as f64
+}
+
+/// 512 calls, which the µop cache does not hold, of one function, which it does: on Redwood Cove 4.4 cycles a call, 4.0 of sixteen
+/// functions. With the decoders waiting for the predecoder each time it would be three more.
+#[test]
+fn decoding_goes_on_at_once_where_the_uop_cache_ends() {
+    for (functions, measured) in [(1, 4.4), (16, 4.0)] {
+        let found = cycles_a_call("rwc", 512, |site| site % functions);
+        assert!(
+            (found / measured - 1.0).abs() < 0.2,
+            "{functions} functions: {found} and {measured}"
+        );
+    }
+}
+
+/// Sixteen calls of a function each, and of one: on Redwood Cove 2.5 and 3.1 cycles a call, since the nearest branch target buffer
+/// has where a return went last.
+#[test]
+fn a_return_that_goes_elsewhere_than_last_takes_a_cycle_more() {
+    let own = cycles_a_call("rwc", 16, |site| site);
+    let one = cycles_a_call("rwc", 16, |_| 0);
+    assert!((own / 2.5 - 1.0).abs() < 0.1, "{own}");
+    assert!((one - own - 1.0).abs() < 0.1, "{one} and {own}");
 }

@@ -1,6 +1,6 @@
 //! Which CPU is at hand.
 
-use std::arch::x86_64::{__cpuid, __get_cpuid_max};
+use std::arch::x86_64::{__cpuid, __cpuid_count, __get_cpuid_max};
 
 /// The CPU at hand.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -29,7 +29,11 @@ const CORES: &[(&str, &[u32])] = &[
     ("tgl", &[0x8c, 0x8d]),
     ("rkl", &[0xa7]),
     ("glc", &[0x8f, 0x97, 0x9a, 0xb7, 0xba, 0xbf, 0xcf]),
+    ("rwc", &[0xaa, 0xac, 0xad, 0xae]),
 ];
+
+/// AMX's products of half precision, which Granite Rapids brought: some hypervisors show an older model beside it.
+const AMX_FP16: u32 = 1 << 21;
 
 /// Skylake's server core; from [`CASCADE_LAKE`]'s stepping on it is Cascade Lake's.
 const SKYLAKE_SERVER: u32 = 0x55;
@@ -52,9 +56,15 @@ impl Host {
         let vendor = text(&[b, d, c]);
         let brand: Vec<u32> = (0x8000_0002..=0x8000_0004u32).flat_map(leaf).collect();
         let (family, model, stepping) = identity(leaf(1)[0]);
+        // Structured extended features, second sub-leaf.
+        let more = match __get_cpuid_max(0).0 {
+            0..7 => 0,
+            _ => __cpuid_count(7, 1).eax,
+        };
+        let by_features = (vendor == "GenuineIntel" && more & AMX_FP16 != 0).then_some("rwc");
         Self {
             name: text(&brand),
-            core: core(&vendor, family, model, stepping),
+            core: by_features.or_else(|| core(&vendor, family, model, stepping)),
             vendor,
             family,
             model,
@@ -119,12 +129,13 @@ mod tests {
 
     #[test]
     fn cpus_are_told_by_family_and_model() {
-        // Kaby Lake, Skylake-SP, Cascade Lake, Emerald Rapids, an old one.
+        // Kaby Lake, Skylake-SP, Cascade Lake, Emerald Rapids, Granite Rapids, an old one.
         for (eax, expected) in [
             (0x000806ea, (6, 0x8e, Some("skl"))),
             (0x00050654, (6, 0x55, Some("skx"))),
             (0x00050657, (6, 0x55, Some("clx"))),
             (0x000c06f2, (6, 0xcf, Some("glc"))),
+            (0x000a06d1, (6, 0xad, Some("rwc"))),
             (0x000006d8, (6, 0x0d, None)),
         ] {
             let (family, model, stepping) = identity(eax);

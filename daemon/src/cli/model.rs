@@ -107,7 +107,7 @@ fn native(host: &Host) -> anyhow::Result<Arc<CpuModel>> {
 /// model are newer than those with one, and vendors build a core upon the one before.
 fn nearest(host: &Host) -> String {
     let (vendor, newest) = match host.vendor.as_str() {
-        "GenuineIntel" => ("Intel", "glc"),
+        "GenuineIntel" => ("Intel", "rwc"),
         "AuthenticAMD" | "HygonGenuine" => ("AMD", "zen5"),
         _ => return "; `mcad cpus` lists those there are".to_owned(),
     };

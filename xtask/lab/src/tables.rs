@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> Result<()> {
             zen::rename(&mut rows);
         }
         let mut draft = Draft::new(cpu, &rows, &catalogue, &lists);
-        if cpu.layout == cpus::Layout::GoldenCove {
+        if cpu.name == "glc" {
             redwood::to_golden_cove(&mut draft.forms);
         }
         zen::complete(cpu, &mut draft.forms);

@@ -24,7 +24,7 @@ pub enum Layout {
     Haswell,
     /// Ice Lake: store addresses 7, 8; store data 4, 9.
     IceLake,
-    /// Golden Cove: adds ALU B and loads A.
+    /// Golden and Redwood Cove: adds ALU B and loads A.
     GoldenCove,
     /// Zen 2: ALUs 0 to 3, addresses 6 to 8, vectors A to D, store data G.
     Zen2,
@@ -60,7 +60,7 @@ const fn cpu(
 }
 
 /// All CPUs with a table.
-pub const CPUS: [Cpu; 15] = {
+pub const CPUS: [Cpu; 16] = {
     use Layout::{GoldenCove, Haswell, IceLake, SandyBridge, Zen2, Zen3, Zen4, Zen5};
     [
         cpu(
@@ -117,6 +117,13 @@ pub const CPUS: [Cpu; 15] = {
         ),
         cpu(
             "glc",
+            "MTL-P",
+            GoldenCove,
+            true,
+            &["rkl", "tgl", "icl", "clx", "skl"],
+        ),
+        cpu(
+            "rwc",
             "MTL-P",
             GoldenCove,
             true,

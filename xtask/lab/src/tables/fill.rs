@@ -29,10 +29,10 @@ pub fn borrow(drafts: &mut [Draft]) {
         })
         .collect();
     let named = |name: &str| own.iter().find(|o| o.0 == name).map_or(&[][..], |o| &o.3);
-    let golden = evex::by_name(named("glc"));
     let server = evex::by_name(named("clx"));
     for draft in drafts {
         complete_ports(draft, &own);
+        let itself = evex::by_name(named(draft.cpu.name));
         let family: HashMap<String, Form> = match draft.cpu.layout.is_zen() {
             true => draft
                 .forms
@@ -64,7 +64,7 @@ pub fn borrow(drafts: &mut [Draft]) {
                     move_ports(&mut form, *layout, to);
                 }
                 if to == Layout::GoldenCove && needs_avx512(c.code) {
-                    evex::correct(&mut form, &golden, &lender, &server);
+                    evex::correct(&mut form, &itself, &lender, &server);
                 }
                 let added = draft.offer(target, &form, Some(name));
                 draft.report.borrowed += usize::from(added);

@@ -24,7 +24,7 @@ impl Decoders {
         microcode: &mut Microcode,
     ) {
         let head = t.queue.head();
-        predecoder.restart(head);
+        predecoder.restart(head, t.queue.ahead_of(t.clock));
         let waiting = predecoder.queued.saturating_sub(head.max(self.next));
         predecoder.cycle(t.clock, t.p, t.queue, waiting);
         self.decode(t, predecoder, microcode);

@@ -60,6 +60,8 @@ pub struct FetchQueue {
     pub prediction: Option<Box<Starts>>,
     /// First instruction that has not been fetched.
     limit: u64,
+    /// Cycle until which delivery waited for fetch last.
+    waited: u64,
     /// Entries of µop-cache lines on their way to the front end.
     pub entries: Backlog<Entry>,
     /// Their lines.
@@ -91,6 +93,7 @@ impl FetchQueue {
             stream_from: 0,
             prediction: None,
             limit: u64::MAX,
+            waited: 0,
             entries: Backlog::new(),
             lines: Backlog::new(),
             refills: Refills::default(),
@@ -156,7 +159,21 @@ impl FetchQueue {
         let (limit, wait) = ahead.limit(waiting, &now, late);
         starts.counts.wrong_return += std::mem::take(&mut starts.frames.lost);
         self.limit = limit;
+        if let Some((cycle, _)) = wait {
+            self.waited = cycle;
+        }
         wait
+    }
+
+    /// Cycles by which the predecoder may be ahead of delivery in cycle `clock`, of those that it takes: the µop cache was
+    /// delivering, while code behind what it has was there.
+    #[inline]
+    #[must_use]
+    pub fn ahead_of(&self, clock: u64) -> u64 {
+        match self.p.decoders_run_ahead && self.prediction.is_some() {
+            true => (clock.saturating_sub(self.waited)).min(self.p.predecode_to_decode),
+            false => 0,
+        }
     }
 
     /// Released instructions that wait.
@@ -294,6 +311,7 @@ impl Part for FetchQueue {
             // Of a whole program, which is never brought to rest.
             prediction: _,
             limit: _,
+            waited: _,
             entries,
             lines,
             refills,
@@ -335,6 +353,7 @@ impl Part for FetchQueue {
             entries,
             prediction: _,
             limit: _,
+            waited: _,
             lines,
             refills,
         } = self;

@@ -11,10 +11,6 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 use mcad_isa::machine::params::Frontend;
 use mcad_isa::program::{Instr, Program, flag};
 
-/// Iterations alike before the detector takes a loop over. Not published; small against the
-/// iterations of loops that matter.
-const DETECT: u32 = 2;
-
 /// What one iteration looked like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Body {
@@ -36,6 +32,8 @@ pub struct Detector {
     on: bool,
     idq: u32,
     now: Body,
+    /// Taken branches of the iteration so far.
+    branches: u32,
     fits: bool,
     last: Body,
     alike: u32,
@@ -69,6 +67,7 @@ impl Detector {
             on: p.loop_stream && wanted,
             idq: p.idq,
             now: Body::default(),
+            branches: 0,
             fits: false,
             last: Body::default(),
             alike: 0,
@@ -128,20 +127,29 @@ impl Detector {
         self.fits &= instr.is(flag::LOOP_STREAM);
     }
 
+    /// A taken branch went on in the same iteration.
+    #[inline]
+    pub fn jumped(&mut self) {
+        self.branches += u32::from(self.on);
+    }
+
     /// A taken branch went back: an iteration is complete. `cached`: it came from the µop cache.
     pub fn back_edge(&mut self, p: &Frontend, cached: bool) {
         if !self.on {
             return;
         }
         let body = std::mem::take(&mut self.now);
-        let fits = std::mem::replace(&mut self.fits, true) && cached && body.uops <= self.idq;
+        let branches = std::mem::take(&mut self.branches);
+        let short = p.loop_stream_branches == 0 || branches < p.loop_stream_branches;
+        let fits =
+            std::mem::replace(&mut self.fits, true) && cached && short && body.uops <= self.idq;
         self.alike = if body == self.last && fits {
             self.alike + 1
         } else {
             0
         };
         self.last = body;
-        if self.alike >= DETECT {
+        if self.alike >= p.loop_stream_turns {
             self.copies = Some(p.loop_stream_copies(body.uops));
             self.done = 0;
         }
@@ -187,6 +195,7 @@ impl Detector {
         self.done = 0;
         self.last = Body::default();
         self.now = Body::default();
+        self.branches = 0;
         self.fits = false;
     }
 }
@@ -198,6 +207,7 @@ impl Part for Detector {
             on: _,
             idq: _,
             now,
+            branches,
             fits,
             last,
             alike,
@@ -206,6 +216,7 @@ impl Part for Detector {
             held,
             held_accesses,
         } = self;
+        *branches = 0;
         (*now, *last) = (Body::default(), Body::default());
         (*fits, *alike, *copies, *done) = (false, 0, None, 0);
         held.clear();
@@ -219,6 +230,7 @@ impl Part for Detector {
             on: _,
             idq: _,
             now: _,
+            branches: _,
             fits: _,
             last: _,
             alike: _,

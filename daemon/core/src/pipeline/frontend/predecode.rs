@@ -28,6 +28,8 @@ pub struct Predecoder {
     jumped: bool,
     /// Line to which that branch went.
     target_line: u64,
+    /// Cycles that it was ahead when the µop cache handed back.
+    early: u64,
 }
 
 impl Predecoder {
@@ -38,9 +40,9 @@ impl Predecoder {
         self.block_end.max(self.ready + u64::from(self.partial))
     }
 
-    /// Starts anew at instruction `number`, when the µop cache or loop stream hand back.
+    /// Starts anew at instruction `number`, when the µop cache or loop stream hand back, so many cycles ahead.
     #[inline]
-    pub fn restart(&mut self, number: u64) {
+    pub fn restart(&mut self, number: u64, early: u64) {
         if self.queued < number {
             self.queued = number;
             self.ready = number;
@@ -48,6 +50,7 @@ impl Predecoder {
             self.partial = false;
             self.empty_block = false;
             self.jumped = true;
+            self.early = early;
         }
     }
 
@@ -64,7 +67,7 @@ impl Predecoder {
             }
             if self.stalled == 0 {
                 for inst in queue.range_mut(self.queued, self.ready) {
-                    inst.predecoded = clock;
+                    inst.predecoded = clock.saturating_sub(self.early);
                 }
                 self.queued = self.ready;
             }
@@ -167,7 +170,9 @@ impl Part for Predecoder {
             empty_block,
             jumped,
             target_line,
+            early,
         } = self;
+        h.add(*early);
         // Queues that the decoders have left behind are restarted before they are used.
         if *queued < at.next {
             h.add(0);

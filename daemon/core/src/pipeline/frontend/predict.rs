@@ -18,6 +18,7 @@ pub mod loops;
 pub mod quick;
 pub mod returns;
 pub mod stream;
+pub mod streamed;
 pub mod tage;
 
 use crate::pipeline::fold::Folding;
@@ -29,7 +30,8 @@ use loops::Loops;
 use mcad_isa::machine::params::branch;
 pub use mcad_isa::program::BranchKind as Kind;
 use quick::Quick;
-use returns::ReturnStack;
+use returns::{LastReturns, ReturnStack};
+use streamed::Streamed;
 use tage::Tage;
 
 /// An executed branch.
@@ -59,7 +61,7 @@ pub enum Steer {
     Taken(u8),
     /// The same, of a conditional branch that has never gone the other way.
     Always(u8),
-    /// The same, of an indirect branch that went elsewhere first: its target was chosen, not in the buffer.
+    /// The same, of an indirect branch or return whose target was chosen, not in the buffer.
     Chosen(u8),
     /// Taken, predicted so but not at once, and its target was in that level.
     Overridden(u8),
@@ -124,7 +126,10 @@ pub struct Predictor {
     quick: Option<Quick>,
     indirect: IndirectTargets,
     returns: ReturnStack,
+    /// Where it matters.
+    last_returns: Option<LastReturns>,
     btb: Btb,
+    streamed: Option<Streamed>,
 }
 
 impl Predictor {
@@ -151,9 +156,11 @@ impl Predictor {
             with_loops: -1,
             corrector: (d.corrector_entries > 0).then(|| Corrector::new(d.corrector_entries)),
             quick: quick.map(|quick| Quick::new(quick, first_quick)),
-            indirect: IndirectTargets::new(i, first, every),
+            indirect: IndirectTargets::new(i, first, every, p.chosen),
             returns: ReturnStack::new(p.return_stack),
+            last_returns: (p.changed_return_bubbles > 0).then(LastReturns::new),
             btb: Btb::new(&p.btb),
+            streamed: p.streamed_loops.map(Streamed::new),
         }
     }
 
@@ -197,7 +204,10 @@ impl Predictor {
             self.returns.push(b.next);
         }
         self.path.take(b, settled);
-        steer
+        match &mut self.streamed {
+            Some(streamed) => streamed.branch(b, steer),
+            None => steer,
+        }
     }
 
     /// Level that has a taken branch; all have it afterwards.
@@ -300,8 +310,11 @@ impl Predictor {
             }
             other => other,
         };
+        let last = self.last_returns.as_mut();
+        let changed = last.is_some_and(|last| last.changes(b.pc, b.target));
         match found {
             _ if target != Some(b.target) => Steer::WrongTarget,
+            Some(0) if changed => Steer::Chosen(0),
             Some(level) => Steer::Taken(level),
             None => Steer::Decoded,
         }

@@ -29,6 +29,29 @@ pub enum History {
     Directions,
 }
 
+/// Which targets of indirect branches are not those that the branch target buffer has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Chosen {
+    /// Other ones than the first.
+    #[default]
+    BehindFirst,
+    /// All of a branch that has not gone to one place the last few times.
+    Changing,
+}
+
+/// Loops that are replayed from the decode queue, which asks no predictor: their end is never foreseen ("… until a branch
+/// misprediction inevitably ends it": Intel's Optimization Reference Manual, "Loop Stream Detector").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StreamedLoops {
+    /// Turns with the same branches after which a loop is replayed.
+    pub turns: u32,
+    /// Bytes of code of the longest loop that is: what predicts knows of no µops, of which an instruction of four bytes
+    /// has about one.
+    pub bytes: u64,
+}
+
 /// Branch prediction, whole programs only: blocks are measured with every branch predicted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,6 +98,14 @@ pub struct Branch {
     /// The same after a return.
     #[serde(default)]
     pub return_bubbles: u64,
+    /// Cycles in which the predictor finds nothing more after a predicted indirect jump or call at least; those of the
+    /// branch target buffer are among them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub indirect_bubbles: u64,
+    /// The same after a return that the nearest branch target buffer has and that goes elsewhere than it did last, which is
+    /// what that buffer has; `return_bubbles` come on top.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub changed_return_bubbles: u64,
     /// A predicted indirect jump is alone in its cycle, whatever `starts_per_cycle` is.
     #[serde(default)]
     pub indirect_alone: bool,
@@ -82,10 +113,13 @@ pub struct Branch {
     /// (`execute.rep_known`), and code comes from the decoders until control goes elsewhere.
     #[serde(default, skip_serializing_if = "is_default")]
     pub string_restarts: bool,
-    /// Cycles in which the predictor finds nothing more after an indirect jump or call that goes elsewhere than it went
-    /// first, which is what the branch target buffer has; a call's `call_bubbles` are among them.
+    /// Cycles in which the predictor finds nothing more after an indirect jump or call whose target is not the one in the
+    /// branch target buffer (`chosen`); `indirect_bubbles` and a call's `call_bubbles` are among them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub chosen_bubbles: u64,
+    /// Which targets the branch target buffer lacks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub chosen: Chosen,
     /// The same after a return, besides `return_bubbles`, if since the last one such a branch was predicted.
     #[serde(default)]
     pub chosen_return_bubbles: u64,
@@ -108,6 +142,9 @@ pub struct Branch {
     /// one a cycle.
     #[serde(default, skip_serializing_if = "is_default")]
     pub branches_in_pairs: bool,
+    /// Loops that the loop stream detector replays, in whole programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streamed_loops: Option<StreamedLoops>,
     /// Directions and targets are always right (ablation).
     #[serde(default)]
     pub ideal: bool,

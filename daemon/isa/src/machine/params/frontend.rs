@@ -67,6 +67,10 @@ pub struct Frontend {
     pub decoded_alone_bytes: u32,
     /// Cycles from predecode to decode.
     pub predecode_to_decode: u64,
+    /// In whole programs the predecoder works on code that is not kept as µops while the µop cache still delivers what is before
+    /// it: decoding goes on at once, unless that code has only just come.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub decoders_run_ahead: bool,
     /// Stall cycles of one length-changing prefix.
     pub lcp_stall: u32,
     /// Entries of the instruction queue between predecode and decode.
@@ -184,6 +188,13 @@ pub struct Frontend {
     pub idq: u32,
     /// Whether the loop stream detector is on.
     pub loop_stream: bool,
+    /// Turns alike before the loop stream detector takes a loop over. Where it is not published: small against the turns
+    /// of loops that matter.
+    #[serde(default = "two")]
+    pub loop_stream_turns: u32,
+    /// Taken branches of the loops that it takes over, the one back among them; 0: any number.
+    #[serde(default)]
+    pub loop_stream_branches: u32,
     /// Copies that the loop stream detector makes of a loop: pairs of a number of µops and the
     /// copies of loops of up to so many, ascending; longer loops are not copied.
     #[serde(default)]

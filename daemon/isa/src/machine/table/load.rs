@@ -43,8 +43,8 @@ macro_rules! embedded {
     };
 }
 
-static TABLES: [Embedded; 15] = embedded![
-    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc", "zen2", "zen3",
+static TABLES: [Embedded; 16] = embedded![
+    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc", "rwc", "zen2", "zen3",
     "zen4", "zen5",
 ];
 

@@ -82,7 +82,7 @@ fn all_forms_are_consistent() {
         let all = match cpu {
             "snb" | "ivb" => 0b0011_1111,
             "hsw" | "bdw" | "skl" | "skx" | "clx" => 0b1111_1111,
-            "glc" => 0b1111_1111_1111,
+            "glc" | "rwc" => 0b1111_1111_1111,
             _ if cpu.starts_with("zen") => 0x3_ffff,
             _ => 0b11_1111_1111,
         };

@@ -147,6 +147,8 @@ impl FetchQueue {
             if self.detector.is_replaying() {
                 self.stream_from = self.open;
             }
+        } else if jumped {
+            self.detector.jumped();
         }
     }
 

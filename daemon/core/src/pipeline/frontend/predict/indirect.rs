@@ -2,7 +2,7 @@
 //! histories of geometric lengths (ITTAGE: Seznec, "A 64-Kbytes ITTAGE indirect branch
 //! predictor", JWAC-2 2011).
 
-use mcad_isa::machine::params::branch::{Indirect, MAX_TABLES};
+use mcad_isa::machine::params::branch::{Chosen, Indirect, MAX_TABLES};
 
 use super::history::{Path, mix, spread};
 use crate::pipeline::fold::Folding;
@@ -26,7 +26,7 @@ struct Entry {
 pub struct Guess {
     /// Where it goes.
     pub target: u64,
-    /// That is not where it went first since it is known.
+    /// That is not what the branch target buffer has.
     pub chosen: bool,
 }
 
@@ -37,6 +37,7 @@ pub struct IndirectTargets {
     /// Number of the first table's history, and how far on the next one's is.
     first: usize,
     every: usize,
+    from: Chosen,
     log: u32,
     tag_mask: u64,
     base_ways: usize,
@@ -60,12 +61,13 @@ impl IndirectTargets {
     /// An empty predictor, whose tables have every so many-th length of the history from the `first`
     /// one on.
     #[must_use]
-    pub fn new(p: &Indirect, first: usize, every: usize) -> Self {
+    pub fn new(p: &Indirect, first: usize, every: usize, from: Chosen) -> Self {
         let tables = p.tables.min(MAX_TABLES) as usize;
         Self {
             tables,
             first,
             every,
+            from,
             log: p.table_entries.trailing_zeros(),
             tag_mask: (1 << p.tag_bits) - 1,
             base_ways: p.base_ways.max(1) as usize,
@@ -146,7 +148,10 @@ impl IndirectTargets {
         };
         Guess {
             target: self.guess,
-            chosen: base.first != 0 && base.first != self.guess,
+            chosen: match self.from {
+                Chosen::BehindFirst => base.first != 0 && base.first != self.guess,
+                Chosen::Changing => base.target != self.guess || base.confidence < SURE,
+            },
         }
     }
 

@@ -1,6 +1,8 @@
 //! The return stack: a ring of return addresses. A call beyond its depth overwrites the oldest;
 //! the return that would have needed that finds nothing.
 
+use super::history::place;
+
 /// Return addresses of the calls under way.
 #[derive(Clone)]
 pub struct ReturnStack {
@@ -45,9 +47,54 @@ impl ReturnStack {
     }
 }
 
+/// Returns whose last target is known.
+const LAST: usize = 256;
+
+/// Where returns went last, which is what the nearest branch target buffer has of them.
+#[derive(Clone)]
+pub struct LastReturns {
+    /// Addresses of returns with their targets, as many as such a buffer has.
+    held: Box<[(u64, u64)]>,
+}
+
+impl LastReturns {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            held: vec![(0, 0); LAST].into(),
+        }
+    }
+
+    /// A return goes to `target`; whether it went elsewhere last, as far as that is known.
+    #[inline]
+    pub fn changes(&mut self, pc: u64, target: u64) -> bool {
+        let Some(slot) = self.held.get_mut(place(pc, LAST.ilog2())) else {
+            return false;
+        };
+        let (from, to) = std::mem::replace(slot, (pc, target));
+        from == pc && to != target
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_return_that_goes_elsewhere_than_last_changes() {
+        let mut last = LastReturns::new();
+        for (pc, target, changes) in [
+            (0x10, 1, false),
+            (0x10, 1, false),
+            (0x10, 2, true),
+            (0x20, 1, false),
+            (0x10, 2, false),
+            (0x10, 1, true),
+        ] {
+            assert_eq!(last.changes(pc, target), changes, "{pc:x} {target}");
+        }
+    }
 
     #[test]
     fn a_chain_of_calls_returns_rightly_as_deep_as_the_stack_is() {

@@ -215,14 +215,19 @@ impl Iterator for Steers {
 struct Pace {
     /// Shares of a cycle.
     per_cycle: u32,
-    /// More for a call, for a return, for a chosen target, and for the first return behind one.
+    /// More for a call, for an indirect branch, for a return, for one that goes elsewhere than last, for a chosen target, and
+    /// for the first return behind one.
     call: u32,
+    indirect: u32,
     back: u32,
+    back_elsewhere: u32,
     to_chosen: u32,
     back_chosen: u32,
     /// More for a target with other bits from this one on.
     far: u32,
     far_from: u32,
+    /// What a level that has the branch takes more itself.
+    bubbles: [u32; branch::MAX_BTB_LEVELS],
     /// More for a target in another page, by the level that has the branch.
     other_page: [u32; branch::MAX_BTB_LEVELS],
     indirect_alone: bool,
@@ -245,10 +250,13 @@ impl Pace {
         Self {
             per_cycle: p.starts_per_cycle,
             call: shares(p.call_bubbles),
+            indirect: shares(p.indirect_bubbles),
             back: shares(p.return_bubbles),
+            back_elsewhere: shares(p.changed_return_bubbles),
             to_chosen: shares(p.chosen_bubbles),
             back_chosen: shares(p.chosen_return_bubbles),
             far: shares(p.far_bubbles),
+            bubbles: std::array::from_fn(|n| p.btb.get(n).map_or(0, |b| shares(b.bubbles))),
             other_page: std::array::from_fn(|n| {
                 p.btb.get(n).map_or(0, |b| shares(b.other_page_bubbles))
             }),
@@ -276,7 +284,7 @@ impl Pace {
         let paired = way == Way::Line && self.at_target && self.lines_in_pairs;
         self.at_target = way != Way::Line;
         let chosen = matches!(way, Way::Branch(Steer::Chosen(_)));
-        self.chosen |= chosen;
+        self.chosen |= chosen && branch.is_some_and(|b| b.kind != Kind::Return);
         let second = self.in_pairs && self.is_second(way, branch, to);
         let Some(branch) = branch else {
             return u32::from(!paired);
@@ -289,18 +297,25 @@ impl Pace {
             true => own.max(self.to_chosen),
             false => own + self.reaching(way, branch, to),
         };
+        let indirect = self.indirect.saturating_sub(self.waited(way));
         match branch.kind {
-            Kind::Call | Kind::IndirectCall => 1 + with_target(self.call),
+            Kind::Call => 1 + with_target(self.call),
+            Kind::IndirectCall => 1 + with_target(self.call + indirect),
             Kind::Return => {
-                let chosen = std::mem::take(&mut self.chosen);
-                1 + self.back + if chosen { self.back_chosen } else { 0 }
+                let behind = std::mem::take(&mut self.chosen);
+                1 + self.back
+                    + if behind { self.back_chosen } else { 0 }
+                    + if chosen { self.back_elsewhere } else { 0 }
             }
-            Kind::IndirectJump if self.indirect_alone => self.per_cycle + with_target(0),
+            Kind::IndirectJump if self.indirect_alone => {
+                self.per_cycle + with_target(indirect)
+            }
             // What is left of a line behind a branch that is not taken needs nothing new.
             Kind::Conditional if way == Way::Branch(Steer::OverriddenStraight) => {
                 u32::from(to.address >> LINE_SHIFT != branch.pc >> LINE_SHIFT)
             }
-            Kind::Conditional | Kind::Jump | Kind::IndirectJump => 1 + with_target(0),
+            Kind::IndirectJump => 1 + with_target(indirect),
+            Kind::Conditional | Kind::Jump => 1 + with_target(0),
         }
     }
 
@@ -331,6 +346,14 @@ impl Pace {
                 Kind::Return => false,
             };
         second
+    }
+
+    /// What fetch waits for the branch target buffer in any case.
+    fn waited(&self, way: Way) -> u32 {
+        let Way::Branch(Steer::Taken(level)) = way else {
+            return 0;
+        };
+        self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
     }
 
     /// More for what the branch target buffer does not have of a target.
@@ -628,6 +651,31 @@ mod tests {
         for (n, (way, kind, shares)) in steps.into_iter().enumerate() {
             let branch = kind.map(|kind| at(0x1000, kind));
             assert_eq!(pace.shares(way, branch.as_ref(), to(0x2000)), shares, "{n}");
+        }
+    }
+
+    #[test]
+    fn an_indirect_branch_takes_two_cycles_on_redwood_cove_also_from_a_farther_buffer() {
+        let p = branches_of("rwc");
+        let mut pace = Pace::new(&p);
+        let of = |level: usize| p.btb[level].bubbles as u32;
+        let taken = |level| Way::Branch(Steer::Taken(level));
+        let chosen = Way::Branch(Steer::Chosen(0));
+        // Bubbles of the buffer's level come on top.
+        for (level, way, kind, cycles) in [
+            (0, taken(0), Kind::Jump, 1),
+            (0, taken(0), Kind::IndirectJump, 2),
+            (0, taken(0), Kind::IndirectCall, 2),
+            (1, taken(1), Kind::Jump, 2),
+            (1, taken(1), Kind::IndirectJump, 2),
+            (2, taken(2), Kind::Jump, 4),
+            (2, taken(2), Kind::IndirectJump, 4),
+            (0, chosen, Kind::IndirectJump, 3),
+            (0, taken(0), Kind::Return, 1),
+            (0, chosen, Kind::Return, 2),
+        ] {
+            let shares = pace.shares(way, Some(&at(0x1000, kind)), to(0x2000));
+            assert_eq!(shares + of(level), cycles, "{way:?} {kind:?}");
         }
     }
 
