@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use mcad_core::pipeline::frontend::predict::history::{footprint, geometric};
 use mcad_core::pipeline::frontend::predict::{Executed, Kind, Predictor, Steer};
-use mcad_isa::machine::params::branch::{Branch, Btb, Direction, History, Indirect};
+use mcad_isa::machine::params::branch::{Branch, Btb, Chosen, Direction, History, Indirect};
 
 fn parameters() -> Branch {
     Branch {
@@ -29,7 +29,11 @@ fn parameters() -> Branch {
         return_bubbles: 0,
         indirect_alone: false,
         string_restarts: false,
+        indirect_bubbles: 0,
+        changed_return_bubbles: 0,
         chosen_bubbles: 0,
+        chosen: Chosen::default(),
+        streamed_loops: None,
         chosen_return_bubbles: 0,
         target_bits: 0,
         far_bubbles: 0,

@@ -158,7 +158,7 @@ impl Predictor {
             quick: quick.map(|quick| Quick::new(quick, first_quick)),
             indirect: IndirectTargets::new(i, first, every, p.chosen),
             returns: ReturnStack::new(p.return_stack),
-            last_returns: (p.changed_return_bubbles > 0).then(LastReturns::new),
+            last_returns: (p.changed_return_bubbles > 0).then(LastReturns::default),
             btb: Btb::new(&p.btb),
             streamed: p.streamed_loops.map(Streamed::new),
         }

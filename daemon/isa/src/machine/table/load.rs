@@ -44,8 +44,8 @@ macro_rules! embedded {
 }
 
 static TABLES: [Embedded; 16] = embedded![
-    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc", "rwc", "zen2", "zen3",
-    "zen4", "zen5",
+    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc", "rwc", "zen2",
+    "zen3", "zen4", "zen5",
 ];
 
 fn names() -> String {

@@ -57,15 +57,15 @@ pub struct LastReturns {
     held: Box<[(u64, u64)]>,
 }
 
-impl LastReturns {
-    /// None yet.
-    #[must_use]
-    pub fn new() -> Self {
+impl Default for LastReturns {
+    fn default() -> Self {
         Self {
             held: vec![(0, 0); LAST].into(),
         }
     }
+}
 
+impl LastReturns {
     /// A return goes to `target`; whether it went elsewhere last, as far as that is known.
     #[inline]
     pub fn changes(&mut self, pc: u64, target: u64) -> bool {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_return_that_goes_elsewhere_than_last_changes() {
-        let mut last = LastReturns::new();
+        let mut last = LastReturns::default();
         for (pc, target, changes) in [
             (0x10, 1, false),
             (0x10, 1, false),

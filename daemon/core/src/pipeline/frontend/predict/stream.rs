@@ -307,9 +307,7 @@ impl Pace {
                     + if behind { self.back_chosen } else { 0 }
                     + if chosen { self.back_elsewhere } else { 0 }
             }
-            Kind::IndirectJump if self.indirect_alone => {
-                self.per_cycle + with_target(indirect)
-            }
+            Kind::IndirectJump if self.indirect_alone => self.per_cycle + with_target(indirect),
             // What is left of a line behind a branch that is not taken needs nothing new.
             Kind::Conditional if way == Way::Branch(Steer::OverriddenStraight) => {
                 u32::from(to.address >> LINE_SHIFT != branch.pc >> LINE_SHIFT)

@@ -69,16 +69,18 @@ impl Streamed {
             self.last = turn;
             return steer;
         }
+        if b.pc == self.last.end {
+            // The loop is left.
+            (self.alike, self.now) = (0, Turn::default());
+            return match steer {
+                Steer::WrongTarget => steer,
+                _ if replayed => Steer::WrongDirection,
+                _ => steer,
+            };
+        }
         let key = footprint(b.pc, if b.taken { b.target } else { b.next });
         self.now.hash = spread(self.now.hash ^ key);
-        if !replayed || b.pc != self.last.end {
-            return steer;
-        }
-        self.alike = 0;
-        match steer {
-            Steer::WrongTarget => steer,
-            _ => Steer::WrongDirection,
-        }
+        steer
     }
 }
 
@@ -96,11 +98,18 @@ mod tests {
         let mut wrong = 0;
         for _ in 0..100 {
             for turn in 0..turns {
-                for (at, taken) in [(0x1000 + bytes / 2, false), (0x1000 + bytes - 2, turn + 1 < turns)] {
+                for (at, taken) in [
+                    (0x1000 + bytes / 2, false),
+                    (0x1000 + bytes - 2, turn + 1 < turns),
+                ] {
                     let b = Executed {
                         pc: at,
                         next: at + 2,
-                        target: if at < 0x1000 + bytes - 2 { at + 8 } else { 0x1000 },
+                        target: if at < 0x1000 + bytes - 2 {
+                            at + 8
+                        } else {
+                            0x1000
+                        },
                         taken,
                         kind: Kind::Conditional,
                     };
