@@ -51,7 +51,8 @@ impl Streamed {
         let back = b.kind == Kind::Conditional && b.target <= b.pc;
         let replayed = self.alike >= self.p.turns;
         if b.taken {
-            self.now.bytes += b.next.wrapping_sub(self.from);
+            let bytes = b.next.wrapping_sub(self.from);
+            self.now.bytes = self.now.bytes.saturating_add(bytes);
             self.from = b.target;
         }
         if back && b.taken {
