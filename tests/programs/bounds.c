@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
         static uint32_t v[4096];
         for (int i = 0; i < 4096; i++)
             v[i] = (uint32_t)i;
-        for (int i = 0; i < 600; i++) {
+        for (int i = 0; i < 2400; i++) {
             v[i] = (uint32_t)i;
             out += sums(v, 4096);
         }

@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(model.ok().as_deref(), Some("glc"));
         let error = native(&host(None)).err().map(|e| e.to_string());
         assert!(error.is_some_and(|e| {
-            e.contains("a CPU, family 6, model 1") && e.contains("--cpu glc (Intel Golden Cove")
+            e.contains("a CPU, family 6, model 1") && e.contains("--cpu rwc (Intel Redwood Cove")
         }));
     }
 }
