@@ -368,9 +368,9 @@ fn thousands_of_live_threads_fit_into_memory() {
         let run = run.run().expect(0);
         let report: mcad_report::Report = serde_json::from_slice(&run.stdout).unwrap();
         assert_eq!(report.trace.threads, u64::from(threads));
-        // A live thread that does little takes some 100 to 120 KiB, wherever its core is simulated.
+        // A live thread that does little takes some 100 to 140 KiB, wherever its core is simulated.
         let peak = report.run.peak_memory_bytes >> 20;
-        assert!(peak < 512, "{peak} MiB on {cpu}");
+        assert!(peak < 576, "{peak} MiB on {cpu}");
     }
 }
 

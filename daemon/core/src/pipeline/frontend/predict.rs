@@ -175,6 +175,9 @@ impl Predictor {
             quick.fold(folding);
         }
         self.indirect.fold(folding);
+        if let Some(last) = &mut self.last_returns {
+            last.fold(folding);
+        }
         self.btb.fold(folding);
     }
 

@@ -2,6 +2,7 @@
 //! the return that would have needed that finds nothing.
 
 use super::history::place;
+use crate::pipeline::fold::Folding;
 
 /// Return addresses of the calls under way.
 #[derive(Clone)]
@@ -66,6 +67,11 @@ impl Default for LastReturns {
 }
 
 impl LastReturns {
+    /// Shows its table.
+    pub fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.held, (0, 0));
+    }
+
     /// A return goes to `target`; whether it went elsewhere last, as far as that is known.
     #[inline]
     pub fn changes(&mut self, pc: u64, target: u64) -> bool {
