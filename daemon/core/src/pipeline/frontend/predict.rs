@@ -15,6 +15,7 @@ pub mod frames;
 pub mod history;
 pub mod indirect;
 pub mod loops;
+pub mod pace;
 pub mod quick;
 pub mod returns;
 pub mod stream;

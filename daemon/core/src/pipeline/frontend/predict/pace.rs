@@ -1,0 +1,268 @@
+//! How long the predictor takes from start to start, besides the bubbles of the branch target buffer.
+
+use super::btb::is_other_page;
+use super::stream::{Branch, CodePlace, LINE_SHIFT, Way};
+use super::{Kind, Steer};
+use mcad_isa::machine::params::branch;
+
+/// How long the predictor takes from start to start, in shares of a cycle.
+#[derive(Clone, Copy)]
+pub struct Pace {
+    /// Shares of a cycle.
+    per_cycle: u32,
+    /// More for a call, for an indirect branch, for a return, for one that goes elsewhere than last, for a chosen target, and
+    /// for the first return behind one.
+    call: u32,
+    indirect: u32,
+    back: u32,
+    back_elsewhere: u32,
+    to_chosen: u32,
+    back_chosen: u32,
+    /// More for a target with other bits from this one on.
+    far: u32,
+    far_from: u32,
+    /// What a level that has the branch takes more itself.
+    bubbles: [u32; branch::MAX_BTB_LEVELS],
+    /// More for a target in another page, by the level that has the branch.
+    other_page: [u32; branch::MAX_BTB_LEVELS],
+    indirect_alone: bool,
+    lines_in_pairs: bool,
+    /// Branches are found in pairs.
+    in_pairs: bool,
+    /// The last start was where a branch went that may be the first of a pair.
+    first: bool,
+    /// A target was chosen since the last return.
+    chosen: bool,
+    /// The last start was where a branch went.
+    at_target: bool,
+}
+
+impl Pace {
+    /// Before the first start.
+    #[must_use]
+    pub fn new(p: &branch::Branch) -> Self {
+        let shares = |cycles: u64| {
+            u32::try_from(cycles.saturating_mul(p.starts_per_cycle.into())).unwrap_or(u32::MAX)
+        };
+        Self {
+            per_cycle: p.starts_per_cycle,
+            call: shares(p.call_bubbles),
+            indirect: shares(p.indirect_bubbles),
+            back: shares(p.return_bubbles),
+            back_elsewhere: shares(p.changed_return_bubbles),
+            to_chosen: shares(p.chosen_bubbles),
+            back_chosen: shares(p.chosen_return_bubbles),
+            far: shares(p.far_bubbles),
+            bubbles: std::array::from_fn(|n| p.btb.get(n).map_or(0, |b| shares(b.bubbles))),
+            other_page: std::array::from_fn(|n| {
+                p.btb.get(n).map_or(0, |b| shares(b.other_page_bubbles))
+            }),
+            far_from: match p.target_bits {
+                0 => u64::BITS,
+                bits => bits,
+            },
+            indirect_alone: p.indirect_alone,
+            lines_in_pairs: p.lines_in_pairs,
+            in_pairs: p.branches_in_pairs,
+            first: false,
+            chosen: false,
+            at_target: false,
+        }
+    }
+
+    /// Whether the branch target buffer lacks the upper bits of this target.
+    fn is_far(&self, from: &Branch, to: CodePlace) -> bool {
+        let other = (from.pc ^ to.address).checked_shr(self.far_from);
+        from.in_shared_object != to.in_shared_object || other.is_some_and(|bits| bits != 0)
+    }
+
+    /// Those of the next start, to which a branch leads, if any does.
+    pub fn shares(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
+        let paired = way == Way::Line && self.at_target && self.lines_in_pairs;
+        self.at_target = way != Way::Line;
+        let chosen = matches!(way, Way::Branch(Steer::Chosen(_)));
+        self.chosen |= chosen && branch.is_some_and(|b| b.kind != Kind::Return);
+        let second = self.in_pairs && self.is_second(way, branch, to);
+        let Some(branch) = branch else {
+            return u32::from(!paired);
+        };
+        if second {
+            return 0;
+        }
+        // A target that was chosen among several is known with all of its bits.
+        let with_target = |own: u32| match chosen {
+            true => own.max(self.to_chosen),
+            false => own + self.reaching(way, branch, to),
+        };
+        let indirect = self.indirect.saturating_sub(self.waited(way));
+        match branch.kind {
+            Kind::Call => 1 + with_target(self.call),
+            Kind::IndirectCall => 1 + with_target(self.call + indirect),
+            Kind::Return => {
+                let behind = std::mem::take(&mut self.chosen);
+                1 + self.back
+                    + if behind { self.back_chosen } else { 0 }
+                    + if chosen { self.back_elsewhere } else { 0 }
+            }
+            Kind::IndirectJump if self.indirect_alone => self.per_cycle + with_target(indirect),
+            // What is left of a line behind a branch that is not taken needs nothing new.
+            Kind::Conditional if way == Way::Branch(Steer::OverriddenStraight) => {
+                u32::from(to.address >> LINE_SHIFT != branch.pc >> LINE_SHIFT)
+            }
+            Kind::IndirectJump => 1 + with_target(indirect),
+            Kind::Conditional | Kind::Jump => 1 + with_target(0),
+        }
+    }
+
+    /// A branch that was taken before is not: it is found like the others.
+    pub fn pass(&mut self) {
+        self.first = false;
+    }
+
+    /// Whether the branch that leads to a start was found in one cycle with the one before it. The second of two always goes to
+    /// one place in its page; the first is a call, or goes to a place in its page, and is no second one itself.
+    fn is_second(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> bool {
+        let first = std::mem::take(&mut self.first);
+        let (Some(branch), Way::Branch(Steer::Taken(0) | Steer::Always(0))) = (branch, way) else {
+            return false;
+        };
+        let near = !is_other_page(branch.pc, to.address);
+        let second = first
+            && near
+            && match branch.kind {
+                Kind::Jump => true,
+                Kind::Conditional => way == Way::Branch(Steer::Always(0)),
+                _ => false,
+            };
+        self.first = !second
+            && match branch.kind {
+                Kind::Call | Kind::IndirectCall => true,
+                Kind::Jump | Kind::IndirectJump | Kind::Conditional => near,
+                Kind::Return => false,
+            };
+        second
+    }
+
+    /// What fetch waits for the branch target buffer in any case.
+    fn waited(&self, way: Way) -> u32 {
+        let Way::Branch(Steer::Taken(level)) = way else {
+            return 0;
+        };
+        self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
+    }
+
+    /// More for what the branch target buffer does not have of a target.
+    fn reaching(&self, way: Way, from: &Branch, to: CodePlace) -> u32 {
+        let Way::Branch(Steer::Taken(level) | Steer::Always(level) | Steer::Overridden(level)) =
+            way
+        else {
+            return 0;
+        };
+        let far = if self.is_far(from, to) { self.far } else { 0 };
+        let by_level = self.other_page.get(usize::from(level)).copied();
+        match is_other_page(from.pc, to.address) {
+            true => far + by_level.unwrap_or(0),
+            false => far,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::branches_of;
+    use super::*;
+
+    fn at(pc: u64, kind: Kind) -> Branch {
+        Branch::new(pc, 5, (kind, 0))
+    }
+
+    fn to(address: u64) -> CodePlace {
+        CodePlace {
+            address,
+            in_shared_object: false,
+        }
+    }
+
+    #[test]
+    fn a_return_behind_a_chosen_target_takes_longer_once() {
+        let p = branches_of("zen5");
+        let mut pace = Pace::new(&p);
+        let taken = Way::Branch(Steer::Taken(0));
+        let chosen = Way::Branch(Steer::Chosen(0));
+        // Half cycles: a call with its return takes four cycles, an indirect jump between the two one
+        // more, and two more if its target was chosen; lines behind targets come with them.
+        let steps = [
+            (taken, Some(Kind::Call), 3),
+            (Way::Line, None, 0),
+            (Way::Line, None, 1),
+            (taken, Some(Kind::IndirectJump), 2),
+            (taken, Some(Kind::Return), 5),
+            (Way::Line, None, 0),
+            (taken, Some(Kind::Call), 3),
+            (chosen, Some(Kind::IndirectJump), 2),
+            (taken, Some(Kind::Conditional), 1),
+            (taken, Some(Kind::Return), 9),
+            (taken, Some(Kind::Return), 5),
+            (chosen, Some(Kind::IndirectCall), 3),
+            (taken, Some(Kind::Return), 9),
+        ];
+        for (n, (way, kind, shares)) in steps.into_iter().enumerate() {
+            let branch = kind.map(|kind| at(0x1000, kind));
+            assert_eq!(pace.shares(way, branch.as_ref(), to(0x2000)), shares, "{n}");
+        }
+    }
+
+    #[test]
+    fn an_indirect_branch_takes_two_cycles_on_redwood_cove_also_from_a_farther_buffer() {
+        let p = branches_of("rwc");
+        let mut pace = Pace::new(&p);
+        let of = |level: usize| p.btb[level].bubbles as u32;
+        let taken = |level| Way::Branch(Steer::Taken(level));
+        let chosen = Way::Branch(Steer::Chosen(0));
+        // Bubbles of the buffer's level come on top.
+        for (level, way, kind, cycles) in [
+            (0, taken(0), Kind::Jump, 1),
+            (0, taken(0), Kind::IndirectJump, 2),
+            (0, taken(0), Kind::IndirectCall, 2),
+            (1, taken(1), Kind::Jump, 2),
+            (1, taken(1), Kind::IndirectJump, 2),
+            (2, taken(2), Kind::Jump, 4),
+            (2, taken(2), Kind::IndirectJump, 4),
+            (0, chosen, Kind::IndirectJump, 3),
+            (0, taken(0), Kind::Return, 1),
+            (0, chosen, Kind::Return, 2),
+        ] {
+            let shares = pace.shares(way, Some(&at(0x1000, kind)), to(0x2000));
+            assert_eq!(shares + of(level), cycles, "{way:?} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn far_targets_take_three_cycles_more_on_zen_4() {
+        let p = branches_of("zen4");
+        let mut pace = Pace::new(&p);
+        let shared = |address| CodePlace {
+            address,
+            in_shared_object: true,
+        };
+        let (taken, chosen) = (Way::Branch(Steer::Taken(0)), Way::Branch(Steer::Chosen(0)));
+        let border = 1 << 37;
+        let steps = [
+            (taken, Kind::Jump, to(0x2000), 1),
+            (taken, Kind::Jump, to(border - 64), 1),
+            (taken, Kind::Jump, to(border), 4),
+            (taken, Kind::Call, to(0x2000), 2),
+            (taken, Kind::Call, to(border), 5),
+            (taken, Kind::IndirectJump, shared(0x2000), 4),
+            (taken, Kind::Return, shared(0x2000), 2),
+            // The predictor of targets has all of it.
+            (chosen, Kind::IndirectJump, to(0x2000), 5),
+            (chosen, Kind::IndirectJump, shared(0x2000), 5),
+            (chosen, Kind::IndirectCall, shared(0x2000), 5),
+            (taken, Kind::Return, to(border), 2),
+        ];
+        for (n, (way, kind, to, shares)) in steps.into_iter().enumerate() {
+            assert_eq!(pace.shares(way, Some(&at(0x1000, kind)), to), shares, "{n}");
+        }
+    }
+}
