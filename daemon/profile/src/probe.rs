@@ -28,6 +28,7 @@ mod regions;
 mod renaming;
 mod repeated;
 mod streams;
+mod told;
 mod window;
 
 use std::fmt::Write;
@@ -129,6 +130,7 @@ pub fn probes() -> Vec<Probe> {
         branches::PROBES,
         linked::PROBES,
         overridden::PROBES,
+        told::PROBES,
         mixes::PROBES,
         foretold::PROBES,
         code::PROBES,

@@ -17,6 +17,7 @@ pub mod indirect;
 pub mod loops;
 pub mod pace;
 pub mod quick;
+mod register;
 pub mod returns;
 pub mod stream;
 pub mod streamed;
@@ -113,6 +114,16 @@ impl Steer {
     }
 }
 
+/// A predicted direction.
+#[derive(Clone, Copy, Debug)]
+struct Direction {
+    taken: bool,
+    /// The branch has never gone the other way.
+    settled: bool,
+    /// The quick predictor, if there is one, says otherwise.
+    overridden: bool,
+}
+
 /// A core's predictors.
 #[derive(Clone)]
 pub struct Predictor {
@@ -144,6 +155,7 @@ impl Predictor {
             true => (0, 2),
             false => (lengths.len(), 1),
         };
+        let registered = if d.path_register { lengths.len() } else { 0 };
         lengths.extend(&i.histories);
         let first_quick = lengths.len();
         let quick = p.quick.as_ref().map(|quick| &quick.direction);
@@ -151,7 +163,7 @@ impl Predictor {
         Self {
             unknown_not_taken: p.unknown_not_taken,
             returns_fall_back: p.returns_fall_back,
-            path: Path::new(p.history, &lengths),
+            path: Path::new(p.history, &lengths, registered),
             tage: Tage::new(d, 0),
             loops: Loops::new(d.loops),
             with_loops: -1,
@@ -188,11 +200,11 @@ impl Predictor {
         let mut settled = false;
         let steer = match b.kind {
             Kind::Conditional => {
-                let direction;
-                (direction, settled) = self.direction(b);
-                match self.conditional(b, direction) {
+                let direction = self.direction(b);
+                settled = direction.settled;
+                match self.conditional(b, direction.taken) {
                     Steer::Taken(level) if settled => Steer::Always(level),
-                    steer if self.overrides(b, direction, settled) => steer.overridden(),
+                    steer if direction.overridden => steer.overridden(),
                     Steer::Straight if !settled => Steer::Passed,
                     steer => steer,
                 }
@@ -243,18 +255,23 @@ impl Predictor {
         }
     }
 
-    /// The direction that is predicted, and whether the branch has never gone the other way.
+    /// The direction that is predicted.
     #[inline]
-    fn direction(&mut self, b: &Executed) -> (bool, bool) {
+    fn direction(&mut self, b: &Executed) -> Direction {
         let guess = self.tage.predict(b.pc, &self.path);
         if guess.settled {
             self.tage.update(b.taken, guess.taken, &self.path);
             if let Some(corrector) = &mut self.corrector {
                 corrector.pass(b.taken);
             }
-            return (guess.taken, true);
+            return Direction {
+                taken: guess.taken,
+                settled: true,
+                overridden: false,
+            };
         }
         let counted = self.loops.predict(b.pc);
+        let quick = (self.quick.as_mut()).map(|quick| quick.predicts(b.pc, b.taken, &self.path));
         let base = match counted {
             Some(counted) if self.with_loops >= 0 => counted,
             _ => guess.taken,
@@ -278,15 +295,10 @@ impl Predictor {
             corrector.update(b.taken, b.target <= b.pc);
         }
         self.tage.update(b.taken, predicted, &self.path);
-        (predicted, false)
-    }
-
-    /// Whether the quick predictor, if there is one, said otherwise than what is predicted in the end.
-    #[inline]
-    fn overrides(&mut self, b: &Executed, direction: bool, settled: bool) -> bool {
-        match &mut self.quick {
-            Some(quick) if !settled => quick.predicts(b.pc, b.taken, &self.path) != direction,
-            _ => false,
+        Direction {
+            taken: predicted,
+            settled: false,
+            overridden: quick.is_some_and(|quick| quick != predicted),
         }
     }
 

@@ -17,6 +17,9 @@ pub const MAX_BTB_LEVELS: usize = 4;
 /// Longest history, in taken branches.
 pub const MAX_HISTORY: u32 = 2048;
 
+/// Sets of a table of directions whose numbers are of a path history register: eight bits of it, and one of a branch's address.
+const PATH_REGISTER_SETS: u32 = 512;
+
 /// What executed branches leave in the history that predictions of directions and targets depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -190,6 +193,17 @@ pub struct Direction {
     /// Entries of a set, among which a branch may take any.
     #[serde(default = "one")]
     pub ways: u32,
+    /// The bit of a branch's address that is in the number of its set, which is of the history alone besides, so that all branches
+    /// which have a history in common share two sets ("Half&Half", Yavarzadeh et al., IEEE S&P 2023); none: the whole address is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_bit: Option<u32>,
+    /// The other bits of a set's number are those of a path history register of 194 taken branches that "Half&Half" found, and no hash of
+    /// all of the history.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub path_register: bool,
+    /// Which entry a branch gets that was predicted wrongly.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub replacement: Replacement,
     /// Bits of their tags, at most 12.
     pub tag_bits: u32,
     /// History of the first tagged table, in taken branches.
@@ -204,6 +218,18 @@ pub struct Direction {
     pub loops: u32,
     /// Entries of each of the statistical corrector's tables; 0: there is none.
     pub corrector_entries: u32,
+}
+
+/// Which entries of the tagged tables are given to a branch that was predicted wrongly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Replacement {
+    /// Up to two, which were of no use and are not sure; new ones are neither (TAGE-SC-L, CBP-5 2016).
+    #[default]
+    Useful,
+    /// One, in the first table with an entry in the set that is not in use, from a longer history at random on. A new one is in
+    /// use; where all are, those of one set are not any more.
+    Recent,
 }
 
 /// The quick one of two predictors of directions: fetch goes on as it says, and begins anew where the other one, whose
@@ -308,6 +334,7 @@ impl Direction {
             ("shortest_history", self.shortest_history, 1, longest),
             ("longest_history", longest, 1, MAX_HISTORY),
             ("ways", self.ways, 1, 16),
+            ("set_bit", self.set_bit.unwrap_or(0), 0, 63),
             ("loops", self.loops, 0, 4096),
             ("corrector_entries", self.corrector_entries, 0, 1 << 16),
         ] {
@@ -316,6 +343,12 @@ impl Direction {
                     "branch.{name}.{field} = {value} is not in {least}..={most}"
                 ));
             }
+        }
+        let sets = self.table_entries / self.ways;
+        if self.path_register && (self.set_bit.is_none() || sets != PATH_REGISTER_SETS) {
+            return Err(format!(
+                "branch.{name}.path_register needs set_bit, and {PATH_REGISTER_SETS} sets, not {sets}"
+            ));
         }
         let ends = Some((self.shortest_history, longest));
         check_histories(&self.histories, self.tables, ends)

@@ -11,6 +11,7 @@
 //! Where a core's history is of directions ([`History::Directions`]), footprints are directions, and targets of indirect
 //! branches depend besides on the way that the code took to them ([`Way`]).
 
+use super::register::PathRegister;
 use super::{Executed, Kind};
 use crate::pipeline::fold::Folding;
 use mcad_isa::machine::params::branch::{History, MAX_HISTORY};
@@ -132,6 +133,8 @@ pub struct Path {
     /// What it is of.
     history: History,
     way: Way,
+    /// Where sets of the tables of directions are of one.
+    register: Option<Box<PathRegister>>,
     /// Hashes of all before each of the last footprints.
     before: Box<[u64]>,
     /// The same of all.
@@ -142,9 +145,11 @@ pub struct Path {
 }
 
 impl Path {
-    /// An empty history of `history` with these lengths, each from 1 to [`MAX_HISTORY`].
+    /// An empty history of `history` with these lengths, each from 1 to [`MAX_HISTORY`], and a register for the first `registered`
+    /// of them.
     #[must_use]
-    pub fn new(history: History, lengths: &[u32]) -> Self {
+    pub fn new(history: History, lengths: &[u32], registered: usize) -> Self {
+        let register = lengths.get(..registered).filter(|some| !some.is_empty());
         let length = |&taken: &u32| Length {
             taken,
             weight: BASE.wrapping_pow(taken),
@@ -152,6 +157,7 @@ impl Path {
         Self {
             history,
             way: Way::default(),
+            register: register.map(|some| Box::new(PathRegister::new(some))),
             before: vec![0; RING].into(),
             all: 0,
             count: 0,
@@ -168,7 +174,12 @@ impl Path {
     #[inline]
     pub fn take(&mut self, b: &Executed, settled: bool) {
         match self.history {
-            History::Taken if b.taken => self.push(footprint(b.pc, b.target)),
+            History::Taken if b.taken => {
+                if let Some(register) = &mut self.register {
+                    register.take(b.next.wrapping_sub(1), b.target);
+                }
+                self.push(footprint(b.pc, b.target));
+            }
             History::Taken => {}
             History::Directions => self.turn(b, settled),
         }
@@ -201,6 +212,13 @@ impl Path {
     #[must_use]
     pub fn hash(&self, n: usize) -> u64 {
         self.lengths.get(n).map_or(0, |length| self.of(length))
+    }
+
+    /// Eight bits of a set's number by the path history register, for length number `n`.
+    #[inline]
+    #[must_use]
+    pub fn set(&self, n: usize) -> u32 {
+        (self.register.as_ref()).map_or(0, |register| register.set(n))
     }
 
     /// What the target of the branch at `pc` depends on with length number `n`, besides its address.
@@ -248,7 +266,7 @@ mod tests {
     #[test]
     fn a_rolling_hash_is_the_hash_of_the_last_branches() {
         let lengths = [1, 2, 7, 194, MAX_HISTORY];
-        let mut path = Path::new(History::Taken, &lengths);
+        let mut path = Path::new(History::Taken, &lengths, 0);
         let mut all = Vec::new();
         for n in 0..5000u64 {
             let f = footprint(n * n % 977, n % 13);

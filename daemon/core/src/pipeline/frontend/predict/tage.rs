@@ -1,12 +1,13 @@
 //! Direction of conditional branches by partial tag matching over geometric history lengths
-//! (TAGE: Seznec & Michaud, JILP 2006; allocation and replacement as in TAGE-SC-L, CBP-5 2016).
+//! (TAGE: Seznec & Michaud, JILP 2006; allocation and replacement as in TAGE-SC-L, CBP-5 2016, or of what
+//! was not used recently, as measured on Redwood Cove: docs/BRANCHES.md).
 //!
 //! The base table also says whether a branch ever went two ways. One that has not is predicted
 //! to go on as it did and takes no room in the tagged tables: AMD's optimisation guides have
 //! that filter ("always taken until observed not taken"), and it is what makes most look-ups
 //! cheap. A tagged entry is one 16-bit word, `tag:12 useful:1 counter:3`.
 
-use mcad_isa::machine::params::branch::{Direction, MAX_TABLES};
+use mcad_isa::machine::params::branch::{Direction, MAX_TABLES, Replacement};
 
 use super::history::{Path, mix, spread};
 use crate::pipeline::fold::Folding;
@@ -16,6 +17,8 @@ const TAKEN: u16 = 4;
 const COUNTER: u16 = 7;
 const USEFUL: u16 = 1 << 3;
 const TAG_SHIFT: u32 = 4;
+/// Bits of a set's number that the path history register gives.
+const SET_BITS: u32 = 8;
 /// Where a hash has its tag; what is above it is its place in a table of up to 2^20.
 const TAG_BITS_AT: u32 = 32;
 
@@ -84,7 +87,7 @@ pub struct Guess {
 struct Found {
     base: usize,
     /// From which the branch's places and tags in the tables follow, with its history.
-    key: u64,
+    branch: Branch,
     /// Longest match plus one, 0: none; and its entry.
     hit: usize,
     hit_place: u32,
@@ -98,6 +101,14 @@ struct Found {
     guess: bool,
 }
 
+/// What of a branch's address is in its places and tags.
+#[derive(Clone, Copy, Debug, Default)]
+struct Branch {
+    key: u64,
+    /// 0 or 1, where that alone is in the places.
+    bit: u32,
+}
+
 /// Where entries are, in one row of all tables.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
@@ -106,14 +117,35 @@ struct Layout {
     /// Entries among which a branch may take any, a power of two.
     ways: u32,
     tag_mask: u16,
+    /// The bit of a branch's address that is in the number of its set, if not all of it is.
+    set_bit: Option<u32>,
+    /// The rest of that number is of the path history register.
+    registered: bool,
+    /// Which of the history's lengths is the first table's.
+    first_length: usize,
 }
 
 impl Layout {
+    #[inline(always)]
+    fn branch(self, pc: u64) -> Branch {
+        Branch {
+            key: spread(pc),
+            bit: self.set_bit.map_or(0, |bit| (pc >> bit) as u32 & 1),
+        }
+    }
+
     /// The first entry of the set, and the tag, of a branch in table `n`, where its history has this hash.
     #[inline(always)]
-    fn place(self, n: usize, hash: u64) -> (u32, u16) {
-        let x = mix(hash);
-        let set = (x >> (64 - self.log)) as u32 & !(self.ways - 1);
+    fn place(self, n: usize, hash: u64, history: &Path, branch: Branch) -> (u32, u16) {
+        let x = mix(hash ^ branch.key);
+        let set = match self.set_bit {
+            None => (x >> (64 - self.log)) as u32,
+            Some(_) if self.registered => {
+                (history.set(self.first_length + n) | branch.bit << SET_BITS) * self.ways
+            }
+            Some(_) => (mix(hash) >> (65 - self.log)) as u32 | branch.bit << (self.log - 1),
+        };
+        let set = set & !(self.ways - 1);
         let tag = (x >> TAG_BITS_AT) as u16 & self.tag_mask;
         (((n as u32) << self.log) + set, tag)
     }
@@ -153,8 +185,6 @@ fn among_four(entries: [u16; 4], tag: u16) -> Option<u32> {
 #[derive(Clone)]
 pub struct Tage {
     tables: usize,
-    /// Which of the history's lengths is the first table's.
-    first_length: usize,
     layout: Layout,
     base: Box<[u8]>,
     entries: Box<[u16]>,
@@ -162,6 +192,7 @@ pub struct Tage {
     /// Failed allocations less twice those that succeeded.
     tick: i32,
     random: u32,
+    replacement: Replacement,
     found: Found,
 }
 
@@ -175,17 +206,20 @@ impl Tage {
         let tables = p.tables.min(MAX_TABLES) as usize;
         Self {
             tables,
-            first_length,
             layout: Layout {
                 log: p.table_entries.trailing_zeros(),
                 ways: 1 << p.ways.max(1).trailing_zeros(),
                 tag_mask: (1u16 << p.tag_bits) - 1,
+                set_bit: p.set_bit,
+                registered: p.path_register,
+                first_length,
             },
             base: vec![base::UNSEEN; p.base_entries as usize].into(),
             entries: vec![TAKEN; tables << p.table_entries.trailing_zeros()].into(),
             use_other: [0; 16],
             tick: 0,
             random: 0x2545_f491,
+            replacement: p.replacement,
             found: Found::default(),
         }
     }
@@ -214,9 +248,9 @@ impl Tage {
     /// Predicts the branch at `pc`; `history` has a hash for each table.
     #[inline]
     pub fn predict(&mut self, pc: u64, history: &Path) -> Guess {
-        let key = spread(pc);
+        let branch = self.layout.branch(pc);
         let f = &mut self.found;
-        f.base = (key as usize) & (self.base.len() - 1);
+        f.base = (branch.key as usize) & (self.base.len() - 1);
         let known = self.base.get(f.base).copied().unwrap_or(base::UNSEEN);
         if known < base::BOTH {
             let taken = known == base::TAKEN;
@@ -232,12 +266,12 @@ impl Tage {
         let counter = known & 3;
         let base_taken = counter >= 2;
         let base_sure = counter == 0 || counter == 3;
-        f.key = key;
+        f.branch = branch;
         f.hit = 0;
         f.other = 0;
         let (layout, entries) = (self.layout, &*self.entries);
-        for (n, hash) in history.hashes(self.first_length, self.tables) {
-            let (set, tag) = layout.place(n, hash ^ key);
+        for (n, hash) in history.hashes(layout.first_length, self.tables) {
+            let (set, tag) = layout.place(n, hash, history, branch);
             if let Some(place) = layout.find(entries, set, tag) {
                 if f.hit > 0 {
                     (f.other, f.other_place) = (n + 1, place);
@@ -344,7 +378,10 @@ impl Tage {
             allocate = false;
         }
         if allocate {
-            self.allocate(taken, history);
+            match self.replacement {
+                Replacement::Useful => self.allocate(taken, history),
+                Replacement::Recent => self.replace(taken, history),
+            }
         }
         if f.hit == 0 {
             self.train_base(taken);
@@ -392,6 +429,38 @@ impl Tage {
         places.min_by_key(loss).unwrap_or(set)
     }
 
+    /// The first entry of the set, and the tag, of the branch predicted last in a table.
+    #[inline]
+    fn set(&self, table: usize, history: &Path) -> (u32, u16) {
+        let hash = history.hash(self.layout.first_length + table);
+        let branch = self.found.branch;
+        self.layout.place(table, hash, history, branch)
+    }
+
+    /// Gives the branch an entry with longer history that was not used recently.
+    #[cold]
+    fn replace(&mut self, taken: bool, history: &Path) {
+        let longer = self.tables - self.found.hit;
+        let first = self.chance() as usize % longer;
+        for n in 0..longer {
+            let table = self.found.hit + (first + n) % longer;
+            let (set, tag) = self.set(table, history);
+            let place = self.choose_way(set);
+            match self.entries.get_mut(place as usize) {
+                Some(entry) if *entry & USEFUL == 0 => {
+                    *entry = tag << TAG_SHIFT | USEFUL | if taken { TAKEN } else { TAKEN - 1 };
+                    return;
+                }
+                _ => {}
+            }
+        }
+        let (set, _) = self.set(self.found.hit + first, history);
+        let ways = self.entries.iter_mut().skip(set as usize);
+        for entry in ways.take(self.layout.ways as usize) {
+            *entry &= !USEFUL;
+        }
+    }
+
     /// Gives the branch an entry or two with longer history.
     #[cold]
     fn allocate(&mut self, taken: bool, history: &Path) {
@@ -401,8 +470,7 @@ impl Tage {
         let (mut left, mut failed, mut made) = (2, 0, 0);
         let mut table = self.found.hit + skip;
         while table < self.tables && left > 0 {
-            let hash = history.hash(self.first_length + table) ^ self.found.key;
-            let (set, tag) = self.layout.place(table, hash);
+            let (set, tag) = self.set(table, history);
             let place = self.choose_way(set);
             let Some(entry) = self.entries.get_mut(place as usize) else {
                 break;
