@@ -42,7 +42,7 @@ use prefetch::Wanted;
 use prefetch::region::Region;
 use prefetch::stream::Stream;
 use prefetch::stride::Stride;
-use queues::{Bandwidth, Buffers};
+use queues::{Bandwidth, Buffers, Share};
 pub use request::{Answer, Level, Request};
 use sets::{Index, Key, Sets, State};
 pub use shared::Shared;
@@ -64,6 +64,8 @@ pub struct Memory {
     fill: Buffers,
     l2_fill: Buffers,
     l2_rate: Bandwidth,
+    /// What a line that goes back to the second level takes of that.
+    l2_written: Option<Share>,
     l3_rate: Bandwidth,
     dram_rate: Bandwidth,
     /// Cycles that a level adds to the one before.
@@ -76,6 +78,9 @@ pub struct Memory {
     /// first level.
     fault_lines: (u32, u32),
     call_lines: (u32, u32),
+    /// Lines that came into the first level since somebody asked.
+    filled: u64,
+    fills_hold_up_stores: bool,
     perfect_l1d: bool,
     perfect_l1i: bool,
     perfect_l2: bool,
@@ -133,6 +138,9 @@ impl Memory {
             fill: Buffers::new(caches.fill_buffers),
             l2_fill: Buffers::new(caches.l2_fill_buffers),
             l2_rate: Bandwidth::new(l2.bytes_per_cycle),
+            l2_written: l2.written_bytes_per_cycle.map(Share::of_a_line),
+            filled: 0,
+            fills_hold_up_stores: caches.fills_hold_up_stores,
             l3_rate: Bandwidth::new(l3.map_or(l2.bytes_per_cycle, |l3| l3.bytes_per_cycle)),
             dram_rate: Bandwidth::new(dram.bytes_per_cycle),
             l2_more: l2.latency.saturating_sub(core.execute.load_latency),
@@ -217,6 +225,13 @@ impl Memory {
             true => Answer::default(),
             false => self.load_beyond(r),
         }
+    }
+
+    /// Cycles in which no store was written since this was asked last, since lines came into the first level.
+    #[inline]
+    pub fn held_up_stores(&mut self) -> u64 {
+        let filled = std::mem::take(&mut self.filled);
+        if self.fills_hold_up_stores { filled } else { 0 }
     }
 
     /// The first cycle from `at` on in which another line may be on its way into the first level.
@@ -432,7 +447,7 @@ impl Memory {
         let (buffer, start) = self.fill.take(at);
         let found = self.below(line, start, Why::Demand);
         self.fill.hold(buffer, found.at);
-        self.place_l1(line, State::new(found.at, found.level).dirty(write));
+        self.fill_l1(line, State::new(found.at, found.level).dirty(write));
         answer.late += found.at - at;
         answer.from = found.level;
         answer.fault |= found.touched != Touch::Known;

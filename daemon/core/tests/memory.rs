@@ -26,6 +26,7 @@ fn core() -> Core {
         replacement: Replacement::Lru,
         latency,
         bytes_per_cycle: 64.0,
+        written_bytes_per_cycle: None,
         folded_bits: 0,
         victim: false,
     };
@@ -41,6 +42,7 @@ fn core() -> Core {
         l2: level(256, L2),
         l3: Some(level(4096, L3)),
         fill_buffers: 10,
+        fills_hold_up_stores: false,
         l2_fill_buffers: 16,
         store_buffer: 56,
         page_cache: PageCache::LastLevel,
@@ -283,6 +285,54 @@ fn written_lines_go_back_and_are_found_again() {
     let first = memory.load(request(0, now + 10_000));
     assert_eq!(first.from, Level::L2);
     assert_eq!(memory.counts.stores.iter().sum::<u64>(), 2 * SIZES[0] / 64);
+}
+
+/// Cycles a line when all of 64 KiB are loaded or stored at once, which the second level has.
+fn cycles_of_second_level(core: &Core, write: bool) -> f64 {
+    let mut memory = memory(core);
+    let bytes = 2 * SIZES[0];
+    let mut end = 0;
+    for round in 1..=3u64 {
+        let now = round * 1_000_000;
+        for address in (0..bytes).step_by(64) {
+            let answer = match write {
+                true => memory.store(request(address, now)),
+                false => memory.load(request(address, now)),
+            };
+            end = now + answer.late;
+        }
+        end -= now;
+    }
+    end as f64 / (bytes / 64) as f64
+}
+
+#[test]
+fn lines_that_go_back_take_of_the_second_levels_time() {
+    let mut core = core();
+    let caches = core.cache.as_mut().unwrap();
+    // More on their way than any latency asks for.
+    (caches.fill_buffers, caches.l2.bytes_per_cycle) = (64, 32.0);
+    let free = cycles_of_second_level(&core, true);
+    core.cache.as_mut().unwrap().l2.written_bytes_per_cycle = Some(16.0);
+    let (read, written) = (
+        cycles_of_second_level(&core, false),
+        cycles_of_second_level(&core, true),
+    );
+    for (cycles, expected) in [(free, 2.0), (read, 2.0), (written, 2.0 + 4.0)] {
+        // The calendar is of 256 cycles.
+        assert!((cycles - expected).abs() < 0.3, "{cycles} for {expected}");
+    }
+}
+
+#[test]
+fn lines_that_come_in_hold_up_stores_once_each() {
+    let mut core = core();
+    core.cache.as_mut().unwrap().fills_hold_up_stores = true;
+    let mut memory = memory(&core);
+    memory.load(request(0, 100));
+    memory.store(request(64, 200));
+    memory.store(request(64, 300));
+    assert_eq!((memory.held_up_stores(), memory.held_up_stores()), (2, 0));
 }
 
 #[test]

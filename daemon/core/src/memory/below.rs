@@ -148,7 +148,7 @@ impl Memory {
             let found = self.below(line, start, Why::Prefetch);
             self.fill.hold(buffer, found.at);
             self.counts.prefetches += 1;
-            self.place_l1(line, State::new(found.at, found.level).prefetched(true));
+            self.fill_l1(line, State::new(found.at, found.level).prefetched(true));
         }
     }
 
@@ -167,12 +167,25 @@ impl Memory {
         self.place_l2(line, State::new(found.at, found.level).prefetched(true));
     }
 
-    pub(super) fn place_l1(&mut self, line: u64, state: State) {
+    /// A line comes into the first level; one that leaves it takes of the second's time.
+    pub(super) fn fill_l1(&mut self, line: u64, state: State) {
+        self.filled += 1;
+        if self.place_l1(line, state)
+            && let Some(share) = self.l2_written
+        {
+            self.l2_rate.take_of(share, state.at());
+        }
+    }
+
+    /// A line is in the first level; whether one goes back to the second for it.
+    pub(super) fn place_l1(&mut self, line: u64, state: State) -> bool {
         if let Some(Evicted { key, state }) = self.l1d.insert(Key(line), state)
             && state.is_dirty()
         {
             self.place_l2(key.0, State::new(0, Level::L2).dirty(true));
+            return true;
         }
+        false
     }
 
     pub(super) fn place_l2(&mut self, line: u64, state: State) {

@@ -62,11 +62,24 @@ const PAGES: u64 = 512;
 /// Parts of a cycle that are counted.
 const PARTS: u64 = 256;
 
+/// What something takes of a bandwidth, in parts of a cycle.
+#[derive(Clone, Copy, Debug)]
+pub struct Share(u64);
+
+impl Share {
+    /// A line of 64 bytes at so many bytes a cycle.
+    #[must_use]
+    pub fn of_a_line(bytes_per_cycle: f64) -> Self {
+        let parts = 64.0 / bytes_per_cycle * PARTS as f64;
+        Self((parts.round() as u64).clamp(1, PAGE * PARTS))
+    }
+}
+
 /// Lines a cycle, at most.
 #[derive(Clone)]
 pub struct Bandwidth {
-    /// Parts of a cycle that a line takes.
-    line: u64,
+    /// What a line takes.
+    line: Share,
     /// Number of a page, plus 1, and parts of it that are taken.
     pages: Box<[(u64, u64)]>,
 }
@@ -75,9 +88,8 @@ impl Bandwidth {
     /// Lines of 64 bytes at so many bytes a cycle.
     #[must_use]
     pub fn new(bytes_per_cycle: f64) -> Self {
-        let line = 64.0 / bytes_per_cycle * PARTS as f64;
         Self {
-            line: (line.round() as u64).clamp(1, PAGE * PARTS),
+            line: Share::of_a_line(bytes_per_cycle),
             pages: vec![(0, 0); PAGES as usize].into(),
         }
     }
@@ -89,6 +101,11 @@ impl Bandwidth {
 
     /// First cycle from `at` on in which a line can go; it does.
     pub fn take(&mut self, at: u64) -> u64 {
+        self.take_of(self.line, at)
+    }
+
+    /// The same of what takes another share.
+    pub fn take_of(&mut self, Share(share): Share, at: u64) -> u64 {
         let mut number = at / PAGE;
         loop {
             let page = &mut self.pages[(number % PAGES) as usize];
@@ -99,9 +116,9 @@ impl Bandwidth {
             if page.0 != number + 1 {
                 *page = (number + 1, 0);
             }
-            if page.1 + self.line <= PAGE * PARTS {
+            if page.1 + share <= PAGE * PARTS {
                 let start = number * PAGE + page.1 / PARTS;
-                page.1 += self.line;
+                page.1 += share;
                 return start.max(at);
             }
             number += 1;

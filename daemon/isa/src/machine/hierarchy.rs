@@ -55,6 +55,10 @@ pub struct Level {
     pub latency: u64,
     /// Bytes a cycle that one core gets out of it.
     pub bytes_per_cycle: f64,
+    /// Bytes a cycle of lines that the level before gives back because they were written, in which none come out of it; none: they take
+    /// no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes_per_cycle: Option<f64>,
     /// Bits of a line's place in its page that are folded with bits of the frame's number into the number of the
     /// set: lines at one place of all pages have so many powers of two more sets.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -93,6 +97,9 @@ pub struct Caches {
     pub fill_buffers: u32,
     /// Lines that may be on their way into the second level.
     pub l2_fill_buffers: u32,
+    /// A line that comes into the first-level data cache takes a cycle in which no store is written there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fills_hold_up_stores: bool,
     /// Stores between issue and the cache, where `execute.store_buffer` does not say.
     pub store_buffer: u32,
     /// Where a program finds a page of a file that it touches first.
@@ -295,6 +302,9 @@ impl Caches {
             }
             before = level.latency;
             rate(&format!("{name}.bytes_per_cycle"), level.bytes_per_cycle)?;
+            if let Some(written) = level.written_bytes_per_cycle {
+                rate(&format!("{name}.written_bytes_per_cycle"), written)?;
+            }
         }
         within("cache.fill_buffers", self.fill_buffers, 1, 256)?;
         within("cache.l2_fill_buffers", self.l2_fill_buffers, 1, 256)?;

@@ -583,6 +583,7 @@ impl Memory {
     fn retire_stores(&mut self, inst: &Inst, accesses: &[Access], retired: u64) {
         // All that were sent: an instruction may have more store µops than accesses.
         let stored = self.older.count();
+        self.buffer.hold_up(self.lines.held_up_stores());
         let last = usize::from(inst.stores).saturating_sub(1);
         let mut n = 0;
         while self.buffer.count() < stored {

@@ -255,6 +255,9 @@ pub struct Execute {
     /// The same for `rep movs` of elements of more than a byte, if it is more.
     #[serde(default)]
     pub rep_move_predicted_bytes: u64,
+    /// Counts of elements of more than a byte are never predicted.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rep_predicts_bytes_alone: bool,
     /// Hundredths of a cycle from one `rep movs` with a predicted count of two and more to the
     /// next, for elements of 1, 2, 4 and 8 bytes; 0: as the table says.
     #[serde(default)]
@@ -282,9 +285,10 @@ impl Execute {
     /// have `element` bytes.
     #[must_use]
     pub fn rep_predicted(&self, moves: bool, element: u64) -> u64 {
-        match moves && element > 1 {
-            true => self.rep_move_predicted_bytes.max(self.rep_predicted_bytes),
-            false => self.rep_predicted_bytes,
+        match (element > 1, moves) {
+            (true, _) if self.rep_predicts_bytes_alone => 0,
+            (true, true) => self.rep_move_predicted_bytes.max(self.rep_predicted_bytes),
+            _ => self.rep_predicted_bytes,
         }
     }
 

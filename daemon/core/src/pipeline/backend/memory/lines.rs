@@ -122,6 +122,12 @@ impl Lines {
         }
     }
 
+    /// Cycles in which no store was written since this was asked last.
+    #[inline]
+    pub fn held_up_stores(&mut self) -> u64 {
+        (self.memory.as_mut()).map_or(0, |memory| memory.held_up_stores())
+    }
+
     /// A load that does not hit so.
     #[inline]
     pub fn load_beyond(&mut self, lookup: &Lookup) -> Answer {

@@ -95,6 +95,12 @@ impl StoreBuffer {
         number > self.count || self.written(number) > at
     }
 
+    /// So many cycles go by in which no store is written.
+    #[inline]
+    pub fn hold_up(&mut self, cycles: u64) {
+        self.last += cycles;
+    }
+
     /// The next store in program order retires at `retired`; its line is there, to be written, at
     /// `owned`.
     #[inline]
