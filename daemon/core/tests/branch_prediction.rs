@@ -257,8 +257,8 @@ fn predictors_of(cpu: &str) -> Branch {
     branch.expect("it predicts branches").clone()
 }
 
-/// Share of wrong predictions of a branch that four random ones tell together, with so many jumps between: where the code of the
-/// probe `told` lies.
+/// Share of wrong predictions of a branch that four random ones tell together, with so many jumps between: code that lies like
+/// that of the probe `told` from the first of these on.
 fn wrong_of_told(branch: &Branch, between: u64) -> f64 {
     const BEGIN: u64 = 0x40_1000;
     const DIRECTIONS: u32 = 0b1001_0111_0100_1010;

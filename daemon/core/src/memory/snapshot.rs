@@ -13,6 +13,8 @@ impl Memory {
         let mut copy = Box::new(self.clone());
         self.by_instruction = misses;
         copy.epoch += now;
+        // None of its stores was held up yet.
+        copy.filled = 0;
         copy.counts = Counts::default();
         copy.by_instruction = MissesByInstruction::default();
         copy

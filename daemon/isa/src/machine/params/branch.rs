@@ -19,6 +19,8 @@ pub const MAX_HISTORY: u32 = 2048;
 
 /// Sets of a table of directions whose numbers are of a path history register: eight bits of it, and one of a branch's address.
 const PATH_REGISTER_SETS: u32 = 512;
+/// Taken branches in that register.
+const PATH_REGISTER_BRANCHES: u32 = 194;
 
 /// What executed branches leave in the history that predictions of directions and targets depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -291,6 +293,24 @@ pub struct Btb {
     pub other_page_bubbles: u64,
 }
 
+impl Direction {
+    /// Whether tables and histories are such as a path history register has, where sets are of one.
+    fn check_path_register(&self) -> Result<(), String> {
+        let sets = self.table_entries / self.ways;
+        match self.path_register {
+            true if self.set_bit.is_none() => Err("needs set_bit".into()),
+            true if sets != PATH_REGISTER_SETS => {
+                Err(format!("needs {PATH_REGISTER_SETS} sets, not {sets}"))
+            }
+            true if self.longest_history > PATH_REGISTER_BRANCHES => Err(format!(
+                "needs longest_history of up to {PATH_REGISTER_BRANCHES}, not {}",
+                self.longest_history
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Checks lengths of histories, if there are any, of so many tables.
 fn check_histories(histories: &[u32], tables: u32, ends: Option<(u32, u32)>) -> Result<(), String> {
     let (Some(&first), Some(&last)) = (histories.first(), histories.last()) else {
@@ -344,12 +364,8 @@ impl Direction {
                 ));
             }
         }
-        let sets = self.table_entries / self.ways;
-        if self.path_register && (self.set_bit.is_none() || sets != PATH_REGISTER_SETS) {
-            return Err(format!(
-                "branch.{name}.path_register needs set_bit, and {PATH_REGISTER_SETS} sets, not {sets}"
-            ));
-        }
+        self.check_path_register()
+            .map_err(|wrong| format!("branch.{name}.path_register {wrong}"))?;
         let ends = Some((self.shortest_history, longest));
         check_histories(&self.histories, self.tables, ends)
             .map_err(|wrong| format!("branch.{name}.histories {wrong}"))?;
@@ -470,5 +486,35 @@ impl Branch {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_register_takes_tables_and_histories_that_it_has() {
+        type Change = fn(&mut Direction);
+        let wrong: [(Change, &str); 3] = [
+            (|d| d.set_bit = None, "needs set_bit"),
+            (|d| d.table_entries *= 2, "needs 512 sets, not 1024"),
+            (
+                |d| {
+                    d.longest_history = 300;
+                    d.histories = vec![18, 34, 66, 300];
+                },
+                "needs longest_history of up to 194, not 300",
+            ),
+        ];
+        let model = crate::machine::cpu("glc").unwrap();
+        let branch = model.core.branch.as_ref().unwrap();
+        assert_eq!(branch.check(), Ok(()));
+        for (change, message) in wrong {
+            let mut changed = branch.clone();
+            change(&mut changed.direction);
+            let expected = format!("branch.direction.path_register {message}");
+            assert_eq!(changed.check(), Err(expected));
+        }
     }
 }

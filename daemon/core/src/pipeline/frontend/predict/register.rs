@@ -62,7 +62,7 @@ impl PathRegister {
     #[must_use]
     pub fn new(histories: &[u32]) -> Self {
         let folded = |(n, &taken): (usize, &u32)| Folded {
-            length: (taken * SHIFT).min(64 * WORDS as u32 - TURN),
+            length: taken * SHIFT,
             begins: if n == 0 { SHORTEST } else { OTHERS },
             turns: 0,
         };
