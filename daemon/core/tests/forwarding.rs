@@ -79,6 +79,20 @@ fn a_store_is_written_when_it_has_retired() {
     }
 }
 
+/// On Redwood Cove: 16.0 cycles a turn where the store begins elsewhere than the load, 1.0 where it begins there, though it has but
+/// a part; in a chain 19 to 20 cycles a link (probes `forward-partly`, `forward-8-in-4`), and on Golden Cove 18.9 (docs/GOLDEN-COVE.md).
+#[test]
+fn golden_coves_wait_sixteen_cycles_unless_both_begin_at_one_place() {
+    for cpu in ["glc", "rwc"] {
+        for offset in [1, 3] {
+            let cycles = turn(cpu, 0, (1, offset), false);
+            assert!((15.9..16.1).contains(&cycles), "{cpu}, {offset}: {cycles}");
+        }
+        let begins = turn(cpu, 0, (1, 0), false);
+        assert!(begins < 2.1, "{cpu}: {begins}");
+    }
+}
+
 /// CPUs whose files do not say so overlap such loads.
 #[test]
 fn others_overlap_loads_of_different_turns() {

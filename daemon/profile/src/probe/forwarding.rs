@@ -49,6 +49,17 @@ pub(super) const PROBES: &[Probe] = &[
         unit: UNIT,
         points: across_lines,
     },
+    Probe {
+        name: "forward-partly",
+        what: "loads of which a store has a part, each turn by itself: how long they wait until that is written",
+        axis: Axis {
+            name: "stored and loaded",
+            unit: "",
+            logarithmic: false,
+        },
+        unit: "cycles per turn",
+        points: partly,
+    },
 ];
 
 const TURNS: u64 = 400;
@@ -80,6 +91,30 @@ fn offsets(stored: &str, loaded: &str, size: i64, load: &str) -> Vec<Point> {
         Point::new(offset as f64, source)
     };
     (-size..=size).map(point).collect()
+}
+
+/// Nothing is handed from turn to turn: a load that waits for a store to be written holds up the retirement of the next turn's.
+fn partly() -> Vec<Point> {
+    let cases = [
+        ("8 in the lower 4", "mov [rdi], eax", "mov rcx, [rdi]"),
+        ("8 in the upper 4", "mov [rdi + 4], eax", "mov rcx, [rdi]"),
+        ("8 four bytes on", "mov [rdi], rax", "mov rcx, [rdi + 4]"),
+        ("16 in the lower 8", "mov [rdi], rax", "movups xmm0, [rdi]"),
+        (
+            "16 in the upper 8",
+            "mov [rdi + 8], rax",
+            "movups xmm0, [rdi]",
+        ),
+        (
+            "16 in two of 8",
+            "mov [rdi], rax\n    mov [rdi + 8], rax",
+            "movups xmm0, [rdi]",
+        ),
+    ];
+    let point = |(n, (label, stores, load)): (usize, (&str, &str, &str))| {
+        Point::named(n, label, chain(&format!("{stores}\n    {load}"), 1))
+    };
+    cases.into_iter().enumerate().map(point).collect()
 }
 
 fn across_lines() -> Vec<Point> {

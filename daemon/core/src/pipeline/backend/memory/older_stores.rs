@@ -199,6 +199,11 @@ impl OlderStores {
         let (start, end) = (bytes.start, bytes.end);
         let mut result = Forward::Cache;
         let mut from = 0;
+        // The store that is to be written before the load has its data.
+        let written = |entry: &OlderStore| match entry.start == start {
+            true => 0,
+            false => entry.store - self.forgotten,
+        };
         for granule in granules(bytes) {
             let Some(entry) = self.entries.get(place(granule)) else {
                 continue;
@@ -225,11 +230,7 @@ impl OlderStores {
                 Forward::From { .. } if contained && from == entry.store => result,
                 Forward::Cache => Forward::Blocked {
                     ready: entry.ready,
-                    store: if entry.start == start {
-                        0
-                    } else {
-                        entry.store - self.forgotten
-                    },
+                    store: written(entry),
                     youngest: entry.store - self.forgotten,
                 },
                 Forward::From { ready, .. } => Forward::Blocked {
@@ -243,7 +244,7 @@ impl OlderStores {
                     youngest,
                 } => Forward::Blocked {
                     ready: ready.max(entry.ready),
-                    store: store.max(entry.store - self.forgotten),
+                    store: store.max(written(entry)),
                     youngest: youngest.max(entry.store - self.forgotten),
                 },
             };
