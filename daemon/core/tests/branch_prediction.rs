@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use mcad_core::pipeline::frontend::predict::history::{footprint, geometric};
 use mcad_core::pipeline::frontend::predict::{Executed, Kind, Predictor, Steer};
 use mcad_isa::machine::params::branch::{
-    Branch, Btb, Chosen, Direction, History, Indirect, Replacement,
+    Branch, Btb, Chosen, Direction, History, Indirect, Replacement, Victim,
 };
 
 fn parameters() -> Branch {
@@ -65,6 +65,7 @@ fn parameters() -> Branch {
             table_entries: 512,
             tag_bits: 12,
             histories: Vec::new(),
+            new_is_believed: false,
         },
         btb: vec![Btb {
             entries: 4096,
@@ -74,6 +75,7 @@ fn parameters() -> Branch {
             bubbles: 0,
             other_page_takes_two: false,
             other_page_bubbles: 0,
+            victim: Victim::LeastRecent,
         }],
     }
 }
@@ -397,6 +399,36 @@ fn an_indirect_branch_is_predicted_when_its_targets_recur_in_order() {
     assert!((0.8..0.95).contains(&(wrong as f64 / 20_000.0)), "{wrong}");
 }
 
+/// A branch with a hundred targets in an order that recurs is wrong once for each where new entries are believed at once, as on
+/// Redwood Cove, else twice.
+#[test]
+fn new_targets_are_believed_at_once_or_when_they_were_right_once() {
+    for (believed, passes) in [(true, 1), (false, 2)] {
+        let mut p = parameters();
+        p.indirect.new_is_believed = believed;
+        // Tables of short history alone, so that nothing is told by what was before the first pass.
+        p.indirect.tables = 2;
+        p.indirect.table_entries = 8192;
+        p.indirect.histories = vec![1, 2];
+        let mut predictor = Predictor::new(&p);
+        for pass in 0..4 {
+            let wrong = (0..100u64)
+                .filter(|n| {
+                    let steer = predictor.branch(&Executed {
+                        kind: Kind::IndirectJump,
+                        target: 0x1_0000 + 64 * n,
+                        ..jump(0x500)
+                    });
+                    steer.is_wrong()
+                })
+                .count();
+            // Some share an entry.
+            let expected = if pass < passes { 90..=100 } else { 0..=12 };
+            assert!(expected.contains(&wrong), "{believed}, {pass}: {wrong}");
+        }
+    }
+}
+
 /// Wrong predictions of jumps at so many places, each of which always goes to the next one, in the
 /// last of some rounds.
 fn wrong_of_one_target(p: &Branch, places: u64) -> f64 {
@@ -478,6 +510,7 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         bubbles: 0,
         other_page_takes_two: false,
         other_page_bubbles: 0,
+        victim: Victim::LeastRecent,
     };
     for unknown_not_taken in [false, true] {
         p.unknown_not_taken = unknown_not_taken;

@@ -21,6 +21,13 @@ pub(super) const PROBES: &[Probe] = &[
         points: || taken(64),
     },
     Probe {
+        name: "taken-random",
+        what: "jumps 16 bytes apart in random order, by number of jumps: which of more than fit a buffer still has",
+        axis: BRANCHES,
+        unit: "cycles per jump",
+        points: taken_random,
+    },
+    Probe {
         name: "taken-conditional",
         what: "conditional branches, always taken, to the next 32 bytes, by number of branches",
         axis: BRANCHES,
@@ -203,6 +210,29 @@ fn taken(spacing: u64) -> Vec<Point> {
     .collect()
 }
 
+fn taken_random() -> Vec<Point> {
+    let point = |count: u64| {
+        let (first, next) = random::path(count);
+        let turns = turns(count);
+        let mut body = format!("    jmp jump_{first}\n");
+        for (n, next) in next.iter().enumerate() {
+            let to = next.map_or("jumps_end".to_owned(), |to| format!("jump_{to}"));
+            let _ = write!(body, "    .p2align 4, 0xcc\njump_{n}:\n    jmp {to}\n");
+        }
+        body.push_str("jumps_end:\n");
+        let source = Source {
+            run: counted(turns, &body),
+            operations: (turns * count) as f64,
+            ..Source::default()
+        };
+        Point::new(count as f64, source)
+    };
+    let counts = [
+        1024, 4096, 6144, 8192, 12_288, 14_336, 16_384, 18_432, 20_480, 24_576, 32_768,
+    ];
+    counts.map(point).into()
+}
+
 fn taken_conditional() -> Vec<Point> {
     [8, 64, 256, 1024, 2048, 4096, 8192, 16_384, 32_768]
         .into_iter()
@@ -373,9 +403,7 @@ fn by_places(places: &[u64], length: impl Fn(u64) -> u64) -> Vec<Point> {
         let length = length(places);
         let turns = turns(length);
         let mut order: Vec<u64> = (0..length).map(|n| n % places).collect();
-        for (last, at) in (1..order.len()).rev().zip(random::numbers(length, 1 << 32)) {
-            order.swap(last, (at % (last as u64 + 1)) as usize);
-        }
+        random::shuffle(&mut order);
         let mut data = String::new();
         for place in &order {
             let _ = writeln!(data, "    .quad place_{place}");

@@ -112,20 +112,9 @@ fn random_blocks() -> Vec<Point> {
     let point = |kib: u64| {
         let count = kib * 1024 / (2 * 64 * BLOCK_LINES);
         let turns = (4096 / count).max(2);
-        let mut order: Vec<u64> = (0..count).collect();
-        for (last, at) in (1..order.len()).rev().zip(random::numbers(count, 1 << 32)) {
-            order.swap(last, (at % (last as u64 + 1)) as usize);
-        }
-        let mut next = vec![None; order.len()];
-        for pair in order.windows(2) {
-            if let &[from, to] = pair
-                && let Some(next) = next.get_mut(from as usize)
-            {
-                *next = Some(to);
-            }
-        }
+        let (first, next) = random::path(count);
         let nops = 8 * BLOCK_LINES - 1;
-        let mut body = format!("    jmp block_{}\n", order.first().unwrap_or(&0));
+        let mut body = format!("    jmp block_{first}\n");
         for (n, next) in next.iter().enumerate() {
             let to = next.map_or("blocks_end".to_owned(), |to| format!("block_{to}"));
             let _ = write!(

@@ -31,3 +31,26 @@ pub(super) fn numbers(count: u64, below: u64) -> impl Iterator<Item = u64> {
         (x >> 32) % below
     })
 }
+
+/// Puts them in a random order (Fisher and Yates).
+pub(super) fn shuffle(order: &mut [u64]) {
+    let count = order.len() as u64;
+    for (last, at) in (1..order.len()).rev().zip(numbers(count, 1 << 32)) {
+        order.swap(last, (at % (last as u64 + 1)) as usize);
+    }
+}
+
+/// Of so many places in one random order: the first one, and after each the next one, but for the last.
+pub(super) fn path(places: u64) -> (u64, Vec<Option<u64>>) {
+    let mut order: Vec<u64> = (0..places).collect();
+    shuffle(&mut order);
+    let mut next = vec![None; order.len()];
+    for pair in order.windows(2) {
+        if let &[from, to] = pair
+            && let Some(next) = next.get_mut(from as usize)
+        {
+            *next = Some(to);
+        }
+    }
+    (order.first().copied().unwrap_or(0), next)
+}

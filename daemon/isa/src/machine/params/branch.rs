@@ -267,6 +267,9 @@ pub struct Indirect {
     /// predictor's, beginning with the shortest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub histories: Vec<u32>,
+    /// A new entry of a tagged table is believed at once, else when it has been right once.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub new_is_believed: bool,
 }
 
 /// One level of branch target buffer: where the taken branches are and where they go.
@@ -291,6 +294,20 @@ pub struct Btb {
     /// Bubbles of such a branch besides those of all.
     #[serde(default, skip_serializing_if = "is_default")]
     pub other_page_bubbles: u64,
+    /// Which entry of a full set a branch gets.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub victim: Victim,
+}
+
+/// Which entry of a full set makes room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Victim {
+    /// The least recently used.
+    #[default]
+    LeastRecent,
+    /// Any: of more branches in turn than fit, some are found all the same.
+    Random,
 }
 
 impl Direction {

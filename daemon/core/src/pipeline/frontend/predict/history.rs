@@ -221,15 +221,18 @@ impl Path {
         (self.register.as_ref()).map_or(0, |register| register.set(n))
     }
 
-    /// What the target of the branch at `pc` depends on with length number `n`, besides its address.
+    /// What the target of the branch at `pc` depends on with length number `n`, besides its address; 0 where there is none.
     #[inline]
     #[must_use]
     pub fn towards(&self, pc: u64, n: usize) -> u64 {
-        let way = match (self.history, self.lengths.get(n)) {
-            (History::Directions, Some(length)) => self.way.seen(pc, length.taken),
-            _ => 0,
+        let Some(length) = self.lengths.get(n) else {
+            return 0;
         };
-        self.hash(n) ^ way
+        match (self.history, &self.register) {
+            (History::Directions, _) => self.of(length) ^ self.way.seen(pc, length.taken),
+            (History::Taken, Some(register)) => register.hash(length.taken),
+            (History::Taken, None) => self.of(length),
+        }
     }
 
     /// The hashes of `count` lengths from this one on, longest first, each with its number among them.

@@ -41,6 +41,8 @@ pub struct IndirectTargets {
     log: u32,
     tag_mask: u64,
     base_ways: usize,
+    /// Least confidence with which an entry of a tagged table is believed.
+    believed: u8,
     base: Box<[Entry]>,
     entries: Box<[Entry]>,
     // Of the branch predicted last.
@@ -71,6 +73,7 @@ impl IndirectTargets {
             log: p.table_entries.trailing_zeros(),
             tag_mask: (1 << p.tag_bits) - 1,
             base_ways: p.base_ways.max(1) as usize,
+            believed: u8::from(!p.new_is_believed),
             base: vec![Entry::default(); p.base_entries as usize].into(),
             entries: vec![Entry::default(); tables << p.table_entries.trailing_zeros()].into(),
             base_place: 0,
@@ -140,8 +143,7 @@ impl IndirectTargets {
         }
         let other = self.other.unwrap_or(base.target);
         self.other = Some(other);
-        // A new entry is believed once it has been right.
-        self.guess = if self.hit > 0 && longest.confidence > 0 {
+        self.guess = if self.hit > 0 && longest.confidence >= self.believed {
             longest.target
         } else {
             other

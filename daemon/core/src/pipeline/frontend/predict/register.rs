@@ -5,6 +5,8 @@
 //! the tenth on and every second one from the third on, in turns of eight, make the number of a set; how far they go, and where they
 //! begin in the shortest history, is measured (docs/BRANCHES.md, "Sets of Intel's tables").
 
+use super::history::spread;
+
 /// Bits that a taken branch leaves, and of a turn, of which every second one is in a set's number.
 const TURN: u32 = 16;
 /// Bits by which a taken branch shifts.
@@ -89,6 +91,17 @@ impl PathRegister {
         self.words[0] = self.words[0] << SHIFT ^ u64::from(left);
     }
 
+    /// A hash of what the last `taken` branches have left of themselves: of the older ones of them it is the lower bits, since those
+    /// above have been shifted beyond.
+    #[inline]
+    #[must_use]
+    pub fn hash(&self, taken: u32) -> u64 {
+        let (whole, rest) = ((taken * SHIFT / 64) as usize, taken * SHIFT % 64);
+        let (words, beyond) = self.words.split_at(whole.min(WORDS - 1));
+        let last = beyond.first().map_or(0, |word| word & ((1 << rest) - 1));
+        (words.iter().fold(0, |hash, &word| spread(hash ^ word))) ^ last
+    }
+
     /// Eight bits of the number of a set in table `n`.
     #[inline]
     #[must_use]
@@ -151,6 +164,27 @@ mod tests {
                 }
             }
             number
+        }
+    }
+
+    #[test]
+    fn a_hash_is_of_the_bits_that_its_branches_have_not_shifted_beyond() {
+        let mut random = fastrand::Rng::with_seed(2);
+        for taken in [1u32, 8, 31, 32, 34, 66, 194] {
+            let mut seen = std::collections::HashMap::new();
+            let mut register = PathRegister::new(&[194]);
+            let mut literal = Literal::default();
+            for _ in 0..500 {
+                // Few footprints, so that short histories recur.
+                let (from, to) = (random.u64(..2) << 2, random.u64(..2));
+                register.take(from, to);
+                literal.take(from, to);
+                let bits: Vec<bool> = literal.0.iter().take(2 * taken as usize).copied().collect();
+                let hash = register.hash(taken);
+                assert_eq!(*seen.entry(bits).or_insert(hash), hash, "{taken}");
+            }
+            let different: std::collections::HashSet<_> = seen.values().collect();
+            assert_eq!(different.len(), seen.len(), "{taken}");
         }
     }
 
