@@ -88,8 +88,6 @@ pub struct Memory {
     adjacent: bool,
     stride: Option<Stride>,
     region: Option<Region>,
-    /// Cycles until what it wants is asked for.
-    region_delay: u64,
     l1_stream: Option<Stream>,
     stream: Option<Stream>,
     /// That one does not see code.
@@ -157,7 +155,6 @@ impl Memory {
             adjacent: core.prefetch.adjacent_line,
             stride: core.prefetch.stride.as_ref().map(Stride::new),
             region: core.prefetch.region.as_ref().map(Region::new),
-            region_delay: core.prefetch.region.map_or(0, |p| p.delay),
             l1_stream: core.prefetch.l1_stream.as_ref().map(Stream::new),
             stream: core.prefetch.stream.as_ref().map(Stream::new),
             stream_data_only: core.prefetch.stream.is_some_and(|p| p.data_only),
@@ -477,13 +474,18 @@ impl Memory {
             self.prefetch_l1(wanted, at);
         }
         if let Some(region) = &mut self.region {
-            for first in region.access(pc, line).lines() {
+            let footprint = region.access(pc, line);
+            let (at, second_level) = (at + region.delay, region.second_level);
+            for first in footprint.lines() {
                 let wanted = Wanted {
                     first,
                     step: 1,
                     count: 1,
                 };
-                self.prefetch_l1(wanted, at + self.region_delay);
+                match second_level {
+                    true => self.prefetch_l2(first, at),
+                    false => self.prefetch_l1(wanted, at),
+                }
             }
         }
     }

@@ -5,8 +5,8 @@
 
 use mcad_core::memory::{Answer, Level, Memory, Request, Shared};
 use mcad_isa::machine::hierarchy::{
-    Caches, Dram, FirstLevel, Level as LevelParams, PageCache, Prefetch, Replacement,
-    StridePrefetch, TlbLevel, Tlbs,
+    Caches, Dram, FirstLevel, Level as LevelParams, PageCache, Prefetch, RegionPrefetch,
+    Replacement, StridePrefetch, TlbLevel, Tlbs,
 };
 use mcad_isa::machine::params::Core;
 
@@ -226,6 +226,36 @@ fn a_stride_is_prefetched_from_its_third_load_on() {
         .collect();
     assert!(late[..4].iter().all(|l| *l == DRAM - L1), "{late:?}");
     assert!(late[4..].iter().all(|l| *l == 0), "{late:?}");
+}
+
+/// Regions of a page each, entered by one load and followed by the third line after: foreseen when the first of those that are
+/// watched have been given up, into the level that the core's file says.
+#[test]
+fn a_regions_lines_come_into_the_level_that_they_should() {
+    for (second_level, left) in [(false, 0), (true, L2 - L1)] {
+        let mut core = core();
+        core.prefetch.region = Some(RegionPrefetch {
+            loads: 64,
+            watched: 4,
+            below: 7,
+            above: 7,
+            near: 8,
+            delay: 5,
+            second_level,
+        });
+        let mut memory = memory(&core);
+        spread(&mut memory, 20);
+        let late: Vec<u64> = (0..20u64)
+            .map(|n| {
+                let at = 10_000_000 + n * 10_000;
+                memory.load(request(n * 4096, at));
+                memory.load(request(n * 4096 + 3 * 64, at + 1000)).late
+            })
+            .collect();
+        let (learning, learnt) = late.split_at(4);
+        assert!(learning.iter().all(|l| *l == DRAM - L1), "{late:?}");
+        assert!(learnt.iter().all(|l| *l == left), "{late:?}");
+    }
 }
 
 #[test]

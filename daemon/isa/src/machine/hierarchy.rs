@@ -241,6 +241,9 @@ pub struct RegionPrefetch {
     pub near: u32,
     /// Cycles from the access until its lines are asked for.
     pub delay: u64,
+    /// They come into the second level, not the first.
+    #[serde(default)]
+    pub second_level: bool,
 }
 
 /// Prefetchers.
@@ -254,7 +257,7 @@ pub struct Prefetch {
     /// Into the first level.
     #[serde(default)]
     pub stride: Option<StridePrefetch>,
-    /// Into the first level, of loads that miss it.
+    /// Of loads that miss the first level.
     #[serde(default)]
     pub region: Option<RegionPrefetch>,
     /// Into the first level, of lines that miss it.

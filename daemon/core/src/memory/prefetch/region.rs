@@ -61,6 +61,10 @@ pub struct Region {
     lines: u64,
     near: u64,
     count: u64,
+    /// Cycles until what it wants is asked for.
+    pub delay: u64,
+    /// Where that comes: into the second level, not the first.
+    pub second_level: bool,
 }
 
 impl Region {
@@ -74,6 +78,8 @@ impl Region {
             lines: u64::from(p.below + p.above + 1).min(LINES as u64),
             near: u64::from(p.near),
             count: 0,
+            delay: p.delay,
+            second_level: p.second_level,
         }
     }
 
@@ -141,6 +147,7 @@ mod tests {
             above: 6,
             near: 8,
             delay: 0,
+            second_level: false,
         })
     }
 
