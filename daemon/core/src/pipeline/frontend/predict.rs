@@ -9,6 +9,7 @@
 //! Wrong paths are not followed: they change neither tables nor buffers here.
 
 pub mod btb;
+mod chance;
 pub mod corrector;
 pub mod foretell;
 pub mod frames;

@@ -2,6 +2,7 @@
 //! ([`Victim`]) makes room. A taken branch is in all levels after it was taken; a level that hits brings it into
 //! the nearer ones.
 
+use super::chance::Chance;
 use crate::pipeline::fold::Folding;
 use mcad_isa::machine::params::branch::{self, Victim};
 
@@ -24,7 +25,7 @@ struct Level {
     /// Addresses of branches plus one, set by set, last used first, or the last one first and the others in no order; 0: empty.
     held: Box<[u64]>,
     /// Where any entry makes room: what the next one is drawn from.
-    random: Option<u32>,
+    random: Option<Chance>,
 }
 
 impl Level {
@@ -38,7 +39,7 @@ impl Level {
             other_page_takes_two: p.other_page_takes_two,
             log_sets: (p.entries / p.ways.max(1)).trailing_zeros().clamp(1, 31),
             held: vec![0; p.entries as usize].into(),
-            random: (p.victim == Victim::Random).then_some(0x2545_f491),
+            random: (p.victim == Victim::Random).then_some(Chance::new(0x2545_f491)),
         }
     }
 
@@ -75,7 +76,7 @@ impl Level {
             (Some(place), _) => place,
             (None, false) => return false,
             (None, true) => (set.iter().position(|held| *held == 0))
-                .or_else(|| self.random.as_mut().map(|random| draw(random, set.len())))
+                .or_else(|| Some(self.random.as_mut()?.below(set.len())))
                 .unwrap_or(set.len() - 1),
         };
         match self.random {
@@ -87,14 +88,6 @@ impl Level {
         }
         found.is_some()
     }
-}
-
-/// Any number below `count`.
-fn draw(random: &mut u32, count: usize) -> usize {
-    *random ^= *random << 13;
-    *random ^= *random >> 17;
-    *random ^= *random << 5;
-    ((u64::from(*random) * count as u64) >> 32) as usize
 }
 
 /// All levels, nearest first.

@@ -4,6 +4,7 @@
 
 use mcad_isa::machine::params::branch::{Chosen, Indirect, MAX_TABLES};
 
+use super::chance::Chance;
 use super::history::{Path, mix, spread};
 use crate::pipeline::fold::Folding;
 
@@ -52,7 +53,7 @@ pub struct IndirectTargets {
     hit: usize,
     other: Option<u64>,
     guess: u64,
-    random: u32,
+    random: Chance,
     tick: i32,
 }
 
@@ -82,7 +83,7 @@ impl IndirectTargets {
             hit: 0,
             other: None,
             guess: 0,
-            random: 0x1234_5671,
+            random: Chance::new(0x1234_5671),
             tick: 0,
         }
     }
@@ -183,10 +184,7 @@ impl IndirectTargets {
     }
 
     fn allocate(&mut self, target: u64) {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 17;
-        self.random ^= self.random << 5;
-        let first = self.hit + usize::from(self.random & 3 == 0);
+        let first = self.hit + usize::from(self.random.next() & 3 == 0);
         for n in first..self.tables.min(TABLES) {
             let Some(entry) = self.entries.get_mut(self.places[n] as usize) else {
                 return;

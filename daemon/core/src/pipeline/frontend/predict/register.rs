@@ -1,4 +1,5 @@
-//! The path history register of Intel's cores from Sunny to Redwood Cove, from which sets of the tables of directions follow.
+//! The path history register of Intel's cores from Sunny to Redwood Cove, from which sets of the tables of directions follow, and which is
+//! the history of indirect branches.
 //!
 //! A taken branch shifts it by two bits and leaves sixteen: of the address of its last byte, and six of its target's ("Half&Half",
 //! Yavarzadeh et al., IEEE S&P 2023; for each of these cores J. Chen, github.com/jiegec/cpu-micro-benchmarks). Every second bit from

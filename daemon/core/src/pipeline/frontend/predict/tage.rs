@@ -9,6 +9,7 @@
 
 use mcad_isa::machine::params::branch::{Direction, MAX_TABLES, Replacement};
 
+use super::chance::Chance;
 use super::history::{Path, mix, spread};
 use crate::pipeline::fold::Folding;
 
@@ -191,7 +192,7 @@ pub struct Tage {
     use_other: [i8; 16],
     /// Failed allocations less twice those that succeeded.
     tick: i32,
-    random: u32,
+    random: Chance,
     replacement: Replacement,
     found: Found,
 }
@@ -218,7 +219,7 @@ impl Tage {
             entries: vec![TAKEN; tables << p.table_entries.trailing_zeros()].into(),
             use_other: [0; 16],
             tick: 0,
-            random: 0x2545_f491,
+            random: Chance::new(0x2545_f491),
             replacement: p.replacement,
             found: Found::default(),
         }
@@ -239,10 +240,7 @@ impl Tage {
     }
 
     fn chance(&mut self) -> u32 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 17;
-        self.random ^= self.random << 5;
-        self.random >> 3
+        self.random.next() >> 3
     }
 
     /// Predicts the branch at `pc`; `history` has a hash for each table.

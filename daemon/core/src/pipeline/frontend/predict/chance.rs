@@ -1,0 +1,26 @@
+//! What tables leave to chance: the same numbers every time (Marsaglia's xorshift32, "Xorshift RNGs", 2003).
+
+/// Where they are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chance(u32);
+
+impl Chance {
+    /// From a number other than 0 on.
+    pub(super) const fn new(seed: u32) -> Self {
+        Self(seed)
+    }
+
+    /// The next one.
+    #[inline]
+    pub(super) fn next(&mut self) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        self.0
+    }
+
+    /// Any number below `count`.
+    pub(super) fn below(&mut self, count: usize) -> usize {
+        ((u64::from(self.next()) * count as u64) >> 32) as usize
+    }
+}
