@@ -200,7 +200,7 @@ pub struct Direction {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_bit: Option<u32>,
     /// The other bits of a set's number are those of a path history register of 194 taken branches that "Half&Half" found, and no hash of
-    /// all of the history.
+    /// all of the history. Histories of indirect branches are then that register's lowest bits, two for each taken branch.
     #[serde(default, skip_serializing_if = "is_default")]
     pub path_register: bool,
     /// Which entry a branch gets that was predicted wrongly.
@@ -447,6 +447,16 @@ impl Branch {
         }
         check_histories(&i.histories, i.tables, None)
             .map_err(|wrong| format!("branch.indirect.histories {wrong}"))?;
+        if self.direction.path_register
+            && i.histories
+                .iter()
+                .any(|&taken| taken > PATH_REGISTER_BRANCHES)
+        {
+            return Err(format!(
+                "branch.indirect.histories {:?} go beyond the {PATH_REGISTER_BRANCHES} taken branches of direction.path_register",
+                i.histories
+            ));
+        }
         let powers = [
             ("indirect.base_entries", i.base_entries, 16),
             ("indirect.table_entries", i.table_entries, 16),
@@ -533,5 +543,12 @@ mod tests {
             let expected = format!("branch.direction.path_register {message}");
             assert_eq!(changed.check(), Err(expected));
         }
+        let mut changed = branch.clone();
+        changed.indirect.histories = vec![8, 34, 66, 195];
+        let refused = changed.check().unwrap_err();
+        assert!(
+            refused.contains("beyond the 194 taken branches"),
+            "{refused}"
+        );
     }
 }
