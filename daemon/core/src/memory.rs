@@ -476,15 +476,15 @@ impl Memory {
         if let Some(region) = &mut self.region {
             let footprint = region.access(pc, line);
             let (at, second_level) = (at + region.delay, region.second_level);
-            for first in footprint.lines() {
-                let wanted = Wanted {
-                    first,
-                    step: 1,
-                    count: 1,
-                };
+            let one = |first| Wanted {
+                first,
+                step: 1,
+                count: 1,
+            };
+            for line in footprint.lines() {
                 match second_level {
-                    true => self.prefetch_l2(first, at),
-                    false => self.prefetch_l1(wanted, at),
+                    true => self.prefetch_l2(line, at),
+                    false => self.prefetch_l1(one(line), at),
                 }
             }
         }
