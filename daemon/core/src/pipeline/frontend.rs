@@ -257,6 +257,7 @@ fn fetch(
         clock = cycle;
         back.queue().len_at(clock);
     }
+    back.memory().steered(ahead.steered());
     clock
 }
 

@@ -60,6 +60,17 @@ pub(super) const PROBES: &[Probe] = &[
         unit: "cycles per turn",
         points: partly,
     },
+    Probe {
+        name: "renamed-loads",
+        what: "a chain of three cycles through memory: whether loads go on being renamed, by how often a branch is not taken",
+        axis: Axis {
+            name: "one in",
+            unit: "turns",
+            logarithmic: true,
+        },
+        unit: "cycles per turn",
+        points: renamed,
+    },
 ];
 
 const TURNS: u64 = 400;
@@ -115,6 +126,25 @@ fn partly() -> Vec<Point> {
         Point::named(n, label, chain(&format!("{stores}\n    {load}"), 1))
     };
     cases.into_iter().enumerate().map(point).collect()
+}
+
+/// The branch skips one instruction, so that both its ways are as long.
+fn renamed() -> Vec<Point> {
+    const LINKS: u64 = 20_000;
+    let point = |period: u64| {
+        let lines = format!(
+            "    mov rax, [rdi]\n    imul rax, rbx\n    mov [rdi], rax\n    test r15d, {}\n    jnz 1f\n    nop\n1:",
+            period - 1
+        );
+        let source = Source {
+            run: counted(LINKS, &lines),
+            data: 8192,
+            operations: LINKS as f64,
+            ..Source::default()
+        };
+        Point::new(period as f64, source)
+    };
+    [2, 4, 8, 16, 32, 64, 128, 256].map(point).into()
 }
 
 fn across_lines() -> Vec<Point> {

@@ -13,6 +13,7 @@ mod learnt;
 pub mod lines;
 pub mod older_stores;
 mod partial_words;
+mod steady;
 pub mod store_buffer;
 
 use std::collections::VecDeque;
@@ -35,6 +36,7 @@ use mcad_isa::machine::params::{Core, Execute};
 use mcad_isa::program::{Instr, NOT_FORWARDED, flag};
 use mcad_proto::word::Kernel;
 use older_stores::{Forward, Handed, OlderStores};
+use steady::Steady;
 use store_buffer::StoreBuffer;
 
 /// Where a load gets its data from.
@@ -57,6 +59,7 @@ pub struct Memory {
     buffer: StoreBuffer,
     lines: Lines,
     renaming: Renaming,
+    steady: Steady,
     /// When the lines of the last stores may be written, where lines are modelled, by number.
     owned: Box<[u64]>,
     /// What instructions to come reach beyond the accesses that come with them.
@@ -84,7 +87,7 @@ enum Reach {
 }
 
 parts! {
-    Memory { fences, older, disambiguation, buffer, renaming }
+    Memory { fences, older, disambiguation, buffer, renaming, steady }
     remembers { lines }
     tables { owned: 0 }
     fixed { p, reaches, late, fault, restart, loaded_at, visits, calls_displace, fault_cycles }
@@ -105,6 +108,7 @@ impl Memory {
             buffer: StoreBuffer::new(p.store_buffer, p),
             lines: Lines::default(),
             renaming: Renaming::new(p),
+            steady: Steady::new(p.memory_renaming_steady),
             owned: Box::default(),
             reaches: VecDeque::new(),
             late: Wait::First,
@@ -335,7 +339,8 @@ impl Memory {
                 store,
                 ..
             } if instr.is(flag::RENAMED_LOAD)
-                && (inst.stores == 0 || self.p.memory_renaming_updates) =>
+                && (inst.stores == 0 || self.p.memory_renaming_updates)
+                && self.is_steady(inst) =>
             {
                 let back = self.back(store);
                 match (self.renaming).possible(&self.p, inst, instr, store, made, back) {
@@ -355,6 +360,18 @@ impl Memory {
                 youngest: store, ..
             } => self.store_serves(inst, instr, dispatched, store, forward),
         }
+    }
+
+    /// Whether a load that meets a store is renamed: in programs, if it has met one for long.
+    #[inline]
+    fn is_steady(&mut self, inst: &Inst) -> bool {
+        !self.lines.are_modelled() || self.steady.meets(inst.address)
+    }
+
+    /// Fetch has been sent elsewhere than it had gone so many times.
+    #[inline]
+    pub fn steered(&mut self, times: u64) {
+        self.steady.steered(times);
     }
 
     /// A load that has its data from this store, or would have it but for others.

@@ -134,6 +134,8 @@ pub struct Ahead {
     fetched: [u64; RING],
     count: usize,
     line: u64,
+    /// Times that fetch was sent elsewhere than it had gone.
+    steered: u64,
 }
 
 impl Ahead {
@@ -170,7 +172,15 @@ impl Ahead {
             fetched: [0; RING],
             count: 0,
             line: u64::MAX,
+            steered: 0,
         }
+    }
+
+    /// Times that fetch was sent elsewhere than it had gone.
+    #[inline]
+    #[must_use]
+    pub fn steered(&self) -> u64 {
+        self.steered
     }
 
     /// Finds out when `start` can be delivered; `false`: that cannot be known yet.
@@ -293,6 +303,11 @@ impl Ahead {
                 );
             }
             self.known = false;
+            let found_late = matches!(
+                start.way,
+                Way::Branch(steer) if steer.is_overridden() || steer == Steer::Decoded
+            );
+            self.steered += u64::from(self.right_path || found_late);
             if let Some(slot) = self.fetched.get_mut(self.count % RING) {
                 *slot = now.clock;
             }

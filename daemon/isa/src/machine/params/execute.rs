@@ -191,6 +191,10 @@ pub struct Execute {
     /// In code that the decoders deliver: least bytes of code per load that is renamed.
     #[serde(default)]
     pub memory_renaming_spacing: u64,
+    /// Where caches are modelled, thus in whole programs: loads are renamed that met a store so many times on end while fetch was never
+    /// sent elsewhere than it had gone; 0: all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory_renaming_steady: u8,
     /// Instructions that start only every so many cycles are held apart when they are ready; else when
     /// their inputs are known, and they are ready a cycle later.
     #[serde(default)]
