@@ -13,6 +13,7 @@ mod learnt;
 pub mod lines;
 pub mod older_stores;
 mod partial_words;
+mod renaming;
 mod steady;
 pub mod store_buffer;
 
@@ -24,19 +25,18 @@ use super::topdown::Wait;
 use crate::memory::Answer;
 use crate::memory::counts::Counts;
 use crate::pipeline::access::{Access, Line};
-use crate::pipeline::fold::Folding;
-use crate::pipeline::inst::{Inst, Source};
-use crate::pipeline::state::{Fingerprint, Moment, Part, parts};
+use crate::pipeline::inst::Inst;
+use crate::pipeline::state::parts;
 use disambiguation::{Disambiguation, Way};
 use fences::Fences;
-use learnt::{Learning, Learnt};
+use learnt::Learning;
 use lines::{Late, Lines, Lookup, SharedLines};
 use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::machine::params::{Core, Execute};
 use mcad_isa::program::{Instr, NOT_FORWARDED, flag};
 use mcad_proto::word::Kernel;
 use older_stores::{Forward, Handed, OlderStores};
-use steady::Steady;
+use renaming::Renaming;
 use store_buffer::StoreBuffer;
 
 /// Where a load gets its data from.
@@ -59,7 +59,6 @@ pub struct Memory {
     buffer: StoreBuffer,
     lines: Lines,
     renaming: Renaming,
-    steady: Steady,
     /// When the lines of the last stores may be written, where lines are modelled, by number.
     owned: Box<[u64]>,
     /// What instructions to come reach beyond the accesses that come with them.
@@ -87,7 +86,7 @@ enum Reach {
 }
 
 parts! {
-    Memory { fences, older, disambiguation, buffer, renaming, steady }
+    Memory { fences, older, disambiguation, buffer, renaming }
     remembers { lines }
     tables { owned: 0 }
     fixed { p, reaches, late, fault, restart, loaded_at, visits, calls_displace, fault_cycles }
@@ -108,7 +107,6 @@ impl Memory {
             buffer: StoreBuffer::new(p.store_buffer, p),
             lines: Lines::default(),
             renaming: Renaming::new(p),
-            steady: Steady::new(p.memory_renaming_steady),
             owned: Box::default(),
             reaches: VecDeque::new(),
             late: Wait::First,
@@ -127,13 +125,14 @@ impl Memory {
         let mut memory = Self::new(&core.execute);
         memory.disambiguation = Disambiguation::new(core.execute.disambiguation);
         if let Some(d) = core.execute.disambiguation {
-            memory.renaming.learnt = memory.renaming.learnt.after(d.renamed_after);
+            memory.renaming.learns_after(d.renamed_after);
         }
         memory.lines = Lines::of_program(core);
         if let Some(caches) = core.cache.filter(|_| memory.lines.are_modelled()) {
             if !memory.buffer.is_modelled() {
                 memory.buffer = StoreBuffer::new(caches.store_buffer, &core.execute);
             }
+            (memory.renaming).is_steady_after(core.execute.memory_renaming_steady);
             memory.owned = vec![0; OWNED as usize].into();
             memory.fault_cycles = core.tlb.map_or(0, |tlb| tlb.fault);
             memory.calls_displace = core.tlb.is_some_and(|tlb| tlb.call_code_lines > 0);
@@ -340,7 +339,7 @@ impl Memory {
                 ..
             } if instr.is(flag::RENAMED_LOAD)
                 && (inst.stores == 0 || self.p.memory_renaming_updates)
-                && self.is_steady(inst) =>
+                && self.renaming.is_steady(inst) =>
             {
                 let back = self.back(store);
                 match (self.renaming).possible(&self.p, inst, instr, store, made, back) {
@@ -362,16 +361,10 @@ impl Memory {
         }
     }
 
-    /// Whether a load that meets a store is renamed: in programs, if it has met one for long.
-    #[inline]
-    fn is_steady(&mut self, inst: &Inst) -> bool {
-        !self.lines.are_modelled() || self.steady.meets(inst.address)
-    }
-
     /// Fetch has been sent elsewhere than it had gone so many times.
     #[inline]
     pub fn steered(&mut self, times: u64) {
-        self.steady.steered(times);
+        self.renaming.steered(times);
     }
 
     /// A load that has its data from this store, or would have it but for others.
@@ -443,8 +436,7 @@ impl Memory {
     /// A load that no store serves, as it may not know.
     #[inline]
     fn line_behind_stores(&mut self, inst: &Inst, access: &Access, at: u64) -> Loaded {
-        let in_vain =
-            self.disambiguation.met_none(inst.address) && self.renaming.learnt.forget(inst.address);
+        let in_vain = self.disambiguation.met_none(inst.address) && self.renaming.forget(inst);
         let loaded = match self.disambiguation.load(inst.address, at, None) {
             Way::Waits(until) => match self.line(inst, access, until) {
                 Loaded::Line(later) => Loaded::Line(later + (until - at)),
@@ -617,100 +609,5 @@ impl Memory {
     #[must_use]
     pub fn last_written(&self) -> u64 {
         self.buffer.last()
-    }
-}
-
-/// Which loads are renamed to registers, of those that could be: of code from the decoders only such as
-/// lie far apart; where addresses are not known at rename, only those that have been learnt.
-struct Renaming {
-    /// Addresses of the last two loads from the decoders that could be renamed.
-    last: [u64; 2],
-    /// What the addresses of the last stores are made of, by number; empty where it does not matter.
-    stores: Box<[Made]>,
-    learnt: Learnt,
-}
-
-impl Renaming {
-    fn new(p: &Execute) -> Self {
-        let stores = match p.memory_renaming_learnt {
-            0 => Box::default(),
-            _ => vec![Made::UNKNOWN; older_stores::RECENT].into(),
-        };
-        Self {
-            last: [0; 2],
-            stores,
-            learnt: Learnt::new(p.memory_renaming_learnt, p.memory_renaming_learnt_sets),
-        }
-    }
-
-    /// What the address of a store is made of.
-    #[inline]
-    fn store(&mut self, number: u64, made: Made) {
-        if let Some(store) = self.stores.get_mut(number as usize % older_stores::RECENT) {
-            *store = made;
-        }
-    }
-
-    /// Whether a load is renamed, which could be to the register of this store.
-    fn possible(
-        &mut self,
-        p: &Execute,
-        inst: &Inst,
-        instr: &Instr,
-        store: u64,
-        made: Made,
-        back: u64,
-    ) -> Learning {
-        if let Some(of_store) = self.stores.get(store as usize % older_stores::RECENT) {
-            if made.can_not_be_learnt(*of_store) && !p.memory_renaming_of_constants {
-                return Learning::Unknown;
-            }
-            let followed = !p.memory_renaming_knows_stack || made.is_of_stack();
-            let known = instr.address_kept && followed && made.is_known_as(*of_store);
-            if !known {
-                let learning = self.learnt.meet(inst.address, back);
-                if learning != Learning::Renamed {
-                    return learning;
-                }
-            }
-        }
-        let spacing = p.memory_renaming_spacing;
-        if spacing == 0 || inst.source != Source::Decoders {
-            return Learning::Renamed;
-        }
-        let before = self.last[1];
-        self.last = [inst.address, self.last[0]];
-        match inst.address.wrapping_sub(before) >= 2 * spacing {
-            true => Learning::Renamed,
-            false => Learning::Unknown,
-        }
-    }
-}
-
-impl Part for Renaming {
-    fn fold(&mut self, folding: &mut Folding) {
-        folding.table(&mut self.stores, Made::UNKNOWN);
-        self.learnt.fold(folding);
-    }
-
-    fn reset(&mut self, end: &Moment) {
-        let Self {
-            last,
-            stores,
-            learnt,
-        } = self;
-        *last = [0; 2];
-        stores.fill(Made::UNKNOWN);
-        learnt.reset(end);
-    }
-
-    /// Two states are compared only where code lies alike; how far it has come is no difference.
-    fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
-        let Self {
-            last: _,
-            stores: _,
-            learnt,
-        } = self;
-        learnt.fingerprint(at, h);
     }
 }

@@ -55,10 +55,9 @@ impl Learnt {
         }
     }
 
-    /// The same, where loads are renamed after so many times in a row.
-    #[must_use]
-    pub fn after(self, after: u8) -> Self {
-        Self { after, ..self }
+    /// Loads are renamed after so many times in a row.
+    pub fn renames_after(&mut self, times: u8) {
+        self.after = times;
     }
 
     /// The load at `address` takes its data from the store so many before it (`back`).
@@ -163,7 +162,8 @@ mod tests {
 
     #[test]
     fn one_is_renamed_after_as_many_times_in_a_row_as_it_takes() {
-        let mut learnt = Learnt::new(40, 2).after(14);
+        let mut learnt = Learnt::new(40, 2);
+        learnt.renames_after(14);
         for (back, run) in (1..).zip([14, 14, 15, 40]) {
             let learning: Vec<Learning> = (0..run).map(|_| learnt.meet(0x1000, back)).collect();
             assert!(learning[1..14].iter().all(|l| *l == Unknown));

@@ -2,8 +2,8 @@
 //! was never sent elsewhere than it had gone.
 //!
 //! On Redwood Cove a chain of three cycles through memory takes three a turn in a loop whose branches are foreseen by the
-//! quick predictor, and eight for as long as one of them is not every 16, 32 or 64 turns; three again from 128 on
-//! (docs/REDWOOD-COVE.md, "Renaming in programs").
+//! quick predictor, and eight for as long as one of them is not taken every 16 or 32 turns;
+//! three again from 128 on, and either for 64 (docs/REDWOOD-COVE.md, "Renaming in programs").
 
 use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
@@ -11,7 +11,7 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 /// Loads that are known at once, by the lowest bits of their addresses: assumed.
 const LOADS: usize = 1 << 12;
 
-/// What a load that is renamed loses when fetch was sent elsewhere: of 128 turns it makes up for it, of 16 it does not.
+/// What a load that is renamed loses when fetch was sent elsewhere: assumed, so that it makes up for it in 128 turns and not in 16.
 const LOST: u8 = 32;
 
 /// Times that a load has met a store on end.
@@ -53,6 +53,7 @@ impl Steady {
     }
 
     /// Whether the load at `address`, which meets a store, is renamed for that.
+    #[inline]
     pub fn meets(&mut self, address: u64) -> bool {
         let Some(load) = self.loads.get_mut(address as usize % LOADS) else {
             return true;
