@@ -13,6 +13,7 @@ mod aliasing;
 mod branches;
 mod chase;
 mod code;
+mod copied;
 mod foretold;
 mod forwarding;
 mod kernel;
@@ -131,6 +132,7 @@ pub fn probes() -> Vec<Probe> {
         linked::PROBES,
         overridden::PROBES,
         told::PROBES,
+        copied::PROBES,
         mixes::PROBES,
         foretold::PROBES,
         code::PROBES,

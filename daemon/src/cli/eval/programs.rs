@@ -59,6 +59,12 @@ pub(super) fn run(
     AnalysisArgs::from_pairs([("cpu", cpu)])?.resolve()?;
     let (mut rows, mut jobs) = (Vec::new(), Vec::new());
     let start = std::env::current_dir().context("there is no current directory")?;
+    // Programs run elsewhere, and a CPU's file is where it was from here.
+    let file = start.join(cpu);
+    let cpu = match file.to_str().filter(|_| file.is_file()) {
+        Some(file) if Path::new(cpu).extension().is_some() => file,
+        _ => cpu,
+    };
     for list in lists {
         let list = start.join(list);
         let beside = || list.parent().unwrap_or(Path::new("/")).to_owned();

@@ -156,7 +156,10 @@ impl Predictor {
             true => (0, 2),
             false => (lengths.len(), 1),
         };
-        let registered = if d.path_register { lengths.len() } else { 0 };
+        let registered = match d.path_register {
+            true => d.hashed_tables as usize..lengths.len(),
+            false => 0..0,
+        };
         lengths.extend(&i.histories);
         let first_quick = lengths.len();
         let quick = p.quick.as_ref().map(|quick| &quick.direction);

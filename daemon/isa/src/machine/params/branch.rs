@@ -181,6 +181,14 @@ fn is_one(value: &u32) -> bool {
     *value == 1
 }
 
+fn two() -> u32 {
+    2
+}
+
+fn is_two(value: &u32) -> bool {
+    *value == 2
+}
+
 /// Direction of conditional branches: bimodal base, tagged tables of increasing history lengths, loop
 /// predictor, statistical corrector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,6 +196,9 @@ fn is_one(value: &u32) -> bool {
 pub struct Direction {
     /// Entries of the base table.
     pub base_entries: u32,
+    /// Bits of their counters of branches that go both ways.
+    #[serde(default = "two", skip_serializing_if = "is_two")]
+    pub base_counter_bits: u32,
     /// Tagged tables.
     pub tables: u32,
     /// Entries of each.
@@ -203,6 +214,14 @@ pub struct Direction {
     /// all of the history. Histories of indirect branches are then that register's lowest bits, two for each taken branch.
     #[serde(default, skip_serializing_if = "is_default")]
     pub path_register: bool,
+    /// Of how many tables, those of the shortest histories, sets are a hash of the history and the branch's address all the same; where
+    /// replacement is of what was used recently, a branch gets an entry among these and one among the others.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hashed_tables: u32,
+    /// In the tables from this one on, what a new entry says is believed; else whoever was right of late with such is: it, or the
+    /// next shorter history. None: in no table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub believed_from: Option<u32>,
     /// Which entry a branch gets that was predicted wrongly.
     #[serde(default, skip_serializing_if = "is_default")]
     pub replacement: Replacement,
@@ -370,8 +389,16 @@ impl Direction {
             ("tag_bits", self.tag_bits, 4, 12),
             ("shortest_history", self.shortest_history, 1, longest),
             ("longest_history", longest, 1, MAX_HISTORY),
+            ("base_counter_bits", self.base_counter_bits, 2, 3),
             ("ways", self.ways, 1, 16),
             ("set_bit", self.set_bit.unwrap_or(0), 0, 63),
+            ("hashed_tables", self.hashed_tables, 0, self.tables),
+            (
+                "believed_from",
+                self.believed_from.unwrap_or(0),
+                0,
+                self.tables,
+            ),
             ("loops", self.loops, 0, 4096),
             ("corrector_entries", self.corrector_entries, 0, 1 << 16),
         ] {
@@ -380,6 +407,9 @@ impl Direction {
                     "branch.{name}.{field} = {value} is not in {least}..={most}"
                 ));
             }
+        }
+        if self.hashed_tables > 0 && !self.path_register {
+            return Err(format!("branch.{name}.hashed_tables needs path_register"));
         }
         self.check_path_register()
             .map_err(|wrong| format!("branch.{name}.path_register {wrong}"))?;
@@ -529,7 +559,7 @@ mod tests {
             (
                 |d| {
                     d.longest_history = 300;
-                    d.histories = vec![18, 34, 66, 300];
+                    d.histories = vec![3, 9, 18, 34, 66, 300];
                 },
                 "needs longest_history of up to 194, not 300",
             ),
@@ -543,6 +573,13 @@ mod tests {
             let expected = format!("branch.direction.path_register {message}");
             assert_eq!(changed.check(), Err(expected));
         }
+        let mut changed = branch.clone();
+        changed.direction.path_register = false;
+        let refused = changed.check().unwrap_err();
+        assert_eq!(
+            refused,
+            "branch.direction.hashed_tables needs path_register"
+        );
         let mut changed = branch.clone();
         changed.indirect.histories = vec![8, 34, 66, 195];
         let refused = changed.check().unwrap_err();

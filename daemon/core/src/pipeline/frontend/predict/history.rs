@@ -11,6 +11,8 @@
 //! Where a core's history is of directions ([`History::Directions`]), footprints are directions, and targets of indirect
 //! branches depend besides on the way that the code took to them ([`Way`]).
 
+use std::ops::Range;
+
 use super::register::PathRegister;
 use super::{Executed, Kind};
 use crate::pipeline::fold::Folding;
@@ -135,6 +137,8 @@ pub struct Path {
     way: Way,
     /// Where sets of the tables of directions are of one.
     register: Option<Box<PathRegister>>,
+    /// Which of the lengths is the first that it has.
+    first_registered: usize,
     /// Hashes of all before each of the last footprints.
     before: Box<[u64]>,
     /// The same of all.
@@ -145,11 +149,12 @@ pub struct Path {
 }
 
 impl Path {
-    /// An empty history of `history` with these lengths, each from 1 to [`MAX_HISTORY`], and a register for the first `registered`
-    /// of them.
+    /// An empty history of `history` with these lengths, each from 1 to [`MAX_HISTORY`], and a register for those numbered
+    /// `registered`.
     #[must_use]
-    pub fn new(history: History, lengths: &[u32], registered: usize) -> Self {
-        let register = lengths.get(..registered).filter(|some| !some.is_empty());
+    pub fn new(history: History, lengths: &[u32], registered: Range<usize>) -> Self {
+        let first_registered = registered.start;
+        let register = lengths.get(registered).filter(|some| !some.is_empty());
         let length = |&taken: &u32| Length {
             taken,
             weight: BASE.wrapping_pow(taken),
@@ -157,6 +162,7 @@ impl Path {
         Self {
             history,
             way: Way::default(),
+            first_registered,
             register: register.map(|some| Box::new(PathRegister::new(some))),
             before: vec![0; RING].into(),
             all: 0,
@@ -218,7 +224,9 @@ impl Path {
     #[inline]
     #[must_use]
     pub fn set(&self, n: usize) -> u32 {
-        (self.register.as_ref()).map_or(0, |register| register.set(n))
+        (self.register.as_ref()).map_or(0, |register| {
+            register.set(n.wrapping_sub(self.first_registered))
+        })
     }
 
     /// What the target of the branch at `pc` depends on with length number `n`, besides its address; 0 where there is none.
@@ -269,7 +277,7 @@ mod tests {
     #[test]
     fn a_rolling_hash_is_the_hash_of_the_last_branches() {
         let lengths = [1, 2, 7, 194, MAX_HISTORY];
-        let mut path = Path::new(History::Taken, &lengths, 0);
+        let mut path = Path::new(History::Taken, &lengths, 0..0);
         let mut all = Vec::new();
         for n in 0..5000u64 {
             let f = footprint(n * n % 977, n % 13);

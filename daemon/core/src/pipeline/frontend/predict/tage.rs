@@ -7,6 +7,8 @@
 //! that filter ("always taken until observed not taken"), and it is what makes most look-ups
 //! cheap. A tagged entry is one 16-bit word, `tag:12 useful:1 counter:3`.
 
+use std::ops::Range;
+
 use mcad_isa::machine::params::branch::{Direction, MAX_TABLES, Replacement};
 
 use super::chance::Chance;
@@ -51,8 +53,8 @@ mod base {
     pub const NOT_TAKEN: u8 = 1;
     /// Always taken so far.
     pub const TAKEN: u8 = 2;
-    /// Went both ways: two bits of counter above this.
-    pub const BOTH: u8 = 4;
+    /// Went both ways: a counter above this.
+    pub const BOTH: u8 = 8;
 }
 
 /// How sure a prediction is.
@@ -124,6 +126,8 @@ struct Layout {
     registered: bool,
     /// Which of the history's lengths is the first table's.
     first_length: usize,
+    /// Of how many tables, the first ones, sets are of all of the branch's address and a hash of its history.
+    hashed: usize,
 }
 
 impl Layout {
@@ -141,6 +145,7 @@ impl Layout {
         let x = mix(hash ^ branch.key);
         let set = match self.set_bit {
             None => (x >> (64 - self.log)) as u32,
+            _ if n < self.hashed => (x >> (64 - self.log)) as u32,
             Some(_) if self.registered => {
                 (history.set(self.first_length + n) | branch.bit << SET_BITS) * self.ways
             }
@@ -188,6 +193,10 @@ pub struct Tage {
     tables: usize,
     layout: Layout,
     base: Box<[u8]>,
+    /// From which on its counters say taken.
+    base_taken: u8,
+    /// From which table on what a new entry says is believed.
+    believed_from: usize,
     entries: Box<[u16]>,
     use_other: [i8; 16],
     /// Failed allocations less twice those that succeeded.
@@ -214,8 +223,11 @@ impl Tage {
                 set_bit: p.set_bit,
                 registered: p.path_register,
                 first_length,
+                hashed: p.hashed_tables as usize,
             },
             base: vec![base::UNSEEN; p.base_entries as usize].into(),
+            base_taken: 1 << (p.base_counter_bits - 1),
+            believed_from: p.believed_from.map_or(usize::MAX, |n| n as usize),
             entries: vec![TAKEN; tables << p.table_entries.trailing_zeros()].into(),
             use_other: [0; 16],
             tick: 0,
@@ -261,9 +273,9 @@ impl Tage {
                 torn: false,
             };
         }
-        let counter = known & 3;
-        let base_taken = counter >= 2;
-        let base_sure = counter == 0 || counter == 3;
+        let counter = known - base::BOTH;
+        let base_taken = counter >= self.base_taken;
+        let base_sure = counter == 0 || counter == 2 * self.base_taken - 1;
         f.branch = branch;
         f.hit = 0;
         f.other = 0;
@@ -301,7 +313,7 @@ impl Tage {
             let f = &mut self.found;
             f.longest = counter >= TAKEN;
             f.choice = (hit / 4 * 2 + usize::from(other_sure)) % 16;
-            let doubt = weak(counter) && self.use_other[f.choice] >= 0;
+            let doubt = weak(counter) && hit < self.believed_from && self.use_other[f.choice] >= 0;
             guess.taken = if doubt { f.alternate } else { f.longest };
             guess.torn = f.longest != f.alternate;
             guess.confidence = match counter {
@@ -324,8 +336,8 @@ impl Tage {
             base::UNSEEN => self.set_base(if taken { base::TAKEN } else { base::NOT_TAKEN }),
             base::TAKEN if taken => {}
             base::NOT_TAKEN if !taken => {}
-            base::TAKEN => self.set_base(base::BOTH + 2),
-            base::NOT_TAKEN => self.set_base(base::BOTH + 1),
+            base::TAKEN => self.set_base(base::BOTH + self.base_taken),
+            base::NOT_TAKEN => self.set_base(base::BOTH + self.base_taken - 1),
             _ => self.update_tables(taken, predicted, history),
         }
     }
@@ -338,10 +350,10 @@ impl Tage {
 
     fn train_base(&mut self, taken: bool) {
         if let Some(slot) = self.base.get_mut(self.found.base) {
-            let counter = *slot & 3;
+            let counter = *slot - base::BOTH;
             *slot = base::BOTH
                 + if taken {
-                    (counter + 1).min(3)
+                    (counter + 1).min(2 * self.base_taken - 1)
                 } else {
                     counter.saturating_sub(1)
                 };
@@ -435,13 +447,23 @@ impl Tage {
         self.layout.place(table, hash, history, branch)
     }
 
-    /// Gives the branch an entry with longer history that was not used recently.
+    /// Gives the branch an entry with longer history that was not used recently; where what said was a short history or none, one of the
+    /// short ones and one of the others (docs/BRANCHES.md, "Short histories of Intel's directions").
     #[cold]
     fn replace(&mut self, taken: bool, history: &Path) {
-        let longer = self.tables - self.found.hit;
-        let first = self.chance() as usize % longer;
-        for n in 0..longer {
-            let table = self.found.hit + (first + n) % longer;
+        let (hit, short) = (self.found.hit, self.layout.hashed);
+        self.replace_among(hit..short, taken, history);
+        self.replace_among(hit.max(short)..self.tables, taken, history);
+    }
+
+    /// Gives the branch such an entry in one of these tables.
+    fn replace_among(&mut self, tables: Range<usize>, taken: bool, history: &Path) {
+        if tables.is_empty() {
+            return;
+        }
+        let first = self.chance() as usize % tables.len();
+        for n in 0..tables.len() {
+            let table = tables.start + (first + n) % tables.len();
             let (set, tag) = self.set(table, history);
             let place = self.choose_way(set);
             match self.entries.get_mut(place as usize) {
@@ -452,7 +474,7 @@ impl Tage {
                 _ => {}
             }
         }
-        let (set, _) = self.set(self.found.hit + first, history);
+        let (set, _) = self.set(tables.start + first, history);
         let ways = self.entries.iter_mut().skip(set as usize);
         for entry in ways.take(self.layout.ways as usize) {
             *entry &= !USEFUL;
