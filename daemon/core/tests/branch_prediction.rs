@@ -12,6 +12,7 @@ use mcad_isa::machine::params::branch::{
 fn parameters() -> Branch {
     Branch {
         redirect: 20,
+        decoded_redirect: 0,
         decode_redirect: 8,
         history: History::Taken,
         starts_per_cycle: 1,

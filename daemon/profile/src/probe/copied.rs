@@ -60,6 +60,18 @@ pub(super) const PROBES: &[Probe] = &[
         unit: "cycles per branch",
         points: || biased(1),
     },
+    Probe {
+        name: "mispredicted-code",
+        what: "rows of random branches with sixteen instructions between, by their number: what a wrong prediction costs where the \
+               op cache has the code, and where it has not",
+        axis: Axis {
+            name: "branches",
+            unit: "",
+            logarithmic: true,
+        },
+        unit: "cycles per branch",
+        points: spread,
+    },
 ];
 
 /// A branch that goes to the next line either way, as a bit of rax says.
@@ -115,7 +127,7 @@ fn biased(row: u64) -> Vec<Point> {
             let mut body = String::new();
             for n in 0..row {
                 if n % (BITS / 8) == 0 {
-                    let _ = write!(body, "{}    mov rbx, rax\n", random::NEXT);
+                    let _ = writeln!(body, "{}    mov rbx, rax", random::NEXT);
                 }
                 let _ = write!(
                     body,
@@ -123,6 +135,23 @@ fn biased(row: u64) -> Vec<Point> {
                 );
             }
             Point::new(taken as f64, source(160_000 / row, row, &body))
+        })
+        .collect()
+}
+
+fn spread() -> Vec<Point> {
+    [16u64, 32, 64, 128, 256, 512, 1024]
+        .into_iter()
+        .map(|branches| {
+            let mut body = String::new();
+            for n in 0..branches {
+                if n % BITS == 0 {
+                    body.push_str(random::NEXT);
+                }
+                body.push_str(&by_bit(n % BITS));
+                body.push_str(&repeated(16, "    lea r8d, [r9 + 4]"));
+            }
+            Point::new(branches as f64, source(100_000 / branches, branches, &body))
         })
         .collect()
 }

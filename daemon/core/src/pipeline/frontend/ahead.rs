@@ -98,6 +98,8 @@ impl Arrivals {
 /// Fetch of a thread.
 pub struct Ahead {
     redirect: u64,
+    /// How much later the right path comes where that is decoded.
+    decoded_redirect: u64,
     decode_redirect: u64,
     /// Starts that are predicted in a cycle.
     per_cycle: u64,
@@ -148,6 +150,7 @@ impl Ahead {
         }
         Self {
             redirect: p.redirect,
+            decoded_redirect: p.decoded_redirect,
             decode_redirect: p.decode_redirect,
             per_cycle: u64::from(p.starts_per_cycle),
             bubbles,
@@ -191,12 +194,16 @@ impl Ahead {
         start: &Start,
         frames: &mut Frames,
         now: &Now,
+        decoded: impl FnOnce(&Start) -> bool,
         late: impl FnOnce(&Start, u64) -> Late,
     ) -> bool {
         let per_cycle = self.per_cycle;
         self.right_path = frames.loses(start.frame, now.visits)
             || matches!(start.way, Way::Branch(steer) if steer.is_wrong());
         let restart = match start.way {
+            _ if self.right_path && self.decoded_redirect > 0 && decoded(start) => {
+                Some(now.executed + self.redirect + self.decoded_redirect)
+            }
             _ if self.right_path => Some(now.executed + self.redirect),
             Way::String => Some(now.executed),
             // Its branch was delivered in the cycle before.
@@ -272,13 +279,14 @@ impl Ahead {
     }
 
     /// First instruction that cannot be delivered now; and, if that is the next one, when it can
-    /// and what it waits for. `late` says how much later than from the first-level cache a start
-    /// comes that is asked for in a cycle.
+    /// and what it waits for. `decoded` says whether a start comes from the decoders, `late` how much later than from the first-level
+    /// cache one comes that is asked for in a cycle.
     #[inline]
     pub fn limit(
         &mut self,
         (starts, frames): (&mut Backlog<Start>, &mut Frames),
         now: &Now,
+        decoded: impl Fn(&Start) -> bool,
         mut late: impl FnMut(&Start, u64) -> Late,
     ) -> (u64, Option<(u64, Wait)>) {
         while let Some(start) = starts.front() {
@@ -286,7 +294,7 @@ impl Ahead {
                 self.held = (0, 0);
                 return (start.number, None);
             }
-            self.known = self.known || self.know(start, frames, now, &mut late);
+            self.known = self.known || self.know(start, frames, now, &decoded, &mut late);
             if !self.known {
                 self.held = (start.number, u64::MAX);
                 return (start.number, None);
@@ -339,7 +347,9 @@ mod tests {
                 visits: 0,
             };
             let waiting = (&mut starts, &mut frames);
-            if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_, _| Late::Line(late)) {
+            if let (_, Some((at, _))) =
+                ahead.limit(waiting, &now, |_| false, |_, _| Late::Line(late))
+            {
                 clock = at;
             }
         }
@@ -386,10 +396,15 @@ mod tests {
                 executed: 0,
                 visits: 0,
             };
-            let (limit, wait) = ahead.limit((&mut starts, &mut frames), &now, |start, _| {
-                asked.push(start.number);
-                Late::Line(0)
-            });
+            let (limit, wait) = ahead.limit(
+                (&mut starts, &mut frames),
+                &now,
+                |_| false,
+                |start, _| {
+                    asked.push(start.number);
+                    Late::Line(0)
+                },
+            );
             assert_eq!((limit, wait), (expected, None));
         }
         assert_eq!(asked, [0, 8, 16, 24]);
@@ -481,7 +496,9 @@ mod tests {
                     visits: u64::from(visit && number >= depth),
                 };
                 let waiting = (&mut starts, &mut frames);
-                if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_, _| Late::Line(0)) {
+                if let (_, Some((at, _))) =
+                    ahead.limit(waiting, &now, |_| false, |_, _| Late::Line(0))
+                {
                     clock = at;
                 }
             }
@@ -532,5 +549,42 @@ mod tests {
                 "{runs_on} {lines} {late}: {found}"
             );
         }
+    }
+
+    #[test]
+    fn the_right_path_comes_later_where_it_is_decoded() {
+        let mut p = branches_of("glc");
+        p.decoded_redirect = 4;
+        let cycles = |from_decoders: bool| {
+            let mut ahead = Ahead::new(&p);
+            let mut frames = Frames::new(&p);
+            let mut starts = Backlog::new();
+            starts.extend((0..1000).map(|n| Start {
+                number: n,
+                address: 64 * n,
+                way: Way::Branch(Steer::WrongTarget),
+                shares: 1,
+                frame: Frame::Stays,
+            }));
+            let mut clock = 0;
+            while let Some(start) = starts.front() {
+                let now = Now {
+                    head: start.number,
+                    released: u64::MAX,
+                    clock,
+                    // A branch is executed when it is delivered.
+                    executed: clock,
+                    visits: 0,
+                };
+                let waiting = (&mut starts, &mut frames);
+                let late = |_: &Start, _| Late::Line(0);
+                if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_| from_decoders, late) {
+                    clock = at;
+                }
+            }
+            clock
+        };
+        assert_eq!(cycles(false), 1000 * p.redirect);
+        assert_eq!(cycles(true), 1000 * (p.redirect + p.decoded_redirect));
     }
 }

@@ -147,6 +147,9 @@ impl FetchQueue {
             visits: back.visits(),
         };
         let translated = self.p.uop_cache_translates;
+        let decoded = |start: &Start| {
+            (insts.get(start.number)).is_some_and(|inst| inst.source == Source::Decoders)
+        };
         let late = |start: &Start, at: u64| match insts.get(start.number) {
             Some(inst) if inst.source == Source::Decoders => {
                 Late::Line(back.fetch(start.address, at))
@@ -156,7 +159,7 @@ impl FetchQueue {
             _ => Late::Line(0),
         };
         let waiting = (&mut starts.queue, &mut starts.frames);
-        let (limit, wait) = ahead.limit(waiting, &now, late);
+        let (limit, wait) = ahead.limit(waiting, &now, decoded, late);
         starts.counts.wrong_return += std::mem::take(&mut starts.frames.lost);
         self.limit = limit;
         if let Some((cycle, _)) = wait {

@@ -64,6 +64,9 @@ pub struct Branch {
     /// Cycles from the execution of a branch that was predicted wrongly to the delivery of the
     /// first µop of the right path, when that comes from the µop cache.
     pub redirect: u64,
+    /// How many cycles more it takes where that comes from the decoders, besides what these take.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub decoded_redirect: u64,
     /// Cycles that delivery pauses after a direct branch whose target only the decoders found.
     pub decode_redirect: u64,
     /// A conditional branch that no branch target buffer has is taken not to be taken (AMD's
