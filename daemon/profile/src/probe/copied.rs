@@ -14,6 +14,12 @@ const BEFORE: u64 = 8;
 /// Places of such.
 const PLACES: u64 = 4;
 
+const TAKEN: Axis = Axis {
+    name: "taken of 256",
+    unit: "",
+    logarithmic: false,
+};
+
 pub(super) const PROBES: &[Probe] = &[
     Probe {
         name: "copies",
@@ -41,22 +47,14 @@ pub(super) const PROBES: &[Probe] = &[
     Probe {
         name: "biased",
         what: "sixteen random branches in a row, by how often they are taken: whether more of them are wrong than need be",
-        axis: Axis {
-            name: "taken of 256",
-            unit: "",
-            logarithmic: false,
-        },
+        axis: TAKEN,
         unit: "cycles per branch",
         points: || biased(16),
     },
     Probe {
         name: "biased-alone",
         what: "the same of one branch: whether what is known of chance is believed",
-        axis: Axis {
-            name: "taken of 256",
-            unit: "",
-            logarithmic: false,
-        },
+        axis: TAKEN,
         unit: "cycles per branch",
         points: || biased(1),
     },
