@@ -238,6 +238,8 @@ pub struct Instr {
     pub move_from: RegId,
     /// Destination of an eliminable move.
     pub move_to: RegId,
+    /// Has a lock prefix, or locks without one (`xchg` with memory).
+    pub locked: bool,
     /// Least cycles between two executions of this form; 0: ports explain it.
     pub throughput: u32,
     /// Number of the form in its program ([`Program::number_of_form`]), for [`Instr::throughput`]

@@ -7,6 +7,7 @@
 
 mod addresses;
 pub mod issue;
+pub mod locks;
 pub mod memory;
 pub mod moves;
 pub mod ports;
@@ -26,6 +27,7 @@ use super::state::{Moment, parts};
 use crate::lists::part;
 use crate::memory::counts::Counts;
 use issue::{Issue, Resources};
+use locks::Locks;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::{Execute, PortSet, Rename};
 use mcad_isa::program::{Laminated, Uop, flag};
@@ -70,6 +72,7 @@ pub struct Backend {
     registers: Registers,
     memory: Memory,
     spacing: Spacing,
+    locks: Locks,
     queue: DecodeQueue,
     slot_count: SlotCount,
     /// When microcode knows how far the current repeated string instruction goes.
@@ -79,7 +82,7 @@ pub struct Backend {
 }
 
 parts! {
-    Backend { issue, ports, retirement, spacing, queue, slot_count }
+    Backend { issue, ports, retirement, spacing, locks, queue, slot_count }
     remembers { memory, registers }
     fixed { rename, execute, alu_ports, merge_ports, ends, string_known }
 }
@@ -100,6 +103,7 @@ impl Backend {
             registers: Registers::new(&core.rename, &core.execute),
             memory: Memory::new(&core.execute),
             spacing: Spacing::default(),
+            locks: Locks::new(None),
             queue: DecodeQueue::new(),
             slot_count: SlotCount::default(),
             ends: Retired::default(),
@@ -114,6 +118,7 @@ impl Backend {
         back.memory = Memory::of_program(&model.core);
         if back.memory.lines().are_modelled() {
             back.ports.wait_without_end();
+            back.locks = Locks::new(model.core.execute.locked);
         }
         back
     }

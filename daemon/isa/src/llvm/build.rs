@@ -176,6 +176,7 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
         high8_writes: 0,
         move_from: RegId::NONE,
         move_to: RegId::NONE,
+        locked: false,
         throughput: 0,
         form: 0,
         zeroed: 0..0,

@@ -345,6 +345,7 @@ fn finish(
         high8_writes,
         move_from: o.in_regs.first().and_then(|v| v.id).unwrap_or(RegId(0)),
         move_to: o.out_regs.first().and_then(|v| v.id).unwrap_or(RegId(0)),
+        locked: prepared.form.is_some_and(|f| f.locked),
         throughput: perf.tp.unwrap_or(0),
         form: prepared.form.map_or(u32::MAX, |f| {
             let divides = core.execute.float_divisions_in_turn && facts.is(Fact::FLOAT_DIVISION);

@@ -604,6 +604,13 @@ impl Memory {
         }
     }
 
+    /// Stores that have retired so far.
+    #[inline]
+    #[must_use]
+    pub fn stores(&self) -> u64 {
+        self.buffer.count()
+    }
+
     /// Cycle in which the last store is written.
     #[inline]
     #[must_use]

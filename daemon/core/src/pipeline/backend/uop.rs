@@ -5,6 +5,7 @@
 
 use super::Backend;
 use super::addresses::Made;
+use super::locks::{self, Locks};
 use super::memory::Loaded;
 use super::ports::Request;
 use super::registers::{AtRename, Stamp};
@@ -111,7 +112,11 @@ impl Backend {
         };
         let mut executed = dispatched + 2;
         if spaced {
-            executed = executed.max(dispatched + u64::from(i.instr.throughput) / 100);
+            let apart = u64::from(i.instr.throughput) / 100;
+            executed = executed.max(match i.instr.locked && self.locks.are_modelled() {
+                true => dispatched + Locks::takes(apart),
+                false => dispatched + apart,
+            });
         }
         executed = executed.max(if is_memory(uop) {
             self.access(i, (uop, uop.kind), dispatched, inputs, executed)
@@ -452,6 +457,16 @@ impl Backend {
         if instr.is(flag::LOAD_FENCE | flag::STORE_FENCE) {
             let (loads, stores) = (instr.is(flag::LOAD_FENCE), instr.is(flag::STORE_FENCE));
             ready = ready.max(self.memory.fences().ready(loads, stores));
+        }
+        if instr.locked && self.locks.are_modelled() {
+            let before = locks::Before {
+                retired: self.retirement.last(),
+                written: self.memory.last_written(),
+                uops: self.retirement.count(),
+                stores: self.memory.stores(),
+            };
+            let own = (u64::from(instr.fused), u64::from(i.inst.stores));
+            return (self.locks).start(before, ready, u64::from(instr.throughput) / 100, own);
         }
         if instr.throughput > 0 {
             let throughput = (self.short_string(i)).unwrap_or_else(|| u64::from(instr.throughput));

@@ -54,6 +54,19 @@ pub struct Disambiguation {
     pub renamed_after: u8,
 }
 
+/// What a locked instruction waits for: that all older instructions have retired and all older stores are written, and the last
+/// locked one, which takes as long as its form's throughput.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Locked {
+    /// Cycles by which it starts before the last older instruction retires and the last older store is written.
+    pub ahead: u32,
+    /// Cycles more behind the last one where a store, or more than `near` fused µops, came in between.
+    pub apart: u32,
+    /// Fused µops, the next one's first not among them.
+    pub near: u32,
+}
+
 const fn once() -> u8 {
     1
 }
@@ -202,6 +215,9 @@ pub struct Execute {
     /// Locked instructions start one behind the other, whatever their forms; else those of one form.
     #[serde(default)]
     pub locked_in_turn: bool,
+    /// What locked instructions wait for where caches are modelled, thus in whole programs; none: what their forms' throughput says.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub locked: Option<Locked>,
     /// Divisions and square roots of floating-point numbers start one after the other, whatever their forms: they share a
     /// divider, which each keeps as long as the table has it.
     #[serde(default, skip_serializing_if = "is_default")]
