@@ -8,8 +8,10 @@
 //! (`CONFIG_TICK_CPU_ACCOUNTING`), some milliseconds apart: for one short run that is a guess.
 //! Repeated runs do the same work, so the share of user time is taken over all of them together.
 
+mod intercepted;
 mod interval;
 mod load;
+mod lost;
 mod memory;
 mod priority;
 mod run;
@@ -27,9 +29,11 @@ use rustix::time::{ClockId, Timespec, clock_getres};
 use crate::clock::{AffinityError, Cpu, Source, pinned, ticks_per_second};
 use crate::host::Host;
 
+pub use intercepted::Intercepted;
 pub use interval::{CLAIMED, Doubt, Interval};
 pub use load::Load;
 pub use memory::Memory;
+use summary::Beside;
 pub use summary::{Cycles, Fate, Sample};
 
 /// How long the time-stamp counter is compared with the system's clock.
@@ -158,6 +162,14 @@ pub struct Measured {
     pub clock_error: f64,
     /// Share of the time that watching the clock took on that CPU; none of it is the command's.
     pub watched: f64,
+    /// Share of the CPU's time that interrupts, and the host of a virtual machine, take from what runs there, though it is charged
+    /// with it; the cycles are without. None where cycles are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<f64>,
+    /// What the hypervisor took where the command executed `cpuid`; the cycles are without. None where cycles are counted, it is
+    /// not intercepted, or cannot be counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intercepted: Option<Intercepted>,
     /// What memory had to do with the differences between the runs that count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
@@ -268,11 +280,23 @@ fn measure_on(
         None => Some("it is not kept on one CPU".to_owned()),
     };
     let mut runner = run::Runner::new(experiment, experiment.ahead && not_ahead.is_none());
-    let mut watcher = watch::Watcher::new(cpu);
+    let mut watcher = watch::Watcher::new(cpu, hertz);
     let share_before = share::last_level_kib();
     for _ in 0..experiment.warmup {
         runner.run()?;
     }
+    let each = watcher.lost().and_then(|_| intercepted::cycles_each());
+    let intercepted = match each {
+        Some(cycles_each) => (runner.count_cpuid()?).map(|executions| Intercepted {
+            executions,
+            cycles_each,
+        }),
+        None => None,
+    };
+    let beside = |watcher: &watch::Watcher| Beside {
+        lost: watcher.lost().unwrap_or(0.0),
+        intercepted: intercepted.map_or(0.0, |i| i.cycles()),
+    };
     let (least, most, patience) = match experiment.runs {
         Runs::Exactly(runs) => (runs.max(1), runs.max(1), Duration::MAX),
         Runs::UntilSteady {
@@ -293,8 +317,10 @@ fn measure_on(
         let counting = samples.iter().filter(|s| s.fate == Fate::Counts).count();
         // Runs that the clock spoiled are repeated, as often again at most.
         let known = || {
-            let (cycles, share) = summary::settled(&samples);
-            let interval = summary::interval(&samples, summary::ticks(&samples, share, tick));
+            let beside = beside(&watcher);
+            let (cycles, share) = summary::settled(&samples, beside);
+            let ticks = summary::ticks(&samples, share, tick);
+            let interval = summary::interval(&samples, ticks, beside);
             cycles.steady() && interval.holds(cycles.quartiles.median)
         };
         if counting >= most as usize
@@ -312,7 +338,9 @@ fn measure_on(
         }
     }
     let source = summary::source(&samples);
-    let (cycles, user_share) = summary::settle(&mut samples);
+    let beside = beside(&watcher);
+    let (cycles, user_share) = summary::settle(&mut samples, beside);
+    let ticks = summary::ticks(&samples, user_share, tick);
     let load = since.load(preempted(&samples));
     let share_after = share_before.and_then(|_| share::last_level_kib());
     let of = |fate: Fate| samples.iter().filter(|s| s.fate == fate).count();
@@ -338,7 +366,7 @@ fn measure_on(
         drifted: of(Fate::ClockDrifted),
         outliers: of(Fate::Outlier),
         user_share,
-        interval: summary::interval(&samples, summary::ticks(&samples, user_share, tick)),
+        interval: summary::interval(&samples, ticks, beside),
         load,
         last_level_kib: share_before.zip(share_after).map(Into::into),
         core_mhz: summary::median(&samples, |s| s.core_mhz),
@@ -348,6 +376,8 @@ fn measure_on(
             .map(|s| s.clock_error)
             .fold(0.0, f64::max),
         watched: watcher.share(),
+        lost: watcher.lost(),
+        intercepted,
         memory: summary::memory(&samples),
         samples,
     })

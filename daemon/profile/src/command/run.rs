@@ -8,6 +8,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
+use super::intercepted;
 use super::priority::{self, Level};
 use super::{CommandError, Experiment, Input};
 use crate::clock::{CounterError, Scope, UserCycles};
@@ -98,6 +99,16 @@ impl<'p> Runner<'p> {
             wall,
             preempted: usage.ru_nivcsw,
         })
+    }
+
+    /// Runs it once more to count how often it executes `cpuid`; none where that cannot be known.
+    pub(super) fn count_cpuid(&self) -> Result<Option<u64>, CommandError> {
+        let mut command = self.command()?;
+        command
+            .stdin(self.input()?)
+            .stdout(sink()?)
+            .stderr(Stdio::null());
+        Ok(intercepted::count(command))
     }
 
     fn command(&self) -> Result<Command, CommandError> {

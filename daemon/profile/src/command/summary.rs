@@ -95,6 +95,22 @@ impl Cycles {
     }
 }
 
+/// What is no cycle of the program's, where cycles come from time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beside {
+    /// Share of all time: [`super::lost`].
+    pub(super) lost: f64,
+    /// Cycles of a run: [`super::intercepted`].
+    pub(super) intercepted: f64,
+}
+
+impl Beside {
+    /// What is left of the cycles of a run's user time.
+    fn left(self, cycles: f64) -> f64 {
+        (cycles * (1.0 - self.lost) - self.intercepted).max(0.0)
+    }
+}
+
 impl Sample {
     /// A run and what was seen during it, on a machine with so many ticks a second. Its cycles are
     /// final only when all runs are there ([`settle`]).
@@ -132,11 +148,11 @@ pub(super) fn source(samples: &[Sample]) -> Source {
 
 /// Gives each run the common share of user time, and rejects outliers. Returns the figures and that
 /// share.
-pub(super) fn settle(samples: &mut [Sample]) -> (Cycles, f64) {
-    let (source, (_, share)) = (source(samples), settled(samples));
+pub(super) fn settle(samples: &mut [Sample], beside: Beside) -> (Cycles, f64) {
+    let (source, (_, share)) = (source(samples), settled(samples, beside));
     if source == Source::TimeStamp {
         for sample in samples.iter_mut() {
-            sample.cycles = pooled(sample, share);
+            sample.cycles = pooled(sample, share, beside);
         }
     }
     let counting = |samples: &[Sample]| -> Vec<f64> {
@@ -158,7 +174,7 @@ pub(super) fn settle(samples: &mut [Sample]) -> (Cycles, f64) {
 }
 
 /// The figures over the runs so far, outliers included, and the share of user time.
-pub(super) fn settled(samples: &[Sample]) -> (Cycles, f64) {
+pub(super) fn settled(samples: &[Sample], beside: Beside) -> (Cycles, f64) {
     let source = source(samples);
     let counting = || samples.iter().filter(|s| s.fate == Fate::Counts);
     let user: f64 = counting().map(|s| s.user_seconds).sum();
@@ -166,14 +182,14 @@ pub(super) fn settled(samples: &[Sample]) -> (Cycles, f64) {
     let share = if all > 0.0 { user / all } else { 0.0 };
     let cycles = counting().map(|s| match source {
         Source::Counter => s.cycles,
-        Source::TimeStamp => pooled(s, share),
+        Source::TimeStamp => pooled(s, share, beside),
     });
     (Cycles::of(cycles.collect()), share)
 }
 
 /// Cycles of a run if the share of user time is that of all runs.
-fn pooled(sample: &Sample, share: f64) -> f64 {
-    sample.cpu_seconds * share * sample.core_mhz * 1e6
+fn pooled(sample: &Sample, share: f64, beside: Beside) -> f64 {
+    beside.left(sample.cpu_seconds * share * sample.core_mhz * 1e6)
 }
 
 /// How the kernel found a share of user time, with ticks so many seconds apart, over the runs that
@@ -188,12 +204,15 @@ pub(super) fn ticks(samples: &[Sample], share: f64, tick: f64) -> Option<Ticks> 
 }
 
 /// Where the cycles are, by the runs that count.
-pub(super) fn interval(samples: &[Sample], ticks: Option<Ticks>) -> Interval {
+pub(super) fn interval(samples: &[Sample], ticks: Option<Ticks>, beside: Beside) -> Interval {
     let counting = || samples.iter().filter(|s| s.fate == Fate::Counts);
     let runs: Vec<f64> = counting()
         .map(|s| match ticks {
             None => s.cycles,
-            Some(_) => s.cpu_seconds * s.core_mhz * 1e6,
+            // The share divides all of it.
+            Some(ticks) => {
+                beside.left(s.cpu_seconds * ticks.share * s.core_mhz * 1e6) / ticks.share.max(1e-9)
+            }
         })
         .collect();
     let clock = counting().map(|s| s.clock_error).fold(0.0, f64::max);
@@ -244,10 +263,31 @@ mod tests {
                 _ => sample(0.080, 0.020, 0.0),
             })
             .collect();
-        let (cycles, share) = settle(&mut samples);
+        let (cycles, share) = settle(&mut samples, Beside::default());
         assert!((share - 0.9).abs() < 1e-12);
         assert!((cycles.quartiles.median - 0.09e9).abs() < 1.0);
         assert!(cycles.spread < 1e-9 && cycles.steady());
+    }
+
+    #[test]
+    fn what_is_not_the_programs_is_taken_off() {
+        let beside = Beside {
+            lost: 0.02,
+            intercepted: 3e6,
+        };
+        let mut samples = [sample(0.1, 0.0, 0.0); 10];
+        let (cycles, share) = settle(&mut samples, beside);
+        assert!((cycles.quartiles.median - 95e6).abs() < 1.0);
+        let ticks = ticks(&samples, share, 1e-9);
+        let interval = interval(&samples, ticks, beside);
+        assert!(interval.low <= 95e6 && interval.high >= 95e6);
+        assert!(interval.high - interval.low < 1e5, "{interval:?}");
+        // Less than nothing is nothing.
+        let more = Beside {
+            intercepted: 1e9,
+            ..beside
+        };
+        assert_eq!(settle(&mut samples, more).0.quartiles.median, 0.0);
     }
 
     #[test]
@@ -262,7 +302,7 @@ mod tests {
             Sample::new(&ran, 1e9, &seen(1.0), 0.01)
         };
         let mut samples: Vec<Sample> = [1.0, 2.0, 4.0].map(counted).to_vec();
-        let (cycles, _) = settle(&mut samples);
+        let (cycles, _) = settle(&mut samples, Beside::default());
         assert_eq!(source(&samples), Source::Counter);
         assert_eq!((cycles.runs, cycles.quartiles.median), (3, 2.0));
         assert_eq!((cycles.min, cycles.max), (1.0, 4.0));
@@ -277,7 +317,7 @@ mod tests {
             .collect();
         samples.push(sample(0.2, 0.0, 0.0));
         samples.push(sample(0.1, 0.0, 0.02));
-        let (cycles, _) = settle(&mut samples);
+        let (cycles, _) = settle(&mut samples, Beside::default());
         assert_eq!(cycles.runs, 20);
         assert_eq!(samples[20].fate, Fate::Outlier);
         assert_eq!(samples[21].fate, Fate::ClockDrifted);
@@ -294,7 +334,7 @@ mod tests {
         let found = ticks(&samples, 0.8, 0.01).unwrap();
         let (low, high) = found.interval();
         assert!((high - low - 4.0 * 0.02).abs() < 0.002, "{low} {high}");
-        let interval = interval(&samples, Some(found));
+        let interval = interval(&samples, Some(found), Beside::default());
         assert!((interval.low - low * 1e9).abs() < 1e3, "{interval:?}");
         let counted = Sample {
             counted: true,
@@ -305,7 +345,7 @@ mod tests {
 
     #[test]
     fn nothing_is_nothing() {
-        let (cycles, share) = settle(&mut []);
+        let (cycles, share) = settle(&mut [], Beside::default());
         assert_eq!((cycles, share), (Cycles::default(), 0.0));
         assert!(!cycles.steady());
     }

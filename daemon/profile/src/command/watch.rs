@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
+use super::lost::{Lost, spent};
 use super::memory::PointerChase;
 use super::priority::{self, Level};
 use crate::clock::{Course, Cpu, Rate, Scope, UserCycles, cycles_per_tick};
@@ -22,6 +21,9 @@ pub(super) struct Watcher {
     /// Whether to look during a run, too.
     during: bool,
     chase: Option<PointerChase>,
+    ticks_per_second: f64,
+    /// What of the CPU's time is lost to whatever runs there.
+    lost: Lost,
     /// Seconds of processor time that looking took, and how long there was something to look at.
     spent: f64,
     watched: f64,
@@ -37,13 +39,15 @@ pub(super) struct Seen {
 }
 
 impl Watcher {
-    /// Of runs on a CPU. There is nothing to see during them when they are on any CPU, and no need
-    /// to where cycles are counted.
-    pub(super) fn new(cpu: Option<Cpu>) -> Self {
+    /// Of runs on a CPU with so many ticks a second. There is nothing to see during them when they are on any CPU, and no
+    /// need to where cycles are counted.
+    pub(super) fn new(cpu: Option<Cpu>, ticks_per_second: f64) -> Self {
         let during = cpu.is_some() && UserCycles::open(Scope::Thread).is_err();
         Self {
             during,
             chase: during.then(PointerChase::new).flatten(),
+            ticks_per_second,
+            lost: Lost::default(),
             spent: 0.0,
             watched: 0.0,
         }
@@ -52,6 +56,7 @@ impl Watcher {
     /// Does `work` and watches.
     pub(super) fn watch<T>(&mut self, work: impl FnOnce() -> T) -> (T, Seen) {
         let over = AtomicBool::new(false);
+        self.lose();
         let before = Rate::measure();
         let started = Instant::now();
         let (during, chase) = (self.during, self.chase.as_mut());
@@ -75,11 +80,23 @@ impl Watcher {
         let mut rates = vec![before.cycles_per_tick];
         rates.extend(looked.rates);
         rates.push(Rate::measure().cycles_per_tick);
+        self.lose();
         let seen = Seen {
             clock: Course::new(&rates),
             load: (!looked.loads.is_empty()).then(|| Course::new(&looked.loads).mean()),
         };
         (result, seen)
+    }
+
+    fn lose(&mut self) {
+        if self.during {
+            self.lost.add(Lost::measure(self.ticks_per_second));
+        }
+    }
+
+    /// Share of the CPU's time that is lost to whatever runs there; none where cycles are counted, or on any CPU.
+    pub(super) fn lost(&self) -> Option<f64> {
+        self.during.then(|| self.lost.share())
     }
 
     /// Share of the time that looking took.
@@ -121,11 +138,6 @@ fn look(mut chase: Option<&mut PointerChase>, over: &AtomicBool) -> Looked {
     looked
 }
 
-/// Processor time of this thread in seconds.
-fn spent() -> f64 {
-    super::seconds(clock_gettime(ClockId::ThreadCPUTime))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +147,8 @@ mod tests {
         let mut watcher = Watcher {
             during: true,
             chase: PointerChase::new(),
+            ticks_per_second: 1e9,
+            lost: Lost::default(),
             spent: 0.0,
             watched: 0.0,
         };
@@ -153,6 +167,8 @@ mod tests {
         let mut watcher = Watcher {
             during: true,
             chase: None,
+            ticks_per_second: 1e9,
+            lost: Lost::default(),
             spent: 0.0,
             watched: 0.0,
         };
@@ -166,6 +182,8 @@ mod tests {
         let mut watcher = Watcher {
             during: false,
             chase: None,
+            ticks_per_second: 1e9,
+            lost: Lost::default(),
             spent: 0.0,
             watched: 0.0,
         };

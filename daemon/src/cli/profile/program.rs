@@ -218,6 +218,22 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
         "user time    {:.1} % of the processor time, over all runs",
         100.0 * m.user_share
     )?;
+    if let Some(lost) = m.lost {
+        writeln!(
+            out,
+            "taken off    {:.2} % of it, which interrupts and the host took from what ran there",
+            100.0 * lost
+        )?;
+    }
+    if let Some(i) = m.intercepted.filter(|i| i.executions > 0) {
+        writeln!(
+            out,
+            "             {} cycles of {} executions of cpuid, which a hypervisor intercepts, {:.0} each",
+            number(i.cycles()),
+            i.executions,
+            i.cycles_each
+        )?;
+    }
     if let Some([before, after]) = m.last_level_kib {
         writeln!(
             out,

@@ -61,7 +61,7 @@ const AT_ONCE: usize = 2;
 /// choose it either.
 const TUNABLES: (&str, &str) = (
     "GLIBC_TUNABLES",
-    "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW",
+    "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-RTM,-Prefer_No_VZEROUPPER",
 );
 
 /// Largest mean of the differences' sizes, and largest difference, in per cent.
