@@ -39,6 +39,45 @@ pub(super) const PROBES: &[Probe] = &[
         points: || offsets("eax", "rax", 4, "mov"),
     },
     Probe {
+        name: "forward-4-in-16",
+        what: "16 bytes stored from a vector, 4 bytes loaded",
+        axis: OFFSET,
+        unit: UNIT,
+        points: || {
+            in_a_vector(
+                "movups [rdi + 128], xmm0",
+                "mov eax, [rdi + {}]\n    movd xmm0, eax",
+                0..=12,
+            )
+        },
+    },
+    Probe {
+        name: "forward-8-in-16",
+        what: "16 bytes stored from a vector, 8 bytes loaded",
+        axis: OFFSET,
+        unit: UNIT,
+        points: || {
+            in_a_vector(
+                "movups [rdi + 128], xmm0",
+                "mov rax, [rdi + {}]\n    movq xmm0, rax",
+                0..=8,
+            )
+        },
+    },
+    Probe {
+        name: "forward-16-in-32",
+        what: "32 bytes stored from a vector, 16 bytes loaded",
+        axis: OFFSET,
+        unit: UNIT,
+        points: || {
+            in_a_vector(
+                "vmovups [rdi + 128], ymm0",
+                "vmovups xmm0, [rdi + {}]",
+                0..=16,
+            )
+        },
+    },
+    Probe {
         name: "forward-line",
         what: "8 bytes stored and loaded, by place in a line: stores over two lines",
         axis: Axis {
@@ -104,6 +143,15 @@ fn offsets(stored: &str, loaded: &str, size: i64, load: &str) -> Vec<Point> {
     (-size..=size).map(point).collect()
 }
 
+/// A vector is stored, a part of it loaded, and the next vector made of that.
+fn in_a_vector(store: &str, load: &str, offsets: std::ops::RangeInclusive<i64>) -> Vec<Point> {
+    let point = |offset: i64| {
+        let load = load.replace("{}", &(128 + offset).to_string());
+        Point::new(offset as f64, chain(&format!("{store}\n    {load}"), 1))
+    };
+    offsets.map(point).collect()
+}
+
 /// Nothing is handed from turn to turn: a load that waits for a store to be written holds up the retirement of the next turn's.
 fn partly() -> Vec<Point> {
     let cases = [
@@ -120,6 +168,21 @@ fn partly() -> Vec<Point> {
             "16 in two of 8",
             "mov [rdi], rax\n    mov [rdi + 8], rax",
             "movups xmm0, [rdi]",
+        ),
+        (
+            "16 in 16 and the lower 8",
+            "movups [rdi], xmm1\n    mov [rdi], rax",
+            "movups xmm0, [rdi]",
+        ),
+        (
+            "16 in 16 and the lower 8, 48 no-operations before that",
+            "movups [rdi], xmm1\n    .rept 48\n    nop\n    .endr\n    mov [rdi], rax",
+            "movups xmm0, [rdi]",
+        ),
+        (
+            "8 in two eights of 16",
+            "movups [rdi], xmm1",
+            "mov rcx, [rdi + 4]",
         ),
     ];
     let point = |(n, (label, stores, load)): (usize, (&str, &str, &str))| {

@@ -133,6 +133,7 @@ impl Memory {
                 memory.buffer = StoreBuffer::new(caches.store_buffer, &core.execute);
             }
             (memory.renaming).is_steady_after(core.execute.memory_renaming_steady);
+            (memory.older).are_handed_on_in_parts(core.execute.store_forward_parts);
             memory.owned = vec![0; OWNED as usize].into();
             memory.fault_cycles = core.tlb.map_or(0, |tlb| tlb.fault);
             memory.calls_displace = core.tlb.is_some_and(|tlb| tlb.call_code_lines > 0);

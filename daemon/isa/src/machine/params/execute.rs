@@ -248,7 +248,12 @@ pub struct Execute {
     /// Extra cycles of a load that overlaps an older store without being contained in it: it waits
     /// for the store to leave the store buffer.
     pub store_forward_blocked: u64,
-    /// The same where the store buffer is modelled: from when the youngest of these stores is
+    /// Where caches are modelled, thus in whole programs: a load that lies in two parts of a store, each as wide as the load and no
+    /// less than eight bytes, waits as if the store had a part of it only (Intel, *Optimization Reference Manual*, "Store Forwarding
+    /// Conditions"; measured on Redwood Cove: docs/REDWOOD-COVE.md).
+    #[serde(default)]
+    pub store_forward_parts: bool,
+    /// What `store_forward_blocked` says where the store buffer is modelled: from when the youngest of these stores is
     /// written to its line, which is after it retired, until the load has its data; 0: what
     /// `store_forward_blocked` says. Measured on Zen 5: docs/MEMORY.md.
     #[serde(default)]

@@ -5,6 +5,8 @@
 //! table that forgets old ones when a newer store takes their place: a store that long ago is in
 //! the cache and holds nobody up.
 
+use std::cmp::Ordering;
+
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
@@ -73,8 +75,8 @@ pub enum Forward {
     Blocked {
         /// They are complete.
         ready: u64,
-        /// Number of the youngest of them; 0 when it starts where the load does: such a load does
-        /// not wait for it to be written.
+        /// Number of the youngest of them that it waits for to be written: not the youngest of all where that starts where
+        /// the load does; 0: none.
         store: u64,
         /// Number of the youngest of them in any case.
         youngest: u64,
@@ -91,6 +93,8 @@ pub struct OlderStores {
     recent: Box<[(u64, u64, u64)]>,
     /// The store whose address µop came last.
     current: Option<(Access, u64)>,
+    /// Whether a load must lie within a part of the store, as wide as the load and no less than eight bytes.
+    in_parts: bool,
 }
 
 #[inline]
@@ -104,6 +108,14 @@ fn granules(bytes: &std::ops::Range<u64>) -> std::ops::RangeInclusive<u64> {
     (bytes.start >> 2)..=(last >> 2).max(bytes.start >> 2)
 }
 
+/// Whether the store buffer hands on so many bytes from there on in a store: they must not lie in two of its parts,
+/// which are as wide as the load and no less than eight bytes; a load of two bytes may lie in its first two.
+fn lies_in_a_part(from: u64, bytes: u64) -> bool {
+    let part = bytes.next_power_of_two().max(8);
+    let last = from + bytes.max(1) - 1;
+    from / part == last / part || bytes == 2 && last == 8
+}
+
 impl OlderStores {
     /// No stores yet.
     #[must_use]
@@ -114,7 +126,13 @@ impl OlderStores {
             forgotten: 0,
             recent: Self::no_recent(),
             current: None,
+            in_parts: false,
         }
+    }
+
+    /// From now on a load must lie within a part of the store that it would have its data from, or not.
+    pub fn are_handed_on_in_parts(&mut self, in_parts: bool) {
+        self.in_parts = in_parts;
     }
 
     fn no_recent() -> Box<[(u64, u64, u64)]> {
@@ -215,8 +233,10 @@ impl OlderStores {
             if !overlaps {
                 continue;
             }
-            let contained =
-                entry.start <= start && end <= entry.end && entry.source != NOT_FORWARDED;
+            let contained = entry.start <= start
+                && end <= entry.end
+                && entry.source != NOT_FORWARDED
+                && (!self.in_parts || lies_in_a_part(start - entry.start, end - start));
             result = match result {
                 Forward::Cache if contained => {
                     from = entry.store;
@@ -242,11 +262,20 @@ impl OlderStores {
                     ready,
                     store,
                     youngest,
-                } => Forward::Blocked {
-                    ready: ready.max(entry.ready),
-                    store: store.max(written(entry)),
-                    youngest: youngest.max(entry.store - self.forgotten),
-                },
+                } => {
+                    let number = entry.store - self.forgotten;
+                    Forward::Blocked {
+                        ready: ready.max(entry.ready),
+                        store: match number.cmp(&youngest) {
+                            Ordering::Greater if entry.start == start => youngest,
+                            Ordering::Greater => number,
+                            // It does not wait for the youngest.
+                            Ordering::Less if store < youngest => store.max(number),
+                            Ordering::Less | Ordering::Equal => store,
+                        },
+                        youngest: youngest.max(number),
+                    }
+                }
             };
         }
         result
@@ -270,6 +299,7 @@ impl Part for OlderStores {
             forgotten,
             recent: _,
             current,
+            in_parts: _,
         } = self;
         *forgotten = *count;
         *current = None;
@@ -284,6 +314,7 @@ impl Part for OlderStores {
             forgotten,
             recent,
             current,
+            in_parts: _,
         } = self;
         let now = at.issue;
         let most = at.in_flight.min(count - forgotten).min(RECENT as u64);
@@ -302,5 +333,79 @@ impl Part for OlderStores {
 impl Default for OlderStores {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: u64 = 0x1000;
+
+    /// What stores of so many bytes from there on, one after the other, mean for a load.
+    fn found(in_parts: bool, stores: &[(u64, u16)], load: (u64, u16)) -> Forward {
+        let mut older = OlderStores::new();
+        older.are_handed_on_in_parts(in_parts);
+        for (from, bytes) in stores {
+            older.address(Some(Access::known(PLACE + from, *bytes)), 1);
+            older.data(1, Handed::FromStore);
+        }
+        older.find(&Access::known(PLACE + load.0, load.1))
+    }
+
+    fn waits_for(forward: Forward) -> u64 {
+        match forward {
+            Forward::Blocked { store, .. } => store,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Intel's Optimization Reference Manual, "Store Forwarding Conditions", and as measured on Redwood Cove
+    /// (`forward-4-in-16`, `forward-8-in-16`, `forward-16-in-32`).
+    #[test]
+    fn a_load_must_lie_in_one_part_of_a_store() {
+        for (store, load, served) in [
+            (16, 1, (0..16).collect::<Vec<u64>>()),
+            (16, 2, (0..15).collect()),
+            (16, 4, (0..13).filter(|at| !(5..8).contains(at)).collect()),
+            (16, 8, vec![0, 8]),
+            (16, 16, vec![0]),
+            (32, 2, (0..31).filter(|at| ![15, 23].contains(at)).collect()),
+            (32, 8, vec![0, 8, 16, 24]),
+            (32, 16, vec![0, 16]),
+            (32, 32, vec![0]),
+            (8, 4, (0..5).collect()),
+            (4, 2, (0..3).collect()),
+        ] {
+            let is_served = |at: &u64| {
+                let found = found(true, &[(0, store)], (*at, load));
+                matches!(found, Forward::From { .. })
+            };
+            let all: Vec<u64> = (0..=u64::from(store - load)).collect();
+            let some: Vec<u64> = all.iter().copied().filter(is_served).collect();
+            assert_eq!(some, served, "{load} bytes in {store}");
+            // Elsewhere any part of a store will do.
+            let any = |at: &u64| {
+                matches!(
+                    found(false, &[(0, store)], (*at, load)),
+                    Forward::From { .. }
+                )
+            };
+            assert!(all.iter().all(any));
+        }
+    }
+
+    /// `forward-partly`: of one that starts where it does a load does not wait for it to be written, of all others it does.
+    #[test]
+    fn a_load_waits_for_the_youngest_store_that_does_not_start_with_it() {
+        let waits = |stores: &[(u64, u16)]| waits_for(found(true, stores, (0, 16)));
+        assert_eq!(waits(&[(0, 8)]), 0);
+        assert_eq!(waits(&[(8, 8)]), 1);
+        assert_eq!(waits(&[(0, 16), (0, 8)]), 1);
+        assert_eq!(waits(&[(0, 16), (8, 8)]), 2);
+        assert_eq!(waits(&[(8, 8), (0, 8)]), 1);
+        assert_eq!(waits(&[(0, 8), (8, 8)]), 2);
+        assert_eq!(waits(&[(12, 4), (8, 4), (0, 8)]), 2);
+        assert_eq!(waits(&[(8, 4), (0, 8), (12, 4)]), 3);
     }
 }
