@@ -5,11 +5,12 @@
 //! finds the codes of iced-x86 that a row applies to, `operands` binds XED's operand names,
 //! `figures` settles the numbers, `draft` puts a CPU's table together, `fill` borrows what it
 //! lacks (`evex` corrects what Golden Cove borrows, `redwood` what its own rows have of its
-//! successor; `zen` adds what AMD's rows leave out), `analogy` and `estimate` add what nobody measured, `write` packs it. docs/TABLES.md has the rules.
+//! successor, `crossings` what it has from its chains; `zen` adds what AMD's rows leave out), `analogy` and `estimate` add what nobody measured, `write` packs it. docs/TABLES.md has the rules.
 
 mod analogy;
 pub mod coverage;
 mod cpus;
+mod crossings;
 mod draft;
 mod estimate;
 mod evex;
@@ -97,6 +98,9 @@ pub fn run(args: &Args) -> Result<()> {
     }
     fill::borrow(&mut drafts);
     for draft in &mut drafts {
+        if crossings::CPUS.contains(&draft.cpu.name) {
+            crossings::settle(&mut draft.forms);
+        }
         analogy::offer(draft, &catalogue);
         estimate::offer(draft, &catalogue);
         if cpus::MEASURED.contains(&draft.cpu.name) {
