@@ -282,17 +282,22 @@ fn measure_on(
     let mut runner = run::Runner::new(experiment, experiment.ahead && not_ahead.is_none());
     let mut watcher = watch::Watcher::new(cpu, hertz);
     let share_before = share::last_level_kib();
-    for _ in 0..experiment.warmup {
-        runner.run()?;
-    }
+    // The last run that is not measured counts what a hypervisor intercepts.
     let each = watcher.lost().and_then(|_| intercepted::cycles_each());
-    let intercepted = match each {
-        Some(cycles_each) => (runner.count_cpuid()?).map(|executions| Intercepted {
-            executions,
-            cycles_each,
-        }),
-        None => None,
-    };
+    let mut intercepted = None;
+    for left in (0..experiment.warmup).rev() {
+        match each.filter(|_| left == 0) {
+            Some(cycles_each) => {
+                intercepted = (runner.run_counting_cpuid()?).map(|executions| Intercepted {
+                    executions,
+                    cycles_each,
+                });
+            }
+            None => {
+                runner.run()?;
+            }
+        }
+    }
     let beside = |watcher: &watch::Watcher| Beside {
         lost: watcher.lost().unwrap_or(0.0),
         intercepted: intercepted.map_or(0.0, |i| i.cycles()),

@@ -1,13 +1,14 @@
 //! Executions of `cpuid`, which a hypervisor intercepts: some twenty thousand cycles each in place of a hundred, which the
 //! kernel takes for the program's own. The loader and the libraries of a program execute it some sixty times.
 //!
-//! How often a command does is counted in a run of its own, under `ptrace`, in which the instruction faults
+//! How often a command does is counted in a run that is not measured, under `ptrace`, in which the instruction faults
 //! (arch_prctl(2), `ARCH_SET_CPUID`) and is done here in its stead.
 
 use std::arch::x86_64::__cpuid_count;
 use std::collections::BTreeSet;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
@@ -59,12 +60,15 @@ pub(super) fn cycles_each() -> Option<f64> {
 }
 
 /// Runs a command and counts how often it, and all that it starts, executes `cpuid`; none where the CPU or the
-/// hypervisor does not let the instruction fault, or the command cannot be traced.
-pub(super) fn count(mut command: Command) -> Option<u64> {
+/// hypervisor does not let the instruction fault.
+///
+/// # Errors
+/// When it does not start or cannot be traced.
+pub(super) fn count(mut command: Command) -> io::Result<(ExitStatus, Option<u64>)> {
     // SAFETY: one system call between fork and exec.
     unsafe { command.pre_exec(|| Ok(ptrace::traceme()?)) };
     // It is waited for below; the handle does not.
-    let child = command.spawn().ok()?;
+    let child = command.spawn()?;
     let first = Pid::from_raw(child.id() as i32);
     let mut traced = Traced {
         alive: BTreeSet::from([first]),
@@ -74,7 +78,7 @@ pub(super) fn count(mut command: Command) -> Option<u64> {
     if counted.is_err() {
         traced.end();
     }
-    counted.ok()?
+    Ok((traced.status, counted?))
 }
 
 /// The processes and threads that are traced.
@@ -84,6 +88,8 @@ struct Traced {
     /// Those that have begun, whose further stops are their own.
     begun: BTreeSet<Pid>,
     over: BTreeSet<Pid>,
+    /// How the first one ended.
+    status: ExitStatus,
 }
 
 impl Traced {
@@ -99,9 +105,11 @@ impl Traced {
                 status => status?,
             };
             match status {
-                WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, _, _) => {
-                    self.alive.remove(&pid);
-                    self.over.insert(pid);
+                WaitStatus::Exited(pid, code) => {
+                    self.ended(pid, first, code << 8);
+                }
+                WaitStatus::Signaled(pid, signal, _) => {
+                    self.ended(pid, first, signal as i32);
                 }
                 WaitStatus::Stopped(pid, Signal::SIGTRAP) if replaced(pid)? => {
                     if pid == first {
@@ -135,6 +143,15 @@ impl Traced {
             }
         }
         Ok(all.then_some(count))
+    }
+
+    /// One is over, with a status as `wait` has it.
+    fn ended(&mut self, pid: Pid, first: Pid, status: i32) {
+        self.alive.remove(&pid);
+        self.over.insert(pid);
+        if pid == first {
+            self.status = ExitStatus::from_raw(status);
+        }
     }
 
     /// Ends those that are left.
@@ -216,7 +233,7 @@ mod tests {
     /// The loader of the C library asks the CPU what it can do, whatever the program.
     #[test]
     fn a_program_executes_it_as_often_each_time() {
-        let counted = || count(Command::new("/bin/true"));
+        let counted = || count(Command::new("/bin/true")).unwrap().1;
         let Some(first) = counted() else {
             return cannot_fault();
         };
@@ -226,19 +243,24 @@ mod tests {
 
     #[test]
     fn what_a_program_starts_is_counted_and_its_signals_reach_it() {
-        let Some(one) = count(Command::new("/bin/true")) else {
+        let Some(one) = count(Command::new("/bin/true")).unwrap().1 else {
             return cannot_fault();
         };
         let mut command = Command::new("/bin/sh");
         command.args([
             "-c",
-            "trap : USR1; kill -USR1 $$; /bin/true; /bin/true; exit 0",
+            "trap : USR1; kill -USR1 $$; /bin/true; /bin/true; exit 7",
         ]);
-        assert!(count(command).is_some_and(|three| three >= 3 * one - one / 2));
+        let (status, three) = count(command).unwrap();
+        assert_eq!(status.code(), Some(7));
+        assert!(three.is_some_and(|three| three >= 3 * one - one / 2));
     }
 
     #[test]
     fn what_cannot_be_run_is_not_counted() {
-        assert_eq!(count(Command::new("/nowhere/nothing")), None);
+        assert!(count(Command::new("/nowhere/nothing")).is_err());
+        let mut killed = Command::new("/bin/sh");
+        killed.args(["-c", "kill -9 $$"]);
+        assert_eq!(count(killed).unwrap().0.signal(), Some(9));
     }
 }

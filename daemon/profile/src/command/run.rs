@@ -31,6 +31,14 @@ pub(super) struct Ran {
     pub preempted: i64,
 }
 
+/// Where a run writes.
+struct Written {
+    /// Its stdout, where that is compared.
+    output: Option<File>,
+    /// Its stderr.
+    errors: File,
+}
+
 /// Runs the command of an experiment again and again.
 pub(super) struct Runner<'p> {
     experiment: &'p Experiment,
@@ -64,31 +72,12 @@ impl<'p> Runner<'p> {
     /// # Errors
     /// When it does not start or does not succeed.
     pub(super) fn run(&mut self) -> Result<Ran, CommandError> {
-        self.runs += 1;
-        let mut output = self.experiment.same_output.then(scratch).transpose()?;
-        let mut errors = scratch()?;
-        let mut command = self.command()?;
-        command.stdin(self.input()?).stderr(copy_of(&errors)?);
-        command.stdout(match &output {
-            Some(file) => copy_of(file)?,
-            None => sink()?,
-        });
+        let (command, written) = self.next()?;
         let started = Instant::now();
         let (child, mut counter) = self.start(command)?;
         let (status, usage) = wait(&child).map_err(doing("wait for the command"))?;
         let wall = started.elapsed().as_secs_f64();
-        if !status.success() {
-            return Err(self.failed(status, &mut errors));
-        }
-        if let Some(file) = &mut output {
-            let written = fingerprint(file).map_err(doing("read the command's output"))?;
-            if *self.output.get_or_insert(written) != written {
-                return Err(CommandError::OutputDiffers {
-                    run: self.runs,
-                    program: self.program.clone(),
-                });
-            }
-        }
+        self.check(status, written)?;
         let counted = counter.as_mut().map_err(|e| e.to_string());
         let counted = counted.and_then(|c| c.read().map_err(|e| e.to_string()));
         let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
@@ -101,14 +90,54 @@ impl<'p> Runner<'p> {
         })
     }
 
-    /// Runs it once more to count how often it executes `cpuid`; none where that cannot be known.
-    pub(super) fn count_cpuid(&self) -> Result<Option<u64>, CommandError> {
+    /// Runs it once and counts how often it executes `cpuid`; none where that cannot be known.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub(super) fn run_counting_cpuid(&mut self) -> Result<Option<u64>, CommandError> {
+        let (command, written) = self.next()?;
+        let Ok((status, executions)) = intercepted::count(command) else {
+            // It cannot be traced, or not started at all, which is said so.
+            self.runs -= 1;
+            return self.run().map(|_| None);
+        };
+        self.check(status, written)?;
+        Ok(executions)
+    }
+
+    /// The command for the next run, and where it writes.
+    fn next(&mut self) -> Result<(Command, Written), CommandError> {
+        self.runs += 1;
+        let written = Written {
+            output: self.experiment.same_output.then(scratch).transpose()?,
+            errors: scratch()?,
+        };
         let mut command = self.command()?;
         command
             .stdin(self.input()?)
-            .stdout(sink()?)
-            .stderr(Stdio::null());
-        Ok(intercepted::count(command))
+            .stderr(copy_of(&written.errors)?);
+        command.stdout(match &written.output {
+            Some(file) => copy_of(file)?,
+            None => sink()?,
+        });
+        Ok((command, written))
+    }
+
+    /// Whether a run succeeded, and wrote what the others did where that is asked for.
+    fn check(&mut self, status: ExitStatus, mut written: Written) -> Result<(), CommandError> {
+        if !status.success() {
+            return Err(self.failed(status, &mut written.errors));
+        }
+        if let Some(file) = &mut written.output {
+            let written = fingerprint(file).map_err(doing("read the command's output"))?;
+            if *self.output.get_or_insert(written) != written {
+                return Err(CommandError::OutputDiffers {
+                    run: self.runs,
+                    program: self.program.clone(),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn command(&self) -> Result<Command, CommandError> {
