@@ -142,16 +142,20 @@ fn look(mut chase: Option<&mut PointerChase>, over: &AtomicBool) -> Looked {
 mod tests {
     use super::*;
 
-    #[test]
-    fn it_looks_for_as_long_as_the_work_takes() {
-        let mut watcher = Watcher {
-            during: true,
-            chase: PointerChase::new(),
+    fn watcher(during: bool, chase: Option<PointerChase>) -> Watcher {
+        Watcher {
+            during,
+            chase,
             ticks_per_second: 1e9,
             lost: Lost::default(),
             spent: 0.0,
             watched: 0.0,
-        };
+        }
+    }
+
+    #[test]
+    fn it_looks_for_as_long_as_the_work_takes() {
+        let mut watcher = watcher(true, PointerChase::new());
         let pause = Duration::from_millis(50);
         let (result, seen) = watcher.watch(|| {
             std::thread::sleep(pause);
@@ -164,14 +168,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_work_ends_the_looking() {
-        let mut watcher = Watcher {
-            during: true,
-            chase: None,
-            ticks_per_second: 1e9,
-            lost: Lost::default(),
-            spent: 0.0,
-            watched: 0.0,
-        };
+        let mut watcher = watcher(true, None);
         let work = || watcher.watch(|| -> () { panic!("as a test") });
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
         assert!(result.is_err());
@@ -179,14 +176,7 @@ mod tests {
 
     #[test]
     fn without_looking_the_clock_has_two_ends() {
-        let mut watcher = Watcher {
-            during: false,
-            chase: None,
-            ticks_per_second: 1e9,
-            lost: Lost::default(),
-            spent: 0.0,
-            watched: 0.0,
-        };
+        let mut watcher = watcher(false, None);
         let ((), seen) = watcher.watch(|| ());
         assert!(seen.clock.mean() > 0.0 && seen.load.is_none());
         assert_eq!(watcher.share(), 0.0);
