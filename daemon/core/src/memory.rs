@@ -35,7 +35,7 @@ use mcad_isa::machine::hierarchy::{
 };
 use mcad_isa::machine::params::Core;
 
-use below::Why;
+use below::{Found, Why};
 use counts::{Counts, Misses, MissesByInstruction};
 use pages::Touch;
 use prefetch::Wanted;
@@ -246,6 +246,41 @@ impl Memory {
         answer
     }
 
+    /// A load on a wrong path ([`crate::pipeline::frontend::wrong_path`]): it asks for its lines like any other, but counts as
+    /// none, since it never retires. Returns how much later than from the first level its data is there; `None`: it would fault.
+    pub fn load_on_wrong_path(&mut self, r: Request) -> Option<u64> {
+        let r = self.request(r);
+        let (first, last) = lines_of(r.address, r.size);
+        let late = self.line_on_wrong_path(first, &r)?;
+        match first == last {
+            true => Some(late),
+            false => Some(late.max(self.line_on_wrong_path(last, &r)?)),
+        }
+    }
+
+    fn line_on_wrong_path(&mut self, line: u64, r: &Request) -> Option<u64> {
+        let page = line / PAGE_LINES;
+        let searched = |tlb: &mut Box<Tlb>| !tlb.is_last(page) && !tlb.hits(page, r.at);
+        let mut at = r.at;
+        if self.tlb.as_mut().is_some_and(searched) {
+            if !self.shared.pages.is_touched(page) {
+                return None;
+            }
+            at += self.translate(Side::Data, page, at).late;
+        }
+        if let Some(place) = self.l1d.find(Key(line)) {
+            at = at.max(self.l1d.state(place).at());
+        } else if !self.perfect_l1d {
+            if !self.shared.pages.is_touched(page) {
+                return None;
+            }
+            let there = self.fetch_line(line, at, false).at;
+            self.first_use(r.pc, line, at);
+            at = there;
+        }
+        Some(at - r.at)
+    }
+
     /// The prefetcher of the first level sees a load.
     #[inline(always)]
     fn train_stride(&mut self, pc: u64, address: u64, at: u64, missed: bool) {
@@ -441,10 +476,7 @@ impl Memory {
 
     #[inline(never)]
     fn miss(&mut self, line: u64, r: &Request, at: u64, write: bool, answer: &mut Answer) {
-        let (buffer, start) = self.fill.take(at);
-        let found = self.below(line, start, Why::Demand);
-        self.fill.hold(buffer, found.at);
-        self.fill_l1(line, State::new(found.at, found.level).dirty(write));
+        let found = self.fetch_line(line, at, write);
         answer.late += found.at - at;
         answer.from = found.level;
         answer.fault |= found.touched != Touch::Known;
@@ -456,6 +488,15 @@ impl Memory {
             walks: 0,
         });
         self.first_use(r.pc, line, at);
+    }
+
+    /// A line is asked for, from below the first level into that.
+    fn fetch_line(&mut self, line: u64, at: u64, write: bool) -> Found {
+        let (buffer, start) = self.fill.take(at);
+        let found = self.below(line, start, Why::Demand);
+        self.fill.hold(buffer, found.at);
+        self.fill_l1(line, State::new(found.at, found.level).dirty(write));
+        found
     }
 
     /// A line that was not in the first level, or that a prefetcher brought there, is used for the

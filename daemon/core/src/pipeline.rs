@@ -109,6 +109,7 @@ impl<O: Observer> Pipeline<O> {
             && pipeline.in_order.is_none()
         {
             pipeline.front.run_ahead(branch, is_told);
+            pipeline.front.follow_wrong_paths(model);
         }
         pipeline
     }

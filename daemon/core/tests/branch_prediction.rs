@@ -41,6 +41,7 @@ fn parameters() -> Branch {
         target_bits: 0,
         far_bubbles: 0,
         runs_on: false,
+        wrong_path_loads: false,
         lines_in_pairs: false,
         branches_in_pairs: false,
         direction: Direction {

@@ -31,6 +31,7 @@ mod repeated;
 mod streams;
 mod told;
 mod window;
+mod wrong_paths;
 
 use std::fmt::Write;
 
@@ -132,6 +133,7 @@ pub fn probes() -> Vec<Probe> {
         linked::PROBES,
         overridden::PROBES,
         told::PROBES,
+        wrong_paths::PROBES,
         copied::PROBES,
         mixes::PROBES,
         foretold::PROBES,

@@ -161,6 +161,13 @@ impl Backend {
         self.memory.found()
     }
 
+    /// The cycle in which a register's value is there.
+    #[inline]
+    #[must_use]
+    pub fn there(&self, reg: RegId) -> u64 {
+        self.registers.ready(reg).cycle()
+    }
+
     /// The issue cycle.
     #[inline]
     pub fn issue(&mut self) -> &mut Issue {

@@ -15,6 +15,7 @@ pub mod predict;
 pub mod stack_engine;
 pub mod target;
 pub mod uop_cache;
+pub mod wrong_path;
 
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ use predict::stream::Starts;
 use stack_engine::StackEngine;
 use target::Target;
 use uop_cache::UopCacheDelivery;
+use wrong_path::WrongPaths;
 
 /// State of the front end.
 pub struct FrontEnd {
@@ -50,6 +52,9 @@ pub struct FrontEnd {
     stack: StackEngine,
     /// Fetch of a whole program, which is never brought to rest.
     ahead: Option<Box<Ahead>>,
+    wrong_paths: Option<Box<WrongPaths>>,
+    /// Released instructions with which it always knows what comes next.
+    lookahead: u64,
     /// Cycle in which the µop that was delivered last is executed.
     executed: u64,
 }
@@ -57,7 +62,7 @@ pub struct FrontEnd {
 parts! {
     FrontEnd { clock, predecoder, decoders, uop_cache, microcode, stack }
     remembers { queue }
-    fixed { p, ahead, executed }
+    fixed { p, ahead, wrong_paths, lookahead, executed }
 }
 
 /// The cycle that the front end is in.
@@ -92,6 +97,8 @@ impl FrontEnd {
             microcode: Microcode::default(),
             stack: StackEngine::default(),
             ahead: None,
+            wrong_paths: None,
+            lookahead: LOOKAHEAD,
             executed: 0,
         }
     }
@@ -105,6 +112,14 @@ impl FrontEnd {
         };
         self.queue.prediction = Some(Box::new(starts));
         self.ahead = Some(Box::new(Ahead::new(p)));
+    }
+
+    /// Follows wrong paths from now on, where the core has them.
+    pub fn follow_wrong_paths(&mut self, model: &CpuModel) {
+        self.wrong_paths = WrongPaths::new(model);
+        if self.wrong_paths.is_some() {
+            self.lookahead = wrong_path::LOOKAHEAD;
+        }
     }
 
     /// Decodes as in whole programs from now on.
@@ -175,7 +190,7 @@ impl FrontEnd {
             let seen = queue.head().max(self.predecoder.fetched());
             let streaming = (queue.front()).is_some_and(|i| i.source == Source::LoopStream);
             let known = queue.released().saturating_sub(seen);
-            if queue.head() >= queue.released() || (!last && !streaming && known < LOOKAHEAD) {
+            if queue.head() >= queue.released() || (!last && !streaming && known < self.lookahead) {
                 return;
             }
             self.cycle(program, back, observer, last);
@@ -202,7 +217,8 @@ impl FrontEnd {
             && !ahead.is_held(self.queue.head(), clock)
             && !self.microcode.is_busy()
         {
-            clock = fetch(ahead, &mut self.queue, clock, self.executed, back);
+            let way = (&mut **ahead, self.wrong_paths.as_deref_mut());
+            clock = fetch(way, program, &mut self.queue, clock, self.executed, back);
         }
         let mut target = Target {
             p: &self.p,
@@ -244,13 +260,23 @@ impl FrontEnd {
 /// Finds the cycle, from `clock` on, in which the next instruction has been fetched, and tells the
 /// queue how far the sources may go in it.
 fn fetch(
-    ahead: &mut Ahead,
+    (ahead, mut wrong_paths): (&mut Ahead, Option<&mut WrongPaths>),
+    program: &Program,
     queue: &mut FetchQueue,
     mut clock: u64,
     executed: u64,
     back: &mut Backend,
 ) -> u64 {
-    while let Some((cycle, why)) = queue.fetch(ahead, clock, executed, back) {
+    loop {
+        let held = queue.fetch(ahead, clock, executed, back);
+        if ahead.take_redirected()
+            && let Some(wrong_paths) = &mut wrong_paths
+        {
+            wrong_paths.redirected(program, queue, executed, back);
+        }
+        let Some((cycle, why)) = held else {
+            break;
+        };
         if why == Wait::RightPath {
             back.issue().late_for(Stall::BadSpeculation);
         }

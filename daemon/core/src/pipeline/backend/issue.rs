@@ -77,6 +77,13 @@ impl Issue {
         self.cycle
     }
 
+    /// The instruction that issued last, in its program.
+    #[inline]
+    #[must_use]
+    pub fn instr(&self) -> u32 {
+        self.instr
+    }
+
     /// Fused µops that it has taken.
     #[inline(always)]
     #[must_use]

@@ -491,6 +491,17 @@ impl Memory {
         Loaded::Line(answer.late)
     }
 
+    /// A load that the right path has, too, starts in cycle `at` on a wrong one; returns how much later its data is there than
+    /// from the first level, `None` where its page is not.
+    pub fn load_on_wrong_path(&mut self, inst: &Inst, access: &Access, at: u64) -> Option<u64> {
+        self.lines.load_on_wrong_path(&Lookup {
+            access: *access,
+            by: inst.address,
+            instr: inst.instr,
+            at,
+        })
+    }
+
     /// The address of store number `number` of an instruction, made of `made`, is sent at `dispatched`;
     /// returns when it is there.
     #[inline]

@@ -138,6 +138,8 @@ pub struct Ahead {
     line: u64,
     /// Times that fetch was sent elsewhere than it had gone.
     steered: u64,
+    /// A branch that was predicted wrongly has been executed.
+    redirected: bool,
 }
 
 impl Ahead {
@@ -176,6 +178,7 @@ impl Ahead {
             count: 0,
             line: u64::MAX,
             steered: 0,
+            redirected: false,
         }
     }
 
@@ -184,6 +187,12 @@ impl Ahead {
     #[must_use]
     pub fn steered(&self) -> u64 {
         self.steered
+    }
+
+    /// Whether a branch has been executed, since this was asked last, that was predicted wrongly: the right path is next.
+    #[inline]
+    pub fn take_redirected(&mut self) -> bool {
+        std::mem::take(&mut self.redirected)
     }
 
     /// Finds out when `start` can be delivered; `false`: that cannot be known yet.
@@ -198,8 +207,7 @@ impl Ahead {
         late: impl FnOnce(&Start, u64) -> Late,
     ) -> bool {
         let per_cycle = self.per_cycle;
-        self.right_path = frames.loses(start.frame, now.visits)
-            || matches!(start.way, Way::Branch(steer) if steer.is_wrong());
+        self.right_path = frames.loses(start.frame, now.visits) || start.is_right_path();
         let restart = match start.way {
             _ if self.right_path && self.decoded_redirect > 0 && decoded(start) => {
                 Some(now.executed + self.redirect + self.decoded_redirect)
@@ -216,6 +224,7 @@ impl Ahead {
                 return false;
             }
             self.at = self.at.max(cycle * per_cycle);
+            self.redirected = start.is_right_path();
         } else {
             let of = |level: u8| self.bubbles.get(usize::from(level)).copied().unwrap_or(0);
             let bubbles = match start.way {

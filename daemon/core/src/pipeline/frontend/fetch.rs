@@ -28,7 +28,7 @@ use crate::pipeline::window::Window;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::Frontend;
 
-/// Released instructions with which the front end always knows what comes next.
+/// Released instructions with which the front end always knows what comes next, of a block.
 pub const LOOKAHEAD: u64 = 96;
 /// Backlog at which the front end is set to work.
 pub const RUN_AT: u64 = 512;
@@ -217,6 +217,20 @@ impl FetchQueue {
     #[must_use]
     pub fn front(&self) -> Option<&Inst> {
         self.insts.front()
+    }
+
+    /// The next so many instructions to be delivered, as far as they are there, and the accesses of these and those behind them.
+    #[must_use]
+    pub fn ahead(&self, count: u64) -> (&[Inst], &[Access]) {
+        let to = self.insts.end().min(self.head() + count);
+        (self.insts.range(self.head(), to), self.accesses.all())
+    }
+
+    /// Numbers of the instructions to which fetch will come from a wrong path.
+    pub fn wrong_starts(&self) -> impl Iterator<Item = u64> {
+        let starts = self.prediction.iter().flat_map(|p| p.queue.all());
+        let wrong = starts.filter(|start| start.is_right_path());
+        wrong.map(|start| start.number)
     }
 
     /// Accesses of the next instruction to be delivered.

@@ -142,6 +142,10 @@ pub struct Branch {
     /// there are on their way when they do.
     #[serde(default, skip_serializing_if = "is_default")]
     pub runs_on: bool,
+    /// Loads are executed on wrong paths that join the right one: what they asked for is there, or on its way, when the right path
+    /// has been fetched.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wrong_path_loads: bool,
     /// The line behind the one that a branch goes to is predicted together with it.
     #[serde(default)]
     pub lines_in_pairs: bool,

@@ -155,6 +155,14 @@ impl Lines {
         }
     }
 
+    /// A load on a wrong path.
+    pub fn load_on_wrong_path(&mut self, lookup: &Lookup) -> Option<u64> {
+        match (&mut self.memory, request(lookup)) {
+            (Some(memory), Some(request)) => memory.load_on_wrong_path(request),
+            _ => Some(0),
+        }
+    }
+
     /// A store asks for its line, to write it.
     #[inline]
     pub fn store(&mut self, lookup: &Lookup) -> Answer {

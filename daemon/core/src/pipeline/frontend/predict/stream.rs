@@ -49,6 +49,15 @@ pub struct Start {
     pub frame: Frame,
 }
 
+impl Start {
+    /// Whether it is where a branch went that was predicted wrongly.
+    #[inline]
+    #[must_use]
+    pub fn is_right_path(&self) -> bool {
+        matches!(self.way, Way::Branch(steer) if steer.is_wrong())
+    }
+}
+
 /// What became of a branch's predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BranchCounts {

@@ -1,0 +1,516 @@
+//! Loads on wrong paths that the right one has, too.
+//!
+//! Until a branch that was predicted wrongly is executed, the core goes on behind it as predicted. Where that way
+//! joins the right one, as behind an `if`, it executes instructions that the right path executes once more: lines
+//! that their loads ask for are there, or on their way, when the right path comes to them ("An Analysis of the
+//! Performance Impact of Wrong-Path Memory References", Mutlu, Kim, Armstrong and Patt, IEEE Transactions on
+//! Computers 2005).
+//!
+//! What was executed on a wrong path nobody traces, but where it joined the right one is found as in "Simulating
+//! Wrong-Path Instructions in Decoupled Functional-First Simulation" (Eyerman, Van den Steen, Heirman and Hur, ISPASS
+//! 2023): such a branch goes the other way some time, and then the path behind it, a [`Trail`], is on record. From the first
+//! instruction on that both paths have, the right path is followed by its data flow alone ([`Walk`]): each µop starts
+//! when its inputs are there, and none in or behind the cycle in which the branch is executed; what either path wrote before
+//! they joined is not known on the other one, nor what follows from that. Loads whose addresses are known ask for their lines.
+
+use super::fetch::FetchQueue;
+use crate::lists::part;
+use crate::pipeline::access::Access;
+use crate::pipeline::backend::Backend;
+use crate::pipeline::inst::{Inst, Source};
+use mcad_isa::machine::CpuModel;
+use mcad_isa::program::{Instr, Program, Uop, flag};
+use mcad_isa::regs::RegId;
+use mcad_isa::uop::UopKind;
+
+/// Instructions of the right path that are known when a wrong one is followed.
+pub const LOOKAHEAD: u64 = 256;
+/// Instructions of a path that are remembered.
+const TRAIL: usize = 64;
+/// Branches whose paths are, a power of two.
+const BRANCHES: usize = 256;
+/// Times that paths which did not join are not compared again.
+const APART: u8 = 15;
+/// The cycle of what is not known on a wrong path.
+const NEVER: u64 = u64::MAX;
+
+/// Registers, one bit each.
+#[derive(Clone, Copy, Default)]
+struct Set(u128);
+
+impl Set {
+    fn add(&mut self, reg: RegId) {
+        self.0 |= 1 << (reg.0 & 127);
+    }
+
+    fn has(self, reg: RegId) -> bool {
+        self.0 >> (reg.0 & 127) & 1 != 0
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl Iterator for Set {
+    type Item = RegId;
+
+    fn next(&mut self) -> Option<RegId> {
+        let first = self.0.trailing_zeros();
+        self.0 &= self.0.wrapping_sub(1);
+        (first < u128::BITS).then_some(RegId(first as u8))
+    }
+}
+
+/// An instruction of a path, and what was before it.
+#[derive(Clone, Copy)]
+struct Step {
+    address: u64,
+    uops: u32,
+    writes: Set,
+}
+
+/// Where two paths join: instructions of one and of the other that are before.
+type Joint = (u8, u8);
+
+/// The path behind a branch.
+#[derive(Default)]
+struct Trail {
+    steps: Box<[Step]>,
+    /// Some bits of their addresses, one bit each.
+    places: u64,
+    /// Where the right path joined it last.
+    joint: Option<Joint>,
+    /// How often it is not looked for where that is, since it was nowhere.
+    apart: u8,
+}
+
+impl Trail {
+    /// That which begins with these instructions.
+    fn new(program: &Program, insts: &[Inst]) -> Self {
+        let (mut uops, mut writes, mut places) = (0, Set::default(), 0);
+        let steps = insts.iter().take(TRAIL).map(|inst| {
+            let address = inst.address;
+            let step = Step {
+                address,
+                uops,
+                writes,
+            };
+            places |= 1 << (address & 63);
+            if let Some(instr) = program.instrs.get(inst.instr as usize) {
+                uops += u32::from(instr.fused);
+                writes = writes.and(written(program, instr));
+            }
+            step
+        });
+        let steps = steps.collect();
+        Self {
+            steps,
+            places,
+            joint: None,
+            apart: 0,
+        }
+    }
+
+    fn begins_at(&self, address: u64) -> bool {
+        (self.steps.first()).is_some_and(|first| first.address == address)
+    }
+
+    /// The instruction that both it and the path of these instructions come to, as they did last or else first; and what it has
+    /// before that.
+    fn joins(&mut self, insts: &[Inst]) -> Option<(usize, Step)> {
+        let at = |(place, step): Joint| {
+            let step = self.steps.get(usize::from(step))?;
+            let inst = insts.get(usize::from(place))?;
+            (inst.address == step.address).then_some((usize::from(place), *step))
+        };
+        if let Some(known) = self.joint.and_then(at) {
+            return Some(known);
+        }
+        // Of few instructions it would not be the first one.
+        if insts.len() < TRAIL {
+            return None;
+        }
+        if self.apart > 0 {
+            self.apart -= 1;
+            return None;
+        }
+        self.joint = self.first_joint(insts);
+        if self.joint.is_none() {
+            self.apart = APART;
+        }
+        self.joint.and_then(at)
+    }
+
+    /// Where the two join with the fewest instructions before, of both together.
+    fn first_joint(&self, insts: &[Inst]) -> Option<Joint> {
+        let mut before = self.steps.len() + TRAIL;
+        let mut found = None;
+        for (place, inst) in insts.iter().enumerate().take(TRAIL) {
+            if place >= before {
+                break;
+            }
+            if self.places >> (inst.address & 63) & 1 == 0 {
+                continue;
+            }
+            let mut steps = self.steps.iter().take(before - place);
+            if let Some(step) = steps.position(|step| step.address == inst.address) {
+                before = place + step;
+                found = Some((place as u8, step as u8));
+            }
+        }
+        found
+    }
+}
+
+/// The last two paths behind a branch.
+#[derive(Default)]
+struct Trails {
+    branch: u32,
+    paths: [Trail; 2],
+    /// Which of them was the right one last.
+    latest: usize,
+}
+
+/// What a thread knows of wrong paths.
+pub struct WrongPaths {
+    /// As in [`mcad_isa::machine::params`].
+    redirect: u64,
+    issue_to_dispatch: u64,
+    issue_width: u64,
+    reorder_buffer: u64,
+    trails: Box<[Option<Box<Trails>>]>,
+}
+
+impl WrongPaths {
+    /// Before the first branch; `None` for a core whose wrong paths are not modelled.
+    #[must_use]
+    pub fn new(model: &CpuModel) -> Option<Box<Self>> {
+        let core = &model.core;
+        let branch = core.branch.as_ref().filter(|p| p.wrong_path_loads)?;
+        Some(Box::new(Self {
+            redirect: branch.redirect,
+            issue_to_dispatch: core.execute.issue_to_dispatch,
+            issue_width: u64::from(core.rename.issue_width.max(1)),
+            reorder_buffer: u64::from(core.retire.reorder_buffer),
+            trails: (0..BRANCHES).map(|_| None).collect(),
+        }))
+    }
+
+    /// The branch that was delivered last was predicted wrongly and is executed in cycle `executed`; the right path is next in the
+    /// queue.
+    pub fn redirected(
+        &mut self,
+        program: &Program,
+        queue: &FetchQueue,
+        executed: u64,
+        back: &mut Backend,
+    ) {
+        let branch = back.issue().instr();
+        // Of loops that are replayed it is not known that far what comes.
+        if (queue.front()).is_none_or(|inst| inst.source == Source::LoopStream) {
+            return;
+        }
+        let (insts, accesses) = queue.ahead(LOOKAHEAD);
+        let issued = back.issue().cycle();
+        // It is the branch's own successor that its paths are told by.
+        if let Some((place, step)) = self.joins(branch, insts) {
+            let mut walk = Walk {
+                paths: self,
+                program,
+                back,
+                executed,
+                known: Set::default(),
+                there: [0; 128],
+                begun: issued,
+                delivered: 0,
+                in_flight: 0,
+                resolved: NEVER,
+                last: branch,
+            };
+            walk.join(part(insts, 0..place), step, NEVER);
+            walk.follow(place, queue, insts, accesses);
+        }
+        self.learn(program, branch, insts);
+    }
+
+    fn place(branch: u32) -> usize {
+        branch as usize % BRANCHES
+    }
+
+    /// Where the path that a branch was thought to take joins the one that it took.
+    fn joins(&mut self, branch: u32, insts: &[Inst]) -> Option<(usize, Step)> {
+        let first = insts.first()?.address;
+        let trails = self.trails.get_mut(Self::place(branch))?.as_mut()?;
+        if trails.branch != branch {
+            return None;
+        }
+        let mut others = trails.paths.iter_mut();
+        others.find(|path| !path.begins_at(first))?.joins(insts)
+    }
+
+    /// A branch was followed by these instructions.
+    fn learn(&mut self, program: &Program, branch: u32, insts: &[Inst]) {
+        let (Some(first), Some(slot)) = (insts.first(), self.trails.get_mut(Self::place(branch)))
+        else {
+            return;
+        };
+        let trails = slot.get_or_insert_default();
+        if trails.branch != branch {
+            **trails = Trails {
+                branch,
+                ..Trails::default()
+            };
+        }
+        let mut known = trails.paths.iter();
+        trails.latest = match known.position(|path| path.begins_at(first.address)) {
+            Some(known) => known,
+            None => {
+                let other = 1 - trails.latest;
+                trails.paths[other] = Trail::new(program, insts);
+                other
+            }
+        };
+    }
+}
+
+/// What an instruction writes.
+fn written(program: &Program, instr: &Instr) -> Set {
+    let mut all = Set::default();
+    for uop in uops(program, instr) {
+        for output in program.outputs_of(uop) {
+            all.add(output.reg);
+        }
+    }
+    for reg in zeroed(program, instr) {
+        all.add(*reg);
+    }
+    all
+}
+
+fn uops<'a>(program: &'a Program, instr: &Instr) -> &'a [Uop] {
+    let from = instr.laminated as usize;
+    let laminated = part(
+        &program.laminated,
+        from..from + usize::from(instr.laminated_len),
+    );
+    match (laminated.first(), laminated.last()) {
+        (Some(first), Some(last)) => {
+            let to = last.uops as usize + usize::from(last.uops_len);
+            part(&program.uops, first.uops as usize..to)
+        }
+        _ => &[],
+    }
+}
+
+fn zeroed<'a>(program: &'a Program, instr: &Instr) -> &'a [RegId] {
+    let range = instr.zeroed.start as usize..instr.zeroed.end as usize;
+    part(&program.zeroed, range)
+}
+
+/// The right path, as far as it is executed on a wrong one.
+struct Walk<'a> {
+    paths: &'a mut WrongPaths,
+    program: &'a Program,
+    back: &'a mut Backend,
+    /// When the branch is executed, which ends all.
+    executed: u64,
+    /// Registers written behind the branch, and when each is there.
+    known: Set,
+    there: [u64; 128],
+    /// The cycle in which delivery began, and µops since.
+    begun: u64,
+    delivered: u64,
+    /// µops behind the branch.
+    in_flight: u64,
+    /// When the last µop was executed.
+    resolved: u64,
+    /// The instruction before, in the program.
+    last: u32,
+}
+
+impl Walk<'_> {
+    /// The wrong path comes to where it joins, before which the right one has these instructions; what either writes there is
+    /// known in cycle `known`.
+    fn join(&mut self, before: &[Inst], step: Step, known: u64) {
+        let mut unknown = step.writes;
+        for inst in before {
+            if let Some(instr) = self.program.instrs.get(inst.instr as usize) {
+                unknown = unknown.and(written(self.program, instr));
+            }
+        }
+        for reg in unknown {
+            self.write(reg, known);
+        }
+        self.delivered += u64::from(step.uops);
+        self.in_flight += u64::from(step.uops);
+    }
+
+    fn write(&mut self, reg: RegId, at: u64) {
+        self.known.add(reg);
+        if let Some(there) = self.there.get_mut(usize::from(reg.0)) {
+            *there = at;
+        }
+    }
+
+    fn there(&self, reg: RegId) -> u64 {
+        match self.known.has(reg) {
+            true => self.there.get(usize::from(reg.0)).copied().unwrap_or(0),
+            false => self.back.there(reg),
+        }
+    }
+
+    /// Follows the right path from where it was joined.
+    fn follow(
+        &mut self,
+        mut place: usize,
+        queue: &FetchQueue,
+        insts: &[Inst],
+        mut accesses: &[Access],
+    ) {
+        let skip = |accesses: &mut &[Access], passed: &[Inst]| {
+            let count = passed.iter().map(Inst::accesses).sum();
+            *accesses = accesses.get(count..).unwrap_or(&[]);
+        };
+        skip(&mut accesses, part(insts, 0..place));
+        let mut wrong = queue.wrong_starts();
+        let joined = queue.head() + place as u64;
+        let mut next = wrong.find(|number| *number > joined);
+        while let Some(inst) = insts.get(place) {
+            let number = queue.head() + place as u64;
+            if next.is_some_and(|next| next <= number) {
+                next = wrong.find(|next| *next > number);
+                // What is not known where they join is, once it has been executed on the right one.
+                let right = self.resolved.saturating_add(self.paths.redirect);
+                let rest = part(insts, place..insts.len());
+                match self.paths.joins(self.last, rest) {
+                    Some((more, step)) => {
+                        self.join(part(rest, 0..more), step, right);
+                        skip(&mut accesses, part(rest, 0..more));
+                        place += more;
+                        let joined = queue.head() + place as u64;
+                        next = next.filter(|next| *next > joined);
+                        next = next.or_else(|| wrong.find(|number| *number > joined));
+                        if more > 0 {
+                            continue;
+                        }
+                    }
+                    None => (self.begun, self.delivered) = (right, 0),
+                }
+            }
+            if !self.step(inst, accesses) {
+                return;
+            }
+            skip(&mut accesses, std::slice::from_ref(inst));
+            place += 1;
+        }
+    }
+
+    /// Executes an instruction; whether the path goes on behind it.
+    fn step(&mut self, inst: &Inst, accesses: &[Access]) -> bool {
+        const ENDS: u32 = flag::SERIALIZING | flag::LOAD_FENCE | flag::REP | flag::REP_COMPARE;
+        let Some(instr) = self.program.instrs.get(inst.instr as usize) else {
+            return false;
+        };
+        if instr.is(flag::FUSED_PREVIOUS) {
+            return true;
+        }
+        self.last = inst.instr;
+        let starts = (self.begun)
+            .saturating_add(self.delivered / self.paths.issue_width + self.paths.issue_to_dispatch);
+        self.delivered += u64::from(instr.fused);
+        self.in_flight += u64::from(instr.fused);
+        let ends = inst.reaches || instr.locked || instr.is(ENDS);
+        if ends || starts >= self.executed || self.in_flight > self.paths.reorder_buffer {
+            return false;
+        }
+        for uop in uops(self.program, instr) {
+            let inputs = self.program.inputs_of(uop).iter();
+            let inputs = inputs.map(|reg| self.there(*reg)).max().unwrap_or(0);
+            let ready = inputs.max(starts);
+            let done = match uop.kind {
+                _ if ready >= self.executed => None,
+                UopKind::Load(number) if inst.loads > 0 => {
+                    let access = accesses.get(usize::from(number.min(inst.loads - 1)));
+                    access.and_then(|access| {
+                        let late = (self.back.memory()).load_on_wrong_path(inst, access, ready)?;
+                        Some(ready + late)
+                    })
+                }
+                _ => Some(ready),
+            };
+            let moved = instr.is(flag::ELIMINABLE);
+            for output in self.program.outputs_of(uop) {
+                let latency = if moved { 0 } else { u64::from(output.latency) };
+                self.write(output.reg, done.map_or(NEVER, |done| done + latency));
+            }
+            self.resolved = done.map_or(NEVER, |done| done + 1);
+        }
+        for reg in zeroed(self.program, instr) {
+            self.write(*reg, 0);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Instructions at these addresses.
+    fn path(addresses: impl IntoIterator<Item = u64>) -> Vec<Inst> {
+        let inst = |address| Inst::new(0, address);
+        addresses.into_iter().map(inst).collect()
+    }
+
+    fn trail(addresses: impl IntoIterator<Item = u64>) -> Trail {
+        Trail::new(&Program::default(), &path(addresses))
+    }
+
+    /// A loop that ends in a branch around one instruction, from its first instruction after the branch on.
+    fn turns(begins: u64) -> Vec<u64> {
+        (0..100).map(|n| 100 + (begins + n) % 12).collect()
+    }
+
+    #[test]
+    fn paths_join_where_the_fewest_instructions_of_both_are_before() {
+        // One comes to the other's first instruction after one of its own, and the other to that one after eleven.
+        let (around, through) = (turns(1), turns(0));
+        assert_eq!(
+            trail(around.clone()).first_joint(&path(through.clone())),
+            Some((1, 0))
+        );
+        assert_eq!(trail(through).first_joint(&path(around)), Some((0, 1)));
+        // One arm each.
+        let (one, other) = ([1, 2, 3, 50, 51], [20, 21, 50, 51, 52]);
+        assert_eq!(trail(one).first_joint(&path(other)), Some((2, 3)));
+        assert_eq!(trail(one).first_joint(&path([7, 8, 9])), None);
+    }
+
+    #[test]
+    fn where_paths_joined_last_they_are_taken_to_join() {
+        let mut known = trail(turns(1));
+        assert_eq!(known.joins(&path(turns(0))).map(|joint| joint.0), Some(1));
+        // Too few to look for the first one, but that is there.
+        assert!(known.joins(&path([100, 101])).is_some());
+        assert!(known.joins(&path([300, 301])).is_none());
+        // Paths that did not join are not compared for some time.
+        let mut apart = trail(turns(1));
+        assert!(apart.joins(&path(500..600)).is_none());
+        for _ in 0..APART {
+            assert!(apart.joins(&path(turns(0))).is_none());
+        }
+        assert!(apart.joins(&path(turns(0))).is_some());
+    }
+
+    #[test]
+    fn sets_have_what_was_added() {
+        let mut set = Set::default();
+        for reg in [0, 5, 63, 64, 127] {
+            set.add(RegId(reg));
+        }
+        assert!(set.has(RegId(64)) && !set.has(RegId(6)));
+        let all: Vec<u8> = set.map(|reg| reg.0).collect();
+        assert_eq!(all, [0, 5, 63, 64, 127]);
+    }
+}

@@ -1,0 +1,137 @@
+//! Loads on wrong paths that join the right one, in whole programs: what they asked for is there when the right path comes to it.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+
+use mcad_core::simulation::{AnalysisKind, Options, Simulation};
+use mcad_isa::machine::CpuModel;
+use mcad_isa::machine::file::model_from;
+use mcad_proto::event::Arch;
+use mcad_proto::word::{BlockId, block_word};
+
+const DATA: u64 = 0x7000_0000;
+
+/// What lies between the branch and where its two ways join.
+#[derive(Clone, Copy)]
+enum Arm {
+    /// So many no-operations.
+    Idle(usize),
+    /// An addition to the register that addresses are made of.
+    Moves,
+}
+
+/// A core that follows wrong paths, or one that does not.
+fn model(cpu: &str, follows: bool) -> Arc<CpuModel> {
+    let text = format!("base = \"{cpu}\"\n[branch]\nwrong_path_loads = {follows}\n");
+    model_from("cpu.toml", &text, &|name| Err(format!("no file {name}"))).unwrap()
+}
+
+/// Cycles of a turn with a branch on what a load brings, taken at random if `random`, from so many KiB.
+fn turn(model: &Arc<CpuModel>, arm: Arm, kib: u64, random: bool) -> f64 {
+    let arm = match arm {
+        Arm::Idle(nops) => vec![0x90; nops],
+        Arm::Moves => vec![0x48, 0x83, 0xc2, 0x08], // add rdx, 8
+    };
+    // add rsi, [rdi + rdx]; test rsi, r8; jz behind the arm
+    let mut head = vec![0x48, 0x03, 0x34, 0x17, 0x4c, 0x85, 0xc6, 0x0f, 0x84];
+    head.extend((arm.len() as i32).to_le_bytes());
+    let mut tail = vec![0x49, 0xff, 0xcb, 0x0f, 0x85]; // dec r11; jnz to the first
+    let back = -((head.len() + arm.len() + tail.len() + 4) as i32);
+    tail.extend(back.to_le_bytes());
+    let mut blocks = vec![(0x1000, 3, head)];
+    let mut push = |instructions: usize, bytes: &[u8]| {
+        let (at, _, before) = blocks.last().unwrap();
+        let at = at + before.len() as u64;
+        blocks.push((at, instructions as u16, bytes.to_vec()));
+    };
+    for part in arm.chunks(200) {
+        push(if part[0] == 0x90 { part.len() } else { 1 }, part);
+    }
+    push(2, &tail);
+    let last = blocks.len() as u32 - 1;
+    let mut state = 88_172_645_463_325_252u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state >> 20
+    };
+    let mut words = Vec::new();
+    let turns = 20_000;
+    let mut cycles = [0, 0];
+    for cycles in &mut cycles {
+        for _ in 0..turns {
+            words.push(block_word(BlockId(0)));
+            words.push(support::access(0, false, DATA + next() % (kib * 16) * 64));
+            if random && next() % 2 == 0 {
+                words.extend((1..last).map(|n| block_word(BlockId(n))));
+            }
+            words.push(block_word(BlockId(last)));
+        }
+        let mut simulation = Simulation::new(Options {
+            cpus: vec![Arc::clone(model)],
+            analyses: vec![AnalysisKind::Pipeline],
+            memory: true,
+        });
+        support::begin(&mut simulation, Arch::X86_64, &blocks);
+        *cycles = support::finish(simulation, &words).cpus[0].cycles;
+    }
+    (cycles[1] - cycles[0]) as f64 / turns as f64
+}
+
+/// Cycles of a turn on a core that follows wrong paths, and on one that does not.
+fn turns(cpu: &str, arm: Arm, kib: u64) -> (f64, f64) {
+    let of = |follows| turn(&model(cpu, follows), arm, kib, true);
+    (of(true), of(false))
+}
+
+#[test]
+fn lines_of_loads_behind_the_joint_are_there() {
+    for cpu in ["skl", "glc", "zen4"] {
+        let p = model(cpu, true).core.clone();
+        let second = p.cache.as_ref().unwrap().l2.latency - p.execute.load_latency;
+        let near = turns(cpu, Arm::Idle(1), 16);
+        assert!((near.0 - near.1).abs() < 0.3, "{cpu}: {near:?}");
+        let far = turns(cpu, Arm::Idle(1), 192);
+        // Every second branch is wrong, and most loads miss the first level.
+        let hidden = 0.5 * second as f64 * 0.75;
+        assert!(far.1 - far.0 > 0.6 * hidden, "{cpu}: {far:?}, {hidden}");
+        assert!(far.0 - near.0 < 0.25 * hidden, "{cpu}: {far:?} {near:?}");
+    }
+}
+
+#[test]
+fn what_follows_from_either_way_is_not_known_on_the_other() {
+    for cpu in ["glc", "zen4"] {
+        let (follows, does_not) = turns(cpu, Arm::Moves, 192);
+        assert!(
+            (follows - does_not).abs() < 0.2,
+            "{cpu}: {follows} {does_not}"
+        );
+    }
+}
+
+#[test]
+fn a_joint_beyond_what_is_executed_helps_nothing() {
+    for cpu in ["glc", "zen4"] {
+        // Neither core issues that many until the branch is executed.
+        let (follows, does_not) = turns(cpu, Arm::Idle(60), 16);
+        assert!(
+            (follows - does_not).abs() < 0.2,
+            "{cpu}: {follows} {does_not}"
+        );
+        let far = turns(cpu, Arm::Idle(600), 192);
+        assert!((far.0 - far.1).abs() < 0.2, "{cpu}: {far:?}");
+    }
+}
+
+#[test]
+fn branches_that_are_foreseen_lead_nowhere() {
+    for cpu in ["glc", "zen4"] {
+        let of = |follows| turn(&model(cpu, follows), Arm::Idle(1), 192, false);
+        assert_eq!(of(true), of(false), "{cpu}");
+    }
+}
