@@ -43,6 +43,7 @@ fn parameters() -> Branch {
         runs_on: false,
         wrong_path_loads: false,
         lines_in_pairs: false,
+        makes_up_behind_chosen: false,
         branches_in_pairs: false,
         direction: Direction {
             base_entries: 8192,

@@ -300,6 +300,8 @@ pub struct Laminated {
     pub uses_stack: bool,
     /// Of a plain instruction ([`Instr::plain`]).
     pub is_plain: bool,
+    /// Of a conditional jump, or of a pair with one.
+    pub is_conditional: bool,
     /// A single µop that computes, of a plain instruction, with nothing special about it: what
     /// follows says all of it.
     pub is_simple: bool,
@@ -508,6 +510,8 @@ impl Program {
                 is_last: self.laminated.len() + 1 == end,
                 uses_stack: instr.rsp_change != 0 || instr.is(flag::READS_RSP | flag::WRITES_RSP),
                 is_plain: false,
+                is_conditional: instr.branch == Some(BranchKind::Conditional)
+                    || instr.is(flag::FUSED_NEXT),
                 is_simple: false,
                 late_flags: false,
                 outputs_len: 0,

@@ -10,6 +10,7 @@
 //! To add a probe, write a file in `probe/` and name it in [`probes`].
 
 mod aliasing;
+mod behind_jumps;
 mod branches;
 mod chase;
 mod code;
@@ -21,6 +22,7 @@ mod linked;
 mod locked;
 mod mixes;
 pub mod native;
+mod not_taken;
 mod overridden;
 mod parallel;
 pub mod program;
@@ -130,6 +132,8 @@ pub fn probes() -> Vec<Probe> {
         locked::PROBES,
         kernel::PROBES,
         branches::PROBES,
+        behind_jumps::PROBES,
+        not_taken::PROBES,
         linked::PROBES,
         overridden::PROBES,
         told::PROBES,

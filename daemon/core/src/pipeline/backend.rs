@@ -64,6 +64,10 @@ pub struct Backend {
     execute: Execute,
     alu_ports: PortSet,
     merge_ports: PortSet,
+    /// Ports of a conditional jump that is not taken, in programs.
+    not_taken_ports: PortSet,
+    /// The µop at work is of such a jump.
+    not_taken: bool,
     issue: Issue,
     /// Ports, public for statistics.
     pub ports: Ports,
@@ -84,7 +88,7 @@ pub struct Backend {
 parts! {
     Backend { issue, ports, retirement, spacing, locks, queue, slot_count }
     remembers { memory, registers }
-    fixed { rename, execute, alu_ports, merge_ports, ends, string_known }
+    fixed { rename, execute, alu_ports, merge_ports, not_taken_ports, not_taken, ends, string_known }
 }
 
 impl Backend {
@@ -97,6 +101,8 @@ impl Backend {
             execute: core.execute.clone(),
             alu_ports: core.ports.alu,
             merge_ports: core.ports.merge,
+            not_taken_ports: PortSet::NONE,
+            not_taken: false,
             issue: Issue::new(core.rename.issue_width, core.rename.constants_per_cycle),
             ports: Ports::new(core),
             retirement: Retirement::new(&core.retire, core.rename.issue_width),
@@ -116,6 +122,7 @@ impl Backend {
     pub fn of_program(model: &Arc<CpuModel>) -> Self {
         let mut back = Self::new(model);
         back.memory = Memory::of_program(&model.core);
+        back.not_taken_ports = model.core.ports.not_taken;
         if back.memory.lines().are_modelled() {
             back.ports.wait_without_end();
             back.locks = Locks::new(model.core.execute.locked);
@@ -166,6 +173,28 @@ impl Backend {
     #[must_use]
     pub fn there(&self, reg: RegId) -> u64 {
         self.registers.ready(reg).cycle()
+    }
+
+    /// Whether it matters where conditional jumps go.
+    #[inline(always)]
+    #[must_use]
+    pub fn tells_not_taken(&self) -> bool {
+        !self.not_taken_ports.is_empty()
+    }
+
+    /// Says whether the next laminated µop is of a conditional jump that is not taken.
+    #[inline(always)]
+    pub fn is_not_taken(&mut self, not_taken: bool) {
+        self.not_taken = not_taken;
+    }
+
+    /// Ports of a µop for which the instruction table has these.
+    #[inline(always)]
+    fn ports_of(&self, ports: PortSet) -> PortSet {
+        match self.not_taken && self.not_taken_ports.contains(ports) {
+            true => self.not_taken_ports,
+            false => ports,
+        }
     }
 
     /// The issue cycle.
@@ -355,13 +384,14 @@ impl Backend {
         self.queue.push(issued);
         let inputs = self.registers.inputs(&uop.inputs);
         let waited = inputs.keeps_waiting_for_a_load(issued);
-        let port = self.ports.choose(uop.ports, self.issue.slots());
+        let ports = self.ports_of(uop.ports);
+        let port = self.ports.choose(ports, self.issue.slots());
         let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs.cycle());
-        let (dispatched, unbound) = if self.ports.are_bound(uop.ports) {
+        let (dispatched, unbound) = if self.ports.are_bound(ports) {
             (self.ports.start(port, ready), None)
         } else {
             let inputs = (&uop.inputs, &[][..]);
-            let (_, dispatched) = self.start_unbound(uop.ports, inputs, ready);
+            let (_, dispatched) = self.start_unbound(ports, inputs, ready);
             (dispatched, Some(ready))
         };
         let written = (self.registers).write_simple(uop, issued, dispatched, unbound);

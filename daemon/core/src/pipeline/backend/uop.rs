@@ -101,9 +101,10 @@ impl Backend {
         if spaced {
             ready = self.first_uop_ready(i, issued.max(inputs), ready);
         }
-        let port = self.ports.choose(uop.ports, self.issue.slots());
-        let (port, dispatched) = if uop.divider == 0 && !self.ports.are_bound(uop.ports) {
-            self.start_on_any(i, uop, ready)
+        let ports = self.ports_of(uop.ports);
+        let port = self.ports.choose(ports, self.issue.slots());
+        let (port, dispatched) = if uop.divider == 0 && !self.ports.are_bound(ports) {
+            self.start_on_any(i, uop, ports, ready)
         } else if uop.divider == 0 && !self.conflicts(uop.kind) {
             (port, self.ports.start(port, ready))
         } else {
@@ -171,12 +172,13 @@ impl Backend {
     fn compute(&mut self, i: &Given<'_>, uop: &Uop, inputs: Stamp) -> (u64, Cause) {
         let issued = self.issue.cycle();
         let waited = inputs.keeps_waiting_for_a_load(issued);
-        let port = self.ports.choose(uop.ports, self.issue.slots());
+        let ports = self.ports_of(uop.ports);
+        let port = self.ports.choose(ports, self.issue.slots());
         let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs.cycle());
-        let dispatched = if self.ports.are_bound(uop.ports) {
+        let dispatched = if self.ports.are_bound(ports) {
             self.ports.start(port, ready)
         } else {
-            self.start_on_any(i, uop, ready).1
+            self.start_on_any(i, uop, ports, ready).1
         };
         let written = (self.registers).write(i.program, i.instr, uop, issued, dispatched);
         let cause = self.cause(waited, issued, ready, dispatched);
@@ -234,7 +236,7 @@ impl Backend {
         let ready = ready.max(self.fenced(kind));
         let port = self.ports.choose(uop.ports, self.issue.slots());
         let dispatched = if !self.ports.are_bound(uop.ports) {
-            self.start_on_any(i, uop, ready).1
+            self.start_on_any(i, uop, uop.ports, ready).1
         } else if self.conflicts(kind) {
             let request = self.request(i, (uop, kind), port, ready);
             self.ports.dispatch(Request {
@@ -248,14 +250,14 @@ impl Backend {
         (executed, self.accessed(kind))
     }
 
-    /// Starts a µop of unbound ports that is ready at `ready`; returns where and when.
+    /// Starts a µop on one of these unbound ports, ready at `ready`; returns where and when.
     #[inline(never)]
-    fn start_on_any(&mut self, i: &Given<'_>, uop: &Uop, ready: u64) -> (u8, u64) {
+    fn start_on_any(&mut self, i: &Given<'_>, uop: &Uop, ports: PortSet, ready: u64) -> (u8, u64) {
         let others = match usize::from(uop.inputs_len) > FIRST_INPUTS {
             true => i.program.inputs_of(uop).get(FIRST_INPUTS..).unwrap_or(&[]),
             false => &[],
         };
-        let started = self.start_unbound(uop.ports, (&uop.first_inputs, others), ready);
+        let started = self.start_unbound(ports, (&uop.first_inputs, others), ready);
         if self.execute.vain_starts {
             let outputs = i.program.outputs_of(uop);
             self.registers.awaited(outputs, ready, started.1);

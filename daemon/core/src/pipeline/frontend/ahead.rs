@@ -123,7 +123,7 @@ pub struct Ahead {
     at: u64,
     /// When the last start could be delivered.
     stamp: u64,
-    /// Cycles from one start to the next at least: where the predictor finds branches in pairs, fetch takes one a cycle.
+    /// Cycles from one start to the next at least: where the predictor makes up for what it had lost, fetch takes one a cycle.
     spacing: u64,
     /// Whether `stamp` is the next start's.
     known: bool,
@@ -170,7 +170,7 @@ impl Ahead {
             translations: Arrivals::new(p.translations),
             at: 0,
             stamp: 0,
-            spacing: u64::from(p.branches_in_pairs),
+            spacing: u64::from(p.branches_in_pairs || p.makes_up_behind_chosen),
             known: false,
             right_path: false,
             held: (0, 0),

@@ -149,6 +149,10 @@ pub struct Branch {
     /// The line behind the one that a branch goes to is predicted together with it.
     #[serde(default)]
     pub lines_in_pairs: bool,
+    /// What the predictor had lost by `chosen_bubbles` it makes up for in straight code behind that jump: so many lines take it no
+    /// time. Fetch takes one line a cycle.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub makes_up_behind_chosen: bool,
     /// A branch that always goes to one place in its page is found together with the call or the branch within its own page that
     /// went there, unless that was the second of such a pair: what the predictor had lost it makes up for, since fetch takes
     /// one a cycle.

@@ -139,6 +139,8 @@ pub struct PortLayout {
     pub store_data_computes: bool,
     /// The µop that merges a high-8 register which was renamed apart; empty where there is none.
     pub merge: PortSet,
+    /// A conditional jump that is not taken, in whole programs, where the instruction table has the port of those that are taken.
+    pub not_taken: PortSet,
     /// Where µops start that keep a divider, whichever port they were counted for.
     pub divider: PortSet,
     /// Ports whose vector units 512-bit operations take with others: closed to vector µops, but
@@ -212,6 +214,8 @@ struct Text {
     store_data_computes: bool,
     #[serde(default)]
     merge: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    not_taken: String,
     divider: String,
     #[serde(default)]
     taken_by_512: String,
@@ -253,6 +257,7 @@ impl TryFrom<Text> for PortLayout {
             store_data: set("store_data", &text.store_data)?,
             store_data_computes: text.store_data_computes,
             merge: set("merge", &text.merge)?,
+            not_taken: set("not_taken", &text.not_taken)?,
             divider: set("divider", &text.divider)?,
             taken_by_512: set("taken_by_512", &text.taken_by_512)?,
             pairs: set("pairs", &text.pairs)?,
@@ -298,6 +303,7 @@ impl From<PortLayout> for Text {
             store_data: text(layout.store_data),
             store_data_computes: layout.store_data_computes,
             merge: text(layout.merge),
+            not_taken: text(layout.not_taken),
             divider: text(layout.divider),
             taken_by_512: text(layout.taken_by_512),
             pairs: text(layout.pairs),

@@ -27,6 +27,7 @@ pub struct Pace {
     other_page: [u32; branch::MAX_BTB_LEVELS],
     indirect_alone: bool,
     lines_in_pairs: bool,
+    makes_up_behind_chosen: bool,
     /// Branches are found in pairs.
     in_pairs: bool,
     /// The last start was where a branch went that may be the first of a pair.
@@ -35,6 +36,8 @@ pub struct Pace {
     chosen: bool,
     /// The last start was where a branch went.
     at_target: bool,
+    /// Lost by the last start, if that was where a branch went, or since, and not made up for.
+    lost: u32,
 }
 
 impl Pace {
@@ -63,10 +66,12 @@ impl Pace {
             },
             indirect_alone: p.indirect_alone,
             lines_in_pairs: p.lines_in_pairs,
+            makes_up_behind_chosen: p.makes_up_behind_chosen,
             in_pairs: p.branches_in_pairs,
             first: false,
             chosen: false,
             at_target: false,
+            lost: 0,
         }
     }
 
@@ -80,7 +85,16 @@ impl Pace {
     pub fn shares(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
         let paired = way == Way::Line && self.at_target && self.lines_in_pairs;
         self.at_target = way != Way::Line;
+        if way == Way::Line && self.lost > 0 {
+            self.lost -= 1;
+            return 0;
+        }
         let chosen = matches!(way, Way::Branch(Steer::Chosen(_)));
+        self.lost = if chosen && self.makes_up_behind_chosen {
+            self.to_chosen
+        } else {
+            0
+        };
         self.chosen |= chosen && branch.is_some_and(|b| b.kind != Kind::Return);
         let second = self.in_pairs && self.is_second(way, branch, to);
         let Some(branch) = branch else {
@@ -205,6 +219,29 @@ mod tests {
             (taken, Some(Kind::Return), 5),
             (chosen, Some(Kind::IndirectCall), 3),
             (taken, Some(Kind::Return), 9),
+        ];
+        for (n, (way, kind, shares)) in steps.into_iter().enumerate() {
+            let branch = kind.map(|kind| at(0x1000, kind));
+            assert_eq!(pace.shares(way, branch.as_ref(), to(0x2000)), shares, "{n}");
+        }
+    }
+
+    #[test]
+    fn what_a_chosen_target_takes_is_made_up_for_by_lines_behind_it() {
+        let p = branches_of("rwc");
+        assert_eq!((p.starts_per_cycle, p.chosen_bubbles), (1, 2));
+        let mut pace = Pace::new(&p);
+        let chosen = Way::Branch(Steer::Chosen(0));
+        let taken = Way::Branch(Steer::Taken(0));
+        let steps = [
+            (chosen, Some(Kind::IndirectJump), 3),
+            (Way::Line, None, 0),
+            (Way::Line, None, 0),
+            (Way::Line, None, 1),
+            (chosen, Some(Kind::IndirectJump), 3),
+            (Way::Line, None, 0),
+            (taken, Some(Kind::Jump), 1),
+            (Way::Line, None, 1),
         ];
         for (n, (way, kind, shares)) in steps.into_iter().enumerate() {
             let branch = kind.map(|kind| at(0x1000, kind));
