@@ -41,7 +41,7 @@ fn strange() -> Arc<CpuModel> {
          names = \"int0 int1 load0 load1 data int2 int3 address x0 x1 x2 x3 x4 x5\"\n\
          alu = \"int0 int1 int2 int3\"\nload = \"load0 load1\"\n\
          store_address = \"load0 load1 address\"\nstore_data = \"data\"\n\
-         merge = \"int1 int2\"\ndivider = \"int0\"\ntaken_by_512 = \"int1\"\n\
+         merge = \"int1 int2\"\nnot_taken = \"int0 int3\"\ndivider = \"int0\"\ntaken_by_512 = \"int1\"\n\
          in_turn = [\"load0 load1\"]\n",
     )
 }

@@ -300,8 +300,10 @@ pub struct Laminated {
     pub uses_stack: bool,
     /// Of a plain instruction ([`Instr::plain`]).
     pub is_plain: bool,
-    /// Of a conditional jump, or of a pair with one.
+    /// Of a conditional jump.
     pub is_conditional: bool,
+    /// Which is the second half of a fused pair.
+    pub is_pair: bool,
     /// A single µop that computes, of a plain instruction, with nothing special about it: what
     /// follows says all of it.
     pub is_simple: bool,
@@ -512,6 +514,7 @@ impl Program {
                 is_plain: false,
                 is_conditional: instr.branch == Some(BranchKind::Conditional)
                     || instr.is(flag::FUSED_NEXT),
+                is_pair: instr.is(flag::FUSED_NEXT),
                 is_simple: false,
                 late_flags: false,
                 outputs_len: 0,

@@ -66,7 +66,7 @@ pub struct Backend {
     merge_ports: PortSet,
     /// Ports of a conditional jump that is not taken, in programs.
     not_taken_ports: PortSet,
-    /// The µop at work is of such a jump.
+    /// The last conditional jump was one.
     not_taken: bool,
     issue: Issue,
     /// Ports, public for statistics.
@@ -175,23 +175,16 @@ impl Backend {
         self.registers.ready(reg).cycle()
     }
 
-    /// Whether it matters where conditional jumps go.
-    #[inline(always)]
-    #[must_use]
-    pub fn tells_not_taken(&self) -> bool {
-        !self.not_taken_ports.is_empty()
-    }
-
-    /// Says whether the next laminated µop is of a conditional jump that is not taken.
+    /// Says whether the next laminated µop, which is of a conditional jump, is of one that is not taken.
     #[inline(always)]
     pub fn is_not_taken(&mut self, not_taken: bool) {
         self.not_taken = not_taken;
     }
 
-    /// Ports of a µop for which the instruction table has these.
+    /// Ports of one of a laminated µop's µops, for which the instruction table has these.
     #[inline(always)]
-    fn ports_of(&self, ports: PortSet) -> PortSet {
-        match self.not_taken && self.not_taken_ports.contains(ports) {
+    fn ports_of(&self, uop: &Laminated, ports: PortSet) -> PortSet {
+        match uop.is_conditional && self.not_taken && self.not_taken_ports.contains(ports) {
             true => self.not_taken_ports,
             false => ports,
         }
@@ -384,7 +377,7 @@ impl Backend {
         self.queue.push(issued);
         let inputs = self.registers.inputs(&uop.inputs);
         let waited = inputs.keeps_waiting_for_a_load(issued);
-        let ports = self.ports_of(uop.ports);
+        let ports = self.ports_of(uop, uop.ports);
         let port = self.ports.choose(ports, self.issue.slots());
         let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs.cycle());
         let (dispatched, unbound) = if self.ports.are_bound(ports) {

@@ -101,7 +101,7 @@ impl Backend {
         if spaced {
             ready = self.first_uop_ready(i, issued.max(inputs), ready);
         }
-        let ports = self.ports_of(uop.ports);
+        let ports = self.ports_of(i.laminated, uop.ports);
         let port = self.ports.choose(ports, self.issue.slots());
         let (port, dispatched) = if uop.divider == 0 && !self.ports.are_bound(ports) {
             self.start_on_any(i, uop, ports, ready)
@@ -172,7 +172,7 @@ impl Backend {
     fn compute(&mut self, i: &Given<'_>, uop: &Uop, inputs: Stamp) -> (u64, Cause) {
         let issued = self.issue.cycle();
         let waited = inputs.keeps_waiting_for_a_load(issued);
-        let ports = self.ports_of(uop.ports);
+        let ports = self.ports_of(i.laminated, uop.ports);
         let port = self.ports.choose(ports, self.issue.slots());
         let ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs.cycle());
         let dispatched = if self.ports.are_bound(ports) {

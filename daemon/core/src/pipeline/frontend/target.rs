@@ -43,12 +43,6 @@ impl<O: Observer> Target<'_, O> {
         if fused { next + 1 } else { next }
     }
 
-    /// Whether the conditional jump that instruction `number` is, or is fused with, is not taken.
-    fn goes_on(&self, number: u64) -> bool {
-        let jump = self.next_number(number) - 1;
-        self.queue.get(jump).is_some_and(|jump| !jump.taken)
-    }
-
     /// Delivers one laminated µop of instruction `number`, which is the next one.
     pub fn deliver_one(&mut self, number: u64, laminated: u16, from: Delivery) {
         let instr = self.queue.get(number);
@@ -85,9 +79,9 @@ impl<O: Observer> Target<'_, O> {
         {
             (self.back).stack_sync(inst, offset, cycle, self.observer);
         }
-        if self.back.tells_not_taken() {
-            let not_taken = uop.is_conditional && self.goes_on(number);
-            self.back.is_not_taken(not_taken);
+        if uop.is_conditional {
+            let jump = self.queue.get(number + u64::from(uop.is_pair));
+            (self.back).is_not_taken(jump.is_some_and(|jump| !jump.taken));
         }
         let first = laminated == 0;
         let simple = (self.back).simple(inst, uop, first, cycle, self.observer);

@@ -29,8 +29,14 @@ pub const LOOKAHEAD: u64 = 256;
 const TRAIL: usize = 64;
 /// Branches whose paths are, a power of two.
 const BRANCHES: usize = 256;
+/// Wrong predictions of a branch from which on its paths are remembered: most branches are predicted wrongly when they are new, and
+/// thousands of threads may live at once.
+const OFTEN: u32 = 4;
 /// Times that paths which did not join are not compared again.
 const APART: u8 = 15;
+/// A branch on whose wrong paths no line was missing so many times is followed only every eighth time.
+const QUIET: u8 = 32;
+const QUIET_AND_SELDOM: u8 = QUIET + 8;
 /// The cycle of what is not known on a wrong path.
 const NEVER: u64 = u64::MAX;
 
@@ -170,6 +176,8 @@ struct Trails {
     paths: [Trail; 2],
     /// Which of them was the right one last.
     latest: usize,
+    /// Times that no line was missing on the wrong path, up to [`QUIET`], and from there again up to [`QUIET_AND_SELDOM`].
+    quiet: u8,
 }
 
 /// What a thread knows of wrong paths.
@@ -179,7 +187,10 @@ pub struct WrongPaths {
     issue_to_dispatch: u64,
     issue_width: u64,
     reorder_buffer: u64,
-    trails: Box<[Option<Box<Trails>>]>,
+    /// None before the first is remembered.
+    trails: Vec<Option<Box<Trails>>>,
+    /// Of branches whose paths are not: which was predicted wrongly last in its place, and how often.
+    new: Box<[(u32, u32)]>,
 }
 
 impl WrongPaths {
@@ -193,7 +204,8 @@ impl WrongPaths {
             issue_to_dispatch: core.execute.issue_to_dispatch,
             issue_width: u64::from(core.rename.issue_width.max(1)),
             reorder_buffer: u64::from(core.retire.reorder_buffer),
-            trails: (0..BRANCHES).map(|_| None).collect(),
+            trails: Vec::new(),
+            new: [(0, 0); BRANCHES].into(),
         }))
     }
 
@@ -213,8 +225,9 @@ impl WrongPaths {
         }
         let (insts, accesses) = queue.ahead(LOOKAHEAD);
         let issued = back.issue().cycle();
-        // It is the branch's own successor that its paths are told by.
-        if let Some((place, step)) = self.joins(branch, insts) {
+        if self.is_followed(branch)
+            && let Some((place, step)) = self.joins(branch, insts)
+        {
             let mut walk = Walk {
                 paths: self,
                 program,
@@ -227,9 +240,15 @@ impl WrongPaths {
                 in_flight: 0,
                 resolved: NEVER,
                 last: branch,
+                missed: false,
             };
             walk.join(part(insts, 0..place), step, NEVER);
             walk.follow(place, queue, insts, accesses);
+            if walk.missed
+                && let Some(trails) = self.trails_of(branch)
+            {
+                trails.quiet = 0;
+            }
         }
         self.learn(program, branch, insts);
     }
@@ -238,21 +257,52 @@ impl WrongPaths {
         branch as usize % BRANCHES
     }
 
+    fn trails_of(&mut self, branch: u32) -> Option<&mut Trails> {
+        let trails = self.trails.get_mut(Self::place(branch))?.as_mut()?;
+        (trails.branch == branch).then_some(&mut **trails)
+    }
+
+    /// Whether a branch's wrong path is followed this time.
+    fn is_followed(&mut self, branch: u32) -> bool {
+        self.trails_of(branch).is_some_and(|trails| {
+            let followed = trails.quiet <= QUIET;
+            trails.quiet = match trails.quiet + 1 {
+                QUIET_AND_SELDOM => QUIET,
+                quiet => quiet,
+            };
+            followed
+        })
+    }
+
     /// Where the path that a branch was thought to take joins the one that it took.
     fn joins(&mut self, branch: u32, insts: &[Inst]) -> Option<(usize, Step)> {
         let first = insts.first()?.address;
-        let trails = self.trails.get_mut(Self::place(branch))?.as_mut()?;
-        if trails.branch != branch {
-            return None;
-        }
+        let trails = self.trails_of(branch)?;
         let mut others = trails.paths.iter_mut();
         others.find(|path| !path.begins_at(first))?.joins(insts)
     }
 
     /// A branch was followed by these instructions.
     fn learn(&mut self, program: &Program, branch: u32, insts: &[Inst]) {
-        let (Some(first), Some(slot)) = (insts.first(), self.trails.get_mut(Self::place(branch)))
-        else {
+        let place = Self::place(branch);
+        let Some(first) = insts.first() else {
+            return;
+        };
+        if self.trails_of(branch).is_none() {
+            let Some((new, times)) = self.new.get_mut(place) else {
+                return;
+            };
+            *times = if *new == branch { *times + 1 } else { 1 };
+            *new = branch;
+            if *times < OFTEN {
+                return;
+            }
+            (*new, *times) = (0, 0);
+            if self.trails.is_empty() {
+                self.trails.resize_with(BRANCHES, || None);
+            }
+        }
+        let Some(slot) = self.trails.get_mut(place) else {
             return;
         };
         let trails = slot.get_or_insert_default();
@@ -327,6 +377,8 @@ struct Walk<'a> {
     resolved: u64,
     /// The instruction before, in the program.
     last: u32,
+    /// Some line was not there.
+    missed: bool,
 }
 
 impl Walk<'_> {
@@ -434,6 +486,7 @@ impl Walk<'_> {
                     let access = accesses.get(usize::from(number.min(inst.loads - 1)));
                     access.and_then(|access| {
                         let late = (self.back.memory()).load_on_wrong_path(inst, access, ready)?;
+                        self.missed |= late > 0;
                         Some(ready + late)
                     })
                 }

@@ -214,7 +214,7 @@ struct Text {
     store_data_computes: bool,
     #[serde(default)]
     merge: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default)]
     not_taken: String,
     divider: String,
     #[serde(default)]

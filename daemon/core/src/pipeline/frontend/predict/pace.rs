@@ -90,12 +90,12 @@ impl Pace {
             return 0;
         }
         let chosen = matches!(way, Way::Branch(Steer::Chosen(_)));
-        self.lost = if chosen && self.makes_up_behind_chosen {
-            self.to_chosen
-        } else {
-            0
+        let chosen_jump = chosen && branch.is_some_and(|b| b.kind != Kind::Return);
+        self.lost = match chosen_jump && self.makes_up_behind_chosen {
+            true => self.to_chosen,
+            false => 0,
         };
-        self.chosen |= chosen && branch.is_some_and(|b| b.kind != Kind::Return);
+        self.chosen |= chosen_jump;
         let second = self.in_pairs && self.is_second(way, branch, to);
         let Some(branch) = branch else {
             return u32::from(!paired);
