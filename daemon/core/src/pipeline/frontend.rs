@@ -53,8 +53,6 @@ pub struct FrontEnd {
     /// Fetch of a whole program, which is never brought to rest.
     ahead: Option<Box<Ahead>>,
     wrong_paths: Option<Box<WrongPaths>>,
-    /// Released instructions with which it always knows what comes next.
-    lookahead: u64,
     /// Cycle in which the µop that was delivered last is executed.
     executed: u64,
 }
@@ -62,7 +60,7 @@ pub struct FrontEnd {
 parts! {
     FrontEnd { clock, predecoder, decoders, uop_cache, microcode, stack }
     remembers { queue }
-    fixed { p, ahead, wrong_paths, lookahead, executed }
+    fixed { p, ahead, wrong_paths, executed }
 }
 
 /// The cycle that the front end is in.
@@ -98,7 +96,6 @@ impl FrontEnd {
             stack: StackEngine::default(),
             ahead: None,
             wrong_paths: None,
-            lookahead: LOOKAHEAD,
             executed: 0,
         }
     }
@@ -117,9 +114,6 @@ impl FrontEnd {
     /// Follows wrong paths from now on, where the core has them.
     pub fn follow_wrong_paths(&mut self, model: &CpuModel) {
         self.wrong_paths = WrongPaths::new(model);
-        if self.wrong_paths.is_some() {
-            self.lookahead = wrong_path::LOOKAHEAD;
-        }
     }
 
     /// Decodes as in whole programs from now on.
@@ -190,7 +184,11 @@ impl FrontEnd {
             let seen = queue.head().max(self.predecoder.fetched());
             let streaming = (queue.front()).is_some_and(|i| i.source == Source::LoopStream);
             let known = queue.released().saturating_sub(seen);
-            if queue.head() >= queue.released() || (!last && !streaming && known < self.lookahead) {
+            let wanted = match &self.wrong_paths {
+                Some(paths) if paths.are_followed() => wrong_path::LOOKAHEAD,
+                _ => LOOKAHEAD,
+            };
+            if queue.head() >= queue.released() || (!last && !streaming && known < wanted) {
                 return;
             }
             self.cycle(program, back, observer, last);

@@ -29,9 +29,8 @@ pub const LOOKAHEAD: u64 = 256;
 const TRAIL: usize = 64;
 /// Branches whose paths are, a power of two.
 const BRANCHES: usize = 256;
-/// Wrong predictions of a branch from which on its paths are remembered: most branches are predicted wrongly when they are new, and
-/// thousands of threads may live at once.
-const OFTEN: u32 = 4;
+/// Wrong predictions of a thread from which on paths are remembered: of those that do little, thousands may live at once.
+const FIRST: u64 = 1024;
 /// Times that paths which did not join are not compared again.
 const APART: u8 = 15;
 /// A branch on whose wrong paths no line was missing so many times is followed only every eighth time.
@@ -189,8 +188,8 @@ pub struct WrongPaths {
     reorder_buffer: u64,
     /// None before the first is remembered.
     trails: Vec<Option<Box<Trails>>>,
-    /// Of branches whose paths are not: which was predicted wrongly last in its place, and how often.
-    new: Box<[(u32, u32)]>,
+    /// Wrong predictions so far.
+    wrong: u64,
 }
 
 impl WrongPaths {
@@ -205,7 +204,7 @@ impl WrongPaths {
             issue_width: u64::from(core.rename.issue_width.max(1)),
             reorder_buffer: u64::from(core.retire.reorder_buffer),
             trails: Vec::new(),
-            new: [(0, 0); BRANCHES].into(),
+            wrong: 0,
         }))
     }
 
@@ -218,6 +217,10 @@ impl WrongPaths {
         executed: u64,
         back: &mut Backend,
     ) {
+        self.wrong += 1;
+        if !self.are_followed() {
+            return;
+        }
         let branch = back.issue().instr();
         // Of loops that are replayed it is not known that far what comes.
         if (queue.front()).is_none_or(|inst| inst.source == Source::LoopStream) {
@@ -251,6 +254,13 @@ impl WrongPaths {
             }
         }
         self.learn(program, branch, insts);
+    }
+
+    /// Whether the thread has done enough for wrong paths to be followed, for which [`LOOKAHEAD`] instructions must be known.
+    #[inline]
+    #[must_use]
+    pub fn are_followed(&self) -> bool {
+        self.wrong > FIRST
     }
 
     fn place(branch: u32) -> usize {
@@ -288,19 +298,8 @@ impl WrongPaths {
         let Some(first) = insts.first() else {
             return;
         };
-        if self.trails_of(branch).is_none() {
-            let Some((new, times)) = self.new.get_mut(place) else {
-                return;
-            };
-            *times = if *new == branch { *times + 1 } else { 1 };
-            *new = branch;
-            if *times < OFTEN {
-                return;
-            }
-            (*new, *times) = (0, 0);
-            if self.trails.is_empty() {
-                self.trails.resize_with(BRANCHES, || None);
-            }
+        if self.trails.is_empty() {
+            self.trails.resize_with(BRANCHES, || None);
         }
         let Some(slot) = self.trails.get_mut(place) else {
             return;
