@@ -6,10 +6,10 @@ mod support;
 
 use std::sync::Arc;
 
-use mcad_core::simulation::{AnalysisKind, Options, Simulation};
+use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::file::model_from;
-use mcad_proto::event::Arch;
+use mcad_proto::event::{Arch, EndReason, Event};
 use mcad_proto::word::{BlockId, block_word};
 
 const DATA: u64 = 0x7000_0000;
@@ -29,8 +29,15 @@ fn model(cpu: &str, follows: bool) -> Arc<CpuModel> {
     model_from("cpu.toml", &text, &|name| Err(format!("no file {name}"))).unwrap()
 }
 
-/// Cycles of a turn with a branch on what a load brings, taken at random if `random`, from so many KiB.
-fn turn(model: &Arc<CpuModel>, arm: Arm, kib: u64, random: bool) -> f64 {
+/// Turns.
+const TURNS: usize = 20_000;
+
+/// Blocks: address, instructions, bytes.
+type Blocks = Vec<(u64, u16, Vec<u8>)>;
+
+/// Turns with a branch on what a load brings, taken at random if `random`, from so many KiB: the blocks, the words of these and of as many
+/// turns more, and the number of the former.
+fn program(arm: Arm, kib: u64, random: bool) -> (Blocks, Vec<u64>, usize) {
     let arm = match arm {
         Arm::Idle(nops) => vec![0x90; nops],
         Arm::Moves => vec![0x48, 0x83, 0xc2, 0x08], // add rdx, 8
@@ -60,26 +67,37 @@ fn turn(model: &Arc<CpuModel>, arm: Arm, kib: u64, random: bool) -> f64 {
         state >> 20
     };
     let mut words = Vec::new();
-    let turns = 20_000;
-    let mut cycles = [0, 0];
-    for cycles in &mut cycles {
-        for _ in 0..turns {
-            words.push(block_word(BlockId(0)));
-            words.push(support::access(0, false, DATA + next() % (kib * 16) * 64));
-            if random && next() % 2 == 0 {
-                words.extend((1..last).map(|n| block_word(BlockId(n))));
-            }
-            words.push(block_word(BlockId(last)));
+    let mut half = 0;
+    for turn in 0..2 * TURNS {
+        if turn == TURNS {
+            half = words.len();
         }
-        let mut simulation = Simulation::new(Options {
-            cpus: vec![Arc::clone(model)],
-            analyses: vec![AnalysisKind::Pipeline],
-            memory: true,
-        });
-        support::begin(&mut simulation, Arch::X86_64, &blocks);
-        *cycles = support::finish(simulation, &words).cpus[0].cycles;
+        words.push(block_word(BlockId(0)));
+        words.push(support::access(0, false, DATA + next() % (kib * 16) * 64));
+        if random && next() % 2 == 0 {
+            words.extend((1..last).map(|n| block_word(BlockId(n))));
+        }
+        words.push(block_word(BlockId(last)));
     }
-    (cycles[1] - cycles[0]) as f64 / turns as f64
+    (blocks, words, half)
+}
+
+/// The session so far, of these blocks.
+fn begin(model: &Arc<CpuModel>, blocks: &Blocks) -> Simulation {
+    let mut simulation = Simulation::new(Options {
+        cpus: vec![Arc::clone(model)],
+        analyses: vec![AnalysisKind::Pipeline],
+        memory: true,
+    });
+    support::begin(&mut simulation, Arch::X86_64, blocks);
+    simulation
+}
+
+/// Cycles of a turn.
+fn turn(model: &Arc<CpuModel>, arm: Arm, kib: u64, random: bool) -> f64 {
+    let (blocks, words, half) = program(arm, kib, random);
+    let cycles = |words: &[u64]| support::finish(begin(model, &blocks), words).cpus[0].cycles;
+    (cycles(&words) - cycles(&words[..half])) as f64 / TURNS as f64
 }
 
 /// Cycles of a turn on a core that follows wrong paths, and on one that does not.
@@ -133,5 +151,28 @@ fn branches_that_are_foreseen_lead_nowhere() {
     for cpu in ["glc", "zen4"] {
         let of = |follows| turn(&model(cpu, follows), Arm::Idle(1), 192, false);
         assert_eq!(of(true), of(false), "{cpu}");
+    }
+}
+
+/// Of how many instructions the queue knows when a wrong path is followed.
+#[test]
+fn how_the_stream_is_cut_shows_in_nothing() {
+    let (blocks, words, half) = program(Arm::Idle(10), 192, true);
+    let words = &words[..half];
+    for cpu in ["skl", "glc", "zen4"] {
+        let model = model(cpu, true);
+        let whole = support::finish(begin(&model, &blocks), words).cpus[0].cycles;
+        for cut in [1, 7, 100, 1000] {
+            let mut simulation = begin(&model, &blocks);
+            let stream = support::THREAD;
+            simulation.event(&Event::StreamStart(stream)).unwrap();
+            for words in words.chunks(cut) {
+                simulation.event(&Event::Records { stream, words }).unwrap();
+            }
+            simulation.event(&Event::StreamEnd(stream)).unwrap();
+            simulation.event(&Event::End(EndReason::Exited(0))).unwrap();
+            let cycles = simulation.finish(&NoSymbols).cpus[0].cycles;
+            assert_eq!(cycles, whole, "{cpu}, cut into {cut}");
+        }
     }
 }

@@ -52,7 +52,7 @@ pub struct FrontEnd {
     stack: StackEngine,
     /// Fetch of a whole program, which is never brought to rest.
     ahead: Option<Box<Ahead>>,
-    wrong_paths: Option<Box<WrongPaths>>,
+    wrong_paths: Option<WrongPaths>,
     /// Cycle in which the µop that was delivered last is executed.
     executed: u64,
 }
@@ -215,7 +215,7 @@ impl FrontEnd {
             && !ahead.is_held(self.queue.head(), clock)
             && !self.microcode.is_busy()
         {
-            let way = (&mut **ahead, self.wrong_paths.as_deref_mut());
+            let way = (&mut **ahead, self.wrong_paths.as_mut());
             clock = fetch(way, program, &mut self.queue, clock, self.executed, back);
         }
         let mut target = Target {

@@ -28,7 +28,8 @@ use crate::pipeline::window::Window;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::Frontend;
 
-/// Released instructions with which the front end always knows what comes next, of a block.
+/// Released instructions with which the front end always knows what comes next, but where wrong paths are followed
+/// ([`super::wrong_path::LOOKAHEAD`]).
 pub const LOOKAHEAD: u64 = 96;
 /// Backlog at which the front end is set to work.
 pub const RUN_AT: u64 = 512;

@@ -33,9 +33,9 @@ const BRANCHES: usize = 256;
 const FIRST: u64 = 1024;
 /// Times that paths which did not join are not compared again.
 const APART: u8 = 15;
-/// A branch on whose wrong paths no line was missing so many times is followed only every eighth time.
-const QUIET: u8 = 32;
-const QUIET_AND_SELDOM: u8 = QUIET + 8;
+/// A branch on whose wrong paths no line was missing so many times is followed only seldom, once in so many times.
+const QUIET: u32 = 32;
+const SELDOM: u32 = 8;
 /// The cycle of what is not known on a wrong path.
 const NEVER: u64 = u64::MAX;
 
@@ -175,8 +175,8 @@ struct Trails {
     paths: [Trail; 2],
     /// Which of them was the right one last.
     latest: usize,
-    /// Times that no line was missing on the wrong path, up to [`QUIET`], and from there again up to [`QUIET_AND_SELDOM`].
-    quiet: u8,
+    /// Wrong predictions since a line was missing on the wrong path.
+    quiet: u32,
 }
 
 /// What a thread knows of wrong paths.
@@ -195,17 +195,17 @@ pub struct WrongPaths {
 impl WrongPaths {
     /// Before the first branch; `None` for a core whose wrong paths are not modelled.
     #[must_use]
-    pub fn new(model: &CpuModel) -> Option<Box<Self>> {
+    pub fn new(model: &CpuModel) -> Option<Self> {
         let core = &model.core;
         let branch = core.branch.as_ref().filter(|p| p.wrong_path_loads)?;
-        Some(Box::new(Self {
+        Some(Self {
             redirect: branch.redirect,
             issue_to_dispatch: core.execute.issue_to_dispatch,
             issue_width: u64::from(core.rename.issue_width.max(1)),
             reorder_buffer: u64::from(core.retire.reorder_buffer),
             trails: Vec::new(),
             wrong: 0,
-        }))
+        })
     }
 
     /// The branch that was delivered last was predicted wrongly and is executed in cycle `executed`; the right path is next in the
@@ -217,8 +217,10 @@ impl WrongPaths {
         executed: u64,
         back: &mut Backend,
     ) {
+        // For this one the queue had not to know that much ahead.
+        let followed = self.are_followed();
         self.wrong += 1;
-        if !self.are_followed() {
+        if !followed {
             return;
         }
         let branch = back.issue().instr();
@@ -260,7 +262,7 @@ impl WrongPaths {
     #[inline]
     #[must_use]
     pub fn are_followed(&self) -> bool {
-        self.wrong > FIRST
+        self.wrong >= FIRST
     }
 
     fn place(branch: u32) -> usize {
@@ -275,12 +277,9 @@ impl WrongPaths {
     /// Whether a branch's wrong path is followed this time.
     fn is_followed(&mut self, branch: u32) -> bool {
         self.trails_of(branch).is_some_and(|trails| {
-            let followed = trails.quiet <= QUIET;
-            trails.quiet = match trails.quiet + 1 {
-                QUIET_AND_SELDOM => QUIET,
-                quiet => quiet,
-            };
-            followed
+            let quiet = trails.quiet;
+            trails.quiet = quiet.wrapping_add(1);
+            quiet < QUIET || quiet.is_multiple_of(SELDOM)
         })
     }
 
@@ -424,24 +423,24 @@ impl Walk<'_> {
             *accesses = accesses.get(count..).unwrap_or(&[]);
         };
         skip(&mut accesses, part(insts, 0..place));
-        let mut wrong = queue.wrong_starts();
-        let joined = queue.head() + place as u64;
-        let mut next = wrong.find(|number| *number > joined);
-        while let Some(inst) = insts.get(place) {
+        let mut wrong = queue.wrong_starts().peekable();
+        let mut wrong_up_to = |place: usize| {
             let number = queue.head() + place as u64;
-            if next.is_some_and(|next| next <= number) {
-                next = wrong.find(|next| *next > number);
+            std::iter::from_fn(|| wrong.next_if(|wrong| *wrong <= number)).count() > 0
+        };
+        wrong_up_to(place);
+        while let Some(inst) = insts.get(place) {
+            if wrong_up_to(place) {
                 // What is not known where they join is, once it has been executed on the right one.
                 let right = self.resolved.saturating_add(self.paths.redirect);
                 let rest = part(insts, place..insts.len());
                 match self.paths.joins(self.last, rest) {
                     Some((more, step)) => {
-                        self.join(part(rest, 0..more), step, right);
-                        skip(&mut accesses, part(rest, 0..more));
+                        let before = part(rest, 0..more);
+                        self.join(before, step, right);
+                        skip(&mut accesses, before);
                         place += more;
-                        let joined = queue.head() + place as u64;
-                        next = next.filter(|next| *next > joined);
-                        next = next.or_else(|| wrong.find(|number| *number > joined));
+                        wrong_up_to(place);
                         if more > 0 {
                             continue;
                         }
