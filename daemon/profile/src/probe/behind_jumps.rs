@@ -1,7 +1,7 @@
 //! Straight code behind an indirect jump whose target changes: how many lines of it are predicted while fetch is behind.
 
-use super::{Axis, Point, Probe, Source, random, repeated};
-use std::fmt::Write;
+use super::branches::jumps_in_order;
+use super::{Axis, Point, Probe, repeated};
 
 pub(super) const PROBES: &[Probe] = &[Probe {
     name: "behind-indirect",
@@ -23,43 +23,13 @@ const LONG: &str = "    .byte 0x66, 0x66, 0x66, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x
 
 fn points() -> Vec<Point> {
     let point = |lines: u64| {
-        let jumps = 200 * ORDER;
-        let mut order = String::new();
-        for n in random::numbers(ORDER, TARGETS) {
-            let _ = writeln!(order, "    .quad target_{n}");
-        }
         // The jump back is in the last line.
         let straight = repeated((64 * lines - 12) / 14, LONG);
-        let mut places = String::new();
-        for n in 0..TARGETS {
-            let _ = write!(
-                places,
-                "    .p2align 6\ntarget_{n}:\n{straight}    dec ecx\n    jnz next_jump\n    jmp order_end\n"
-            );
-        }
-        let run = format!(
-            "    .pushsection .data\n    .p2align 6\norder:\n{order}    .popsection
-    lea rbx, [rip + order]
-    mov rsi, rbx
-    lea rdx, [rbx + {end}]
-    mov ecx, {jumps}
-    .p2align 6
-next_jump:
-    mov rax, [rsi]
-    add rsi, 8
-    cmp rsi, rdx
-    cmove rsi, rbx
-    jmp rax
-{places}order_end:
-",
-            end = 8 * ORDER
-        );
-        let source = Source {
-            run,
-            operations: jumps as f64,
-            ..Source::default()
-        };
-        Point::new(lines as f64, source)
+        let each = ("    .p2align 6\n", straight.as_str());
+        Point::new(
+            lines as f64,
+            jumps_in_order(TARGETS, ORDER, 200 * ORDER, each),
+        )
     };
     (1..=8).map(point).collect()
 }

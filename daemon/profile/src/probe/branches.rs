@@ -352,24 +352,27 @@ indirect_end:
         .collect()
 }
 
-fn indirect_pattern(targets: u64) -> Vec<Point> {
-    [4u64, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
-        .into_iter()
-        .map(|length| {
-            let jumps = turns(length).max(16) * length;
-            let mut order = String::new();
-            for n in random::numbers(length, targets) {
-                let _ = writeln!(order, "    .quad target_{n}");
-            }
-            let mut places = String::new();
-            for n in 0..targets {
-                let _ = write!(
-                    places,
-                    "    .p2align 4\ntarget_{n}:\n    dec ecx\n    jnz next_jump\n    jmp pattern_end\n"
-                );
-            }
-            let run = format!(
-                "    .pushsection .data\n    .p2align 6\norder:\n{order}    .popsection
+/// So many indirect jumps, to targets in a random order that recurs after `length` of them. Each target has text before its label, and
+/// code from there to the jump back.
+pub(super) fn jumps_in_order(
+    targets: u64,
+    length: u64,
+    jumps: u64,
+    (before, code): (&str, &str),
+) -> Source {
+    let mut order = String::new();
+    for n in random::numbers(length, targets) {
+        let _ = writeln!(order, "    .quad target_{n}");
+    }
+    let mut places = String::new();
+    for n in 0..targets {
+        let _ = write!(
+            places,
+            "{before}target_{n}:\n{code}    dec ecx\n    jnz next_jump\n    jmp order_end\n"
+        );
+    }
+    let run = format!(
+        "    .pushsection .data\n    .p2align 6\norder:\n{order}    .popsection
     lea rbx, [rip + order]
     mov rsi, rbx
     lea rdx, [rbx + {end}]
@@ -381,18 +384,24 @@ next_jump:
     cmp rsi, rdx
     cmove rsi, rbx
     jmp rax
-{places}pattern_end:
+{places}order_end:
 ",
-                end = 8 * length
-            );
-            Point::new(
-                length as f64,
-                Source {
-                    run,
-                    operations: jumps as f64,
-                    ..Source::default()
-                },
-            )
+        end = 8 * length
+    );
+    Source {
+        run,
+        operations: jumps as f64,
+        ..Source::default()
+    }
+}
+
+fn indirect_pattern(targets: u64) -> Vec<Point> {
+    [4u64, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
+        .into_iter()
+        .map(|length| {
+            let jumps = turns(length).max(16) * length;
+            let each = ("    .p2align 4\n", "");
+            Point::new(length as f64, jumps_in_order(targets, length, jumps, each))
         })
         .collect()
 }

@@ -27,7 +27,8 @@ pub struct Pace {
     other_page: [u32; branch::MAX_BTB_LEVELS],
     indirect_alone: bool,
     lines_in_pairs: bool,
-    makes_up_behind_chosen: bool,
+    /// Lines that cost nothing behind a jump to a chosen target.
+    made_up: u32,
     /// Branches are found in pairs.
     in_pairs: bool,
     /// The last start was where a branch went that may be the first of a pair.
@@ -66,7 +67,10 @@ impl Pace {
             },
             indirect_alone: p.indirect_alone,
             lines_in_pairs: p.lines_in_pairs,
-            makes_up_behind_chosen: p.makes_up_behind_chosen,
+            made_up: match p.makes_up_behind_chosen {
+                true => shares(p.chosen_bubbles),
+                false => 0,
+            },
             in_pairs: p.branches_in_pairs,
             first: false,
             chosen: false,
@@ -91,10 +95,7 @@ impl Pace {
         }
         let chosen = matches!(way, Way::Branch(Steer::Chosen(_)));
         let chosen_jump = chosen && branch.is_some_and(|b| b.kind != Kind::Return);
-        self.lost = match chosen_jump && self.makes_up_behind_chosen {
-            true => self.to_chosen,
-            false => 0,
-        };
+        self.lost = if chosen_jump { self.made_up } else { 0 };
         self.chosen |= chosen_jump;
         let second = self.in_pairs && self.is_second(way, branch, to);
         let Some(branch) = branch else {
