@@ -49,6 +49,7 @@ fn parameters() -> Branch {
             base_entries: 8192,
             tables: 15,
             table_entries: 2048,
+            entries: Vec::new(),
             ways: 1,
             set_bit: None,
             path_register: false,
@@ -345,12 +346,12 @@ fn wrong_of_rows(branch: &Branch, turns: u64) -> f64 {
 }
 
 #[test]
-fn tables_whose_entries_go_by_recent_use_fill_up_and_then_hold_next_to_nothing() {
-    // On Redwood Cove nearly all of 16 384 recur, four fifths of the half that must be known do not of 32 768.
+fn tables_that_are_full_hold_little() {
+    // On Redwood Cove all of 16 384 recur, seven tenths of the half that must be known do not of 32 768.
     let branch = predictors_of("rwc");
     let [fits, does_not] = [64, 128].map(|turns| wrong_of_rows(&branch, turns));
-    assert!(fits < 0.04, "{fits}");
-    assert!((0.3..0.5).contains(&does_not), "{does_not}");
+    assert!(fits < 0.02, "{fits}");
+    assert!((0.25..0.5).contains(&does_not), "{does_not}");
     // One that goes by use forgets some of those that fit, where there are long histories alone.
     let mut useful = branch;
     let d = &mut useful.direction;
@@ -670,4 +671,93 @@ fn short_tags_and_small_tables_cost_less_than_a_twentieth() {
         with <= ours,
         "{with} with corrector and loops, {ours} without"
     );
+}
+
+/// Wrong predictions in each turn of a branch in a random order of `length` that recurs, a share. Both its ways have one taken
+/// branch, and all of a turn are `taken`; the mean over the second half of so many copies of the code, which are executed one after the other.
+fn wrong_in_turns(
+    branch: &Branch,
+    taken: u64,
+    length: usize,
+    turns: usize,
+    copies: u64,
+) -> Vec<f64> {
+    let mut predictor = Predictor::new(branch);
+    let mut random = fastrand::Rng::with_seed(7);
+    let order: Vec<bool> = (0..length).map(|_| random.bool()).collect();
+    let mut wrong = vec![0u32; turns];
+    for copy in 0..copies {
+        let begin = 0x40_0000 + 0x1000 * copy + 32 * random.u64(0..8);
+        for wrong in &mut wrong {
+            for (n, &goes) in order.iter().enumerate() {
+                let branch = |pc, target, taken, kind| Executed {
+                    pc,
+                    next: pc + 2,
+                    target,
+                    taken,
+                    kind,
+                };
+                let (pc, meet) = (begin + 0x10, begin + 0x100);
+                let steer = predictor.branch(&branch(pc, meet, goes, Kind::Conditional));
+                *wrong += u32::from(copy >= copies / 2 && steer.is_wrong());
+                if !goes {
+                    predictor.branch(&branch(pc + 16, meet, true, Kind::Jump));
+                }
+                let mut at = meet;
+                for _ in 0..taken - 2 {
+                    predictor.branch(&branch(at, at + 16, true, Kind::Jump));
+                    at += 16;
+                }
+                let again = n + 1 < length;
+                predictor.branch(&branch(at + 8, begin, again, Kind::Conditional));
+            }
+        }
+    }
+    let executed = (length as u64 * (copies - copies / 2)) as f64;
+    wrong.iter().map(|&n| f64::from(n) / executed).collect()
+}
+
+/// Sets are numbered by the history in turns of nine bits, so that of a loop with nine taken branches a turn all that a branch leaves
+/// comes to one bit of a set's number, and with three or six to three bits.
+#[test]
+fn loops_of_three_six_and_nine_taken_branches_are_in_few_sets() {
+    let branch = predictors_of("rwc");
+    let lost = |taken, length| {
+        let wrong = wrong_in_turns(&branch, taken, length, 100, 1);
+        wrong[90..].iter().sum::<f64>() / 10.0
+    };
+    // On Redwood Cove orders of 16 are foreseen with nine, of 64 with three and six, of 1 024 with four, five, seven and eight.
+    for (taken, length) in [
+        (9, 16),
+        (3, 64),
+        (6, 64),
+        (4, 1024),
+        (5, 1024),
+        (7, 1024),
+        (8, 1024),
+    ] {
+        let lost = lost(taken, length);
+        assert!(lost < 0.1, "{taken} taken, order of {length}: {lost}");
+    }
+    // Half of what goes either way is wrong where none is.
+    for (taken, length) in [(9, 128), (9, 256), (3, 1024), (6, 512), (6, 1024)] {
+        let lost = lost(taken, length);
+        assert!(lost > 0.2, "{taken} taken, order of {length}: {lost}");
+    }
+}
+
+/// Natively, with four taken branches a turn, by cycles: 0.50, 0.30, 0.17, 0.12, 0.09 and 0.06 are wrong.
+#[test]
+fn an_order_that_recurs_is_learnt_by_and_by() {
+    let wrong = wrong_in_turns(&predictors_of("rwc"), 4, 1024, 6, 16);
+    for (wrong, [least, most]) in wrong.iter().zip([
+        [0.45, 0.55],
+        [0.25, 0.45],
+        [0.15, 0.30],
+        [0.08, 0.22],
+        [0.06, 0.18],
+        [0.04, 0.16],
+    ]) {
+        assert!((least..most).contains(wrong), "{wrong}");
+    }
 }

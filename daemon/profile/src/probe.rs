@@ -10,6 +10,7 @@
 //! To add a probe, write a file in `probe/` and name it in [`probes`].
 
 mod aliasing;
+mod alike;
 mod behind_jumps;
 mod branches;
 mod chase;
@@ -137,6 +138,7 @@ pub fn probes() -> Vec<Probe> {
         linked::PROBES,
         overridden::PROBES,
         told::PROBES,
+        alike::PROBES,
         wrong_paths::PROBES,
         copied::PROBES,
         mixes::PROBES,

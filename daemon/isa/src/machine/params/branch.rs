@@ -17,8 +17,8 @@ pub const MAX_BTB_LEVELS: usize = 4;
 /// Longest history, in taken branches.
 pub const MAX_HISTORY: u32 = 2048;
 
-/// Sets of a table of directions whose numbers are of a path history register: eight bits of it, and one of a branch's address.
-const PATH_REGISTER_SETS: u32 = 512;
+/// Sets of a table of directions whose numbers are of a path history register: it in turns of nine bits, and one bit of a branch's address.
+const PATH_REGISTER_SETS: u32 = 1024;
 /// Taken branches in that register.
 const PATH_REGISTER_BRANCHES: u32 = 194;
 
@@ -214,6 +214,9 @@ pub struct Direction {
     pub tables: u32,
     /// Entries of each.
     pub table_entries: u32,
+    /// Entries of each where some have fewer, the shortest history first; of a set's number these have the lower bits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<u32>,
     /// Entries of a set, among which a branch may take any.
     #[serde(default = "one")]
     pub ways: u32,
@@ -221,8 +224,8 @@ pub struct Direction {
     /// which have a history in common share two sets ("Half&Half", Yavarzadeh et al., IEEE S&P 2023); none: the whole address is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_bit: Option<u32>,
-    /// The other bits of a set's number are those of a path history register of 194 taken branches that "Half&Half" found, and no hash of
-    /// all of the history. Histories of indirect branches are then that register's lowest bits, two for each taken branch.
+    /// The other bits of a set's number are a path history register's of 194 taken branches that "Half&Half" found, in turns of nine by
+    /// exclusive or, and no hash of all of the history. Histories of indirect branches are then that register's lowest bits, two for each taken branch.
     #[serde(default, skip_serializing_if = "is_default")]
     pub path_register: bool,
     /// Of how many tables, those of the shortest histories, sets are a hash of the history and the branch's address all the same; where
@@ -259,9 +262,9 @@ pub enum Replacement {
     /// Up to two, which were of no use and are not sure; new ones are neither (TAGE-SC-L, CBP-5 2016).
     #[default]
     Useful,
-    /// One, in the first table with an entry in the set that is not in use, from a longer history at random on. A new one is in
-    /// use; where all are, those of one set are not any more.
-    Recent,
+    /// One (Seznec & Michaud, JILP 2006), in the first table with an entry in the set that is of no use, from a longer history at
+    /// random on. A new one is of no use yet; where all are of use, those of one set cease to be.
+    Single,
 }
 
 /// The quick one of two predictors of directions: fetch goes on as it says, and begins anew where the other one, whose
@@ -427,6 +430,21 @@ impl Direction {
         let ends = Some((self.shortest_history, longest));
         check_histories(&self.histories, self.tables, ends)
             .map_err(|wrong| format!("branch.{name}.histories {wrong}"))?;
+        if !self.entries.is_empty() && self.entries.len() != self.tables as usize {
+            return Err(format!(
+                "branch.{name}.entries has {} sizes for {} tables",
+                self.entries.len(),
+                self.tables
+            ));
+        }
+        for &entries in &self.entries {
+            check_power(&format!("{name}.entries"), entries, self.ways)?;
+            if entries > self.table_entries {
+                return Err(format!(
+                    "branch.{name}.entries = {entries} is more than table_entries"
+                ));
+            }
+        }
         let corrector = (self.corrector_entries > 0).then_some(self.corrector_entries);
         for (field, value, least) in [
             ("base_entries", Some(self.base_entries), 16),
@@ -566,7 +584,7 @@ mod tests {
         type Change = fn(&mut Direction);
         let wrong: [(Change, &str); 3] = [
             (|d| d.set_bit = None, "needs set_bit"),
-            (|d| d.table_entries *= 2, "needs 512 sets, not 1024"),
+            (|d| d.table_entries *= 2, "needs 1024 sets, not 2048"),
             (
                 |d| {
                     d.longest_history = 300;
@@ -591,6 +609,19 @@ mod tests {
             refused,
             "branch.direction.hashed_tables needs path_register"
         );
+        for (entries, message) in [
+            (vec![1024; 5], "has 5 sizes for 6 tables"),
+            (
+                vec![3, 2, 2, 2, 2, 2],
+                "= 3 is not a power of two from 2 to 2^20",
+            ),
+            (vec![4096; 6], "= 4096 is more than table_entries"),
+        ] {
+            let mut changed = branch.clone();
+            changed.direction.entries = entries;
+            let expected = format!("branch.direction.entries {message}");
+            assert_eq!(changed.check(), Err(expected));
+        }
         let mut changed = branch.clone();
         changed.indirect.histories = vec![8, 34, 66, 195];
         let refused = changed.check().unwrap_err();

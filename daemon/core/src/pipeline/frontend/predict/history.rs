@@ -137,8 +137,8 @@ pub struct Path {
     way: Way,
     /// Where sets of the tables of directions are of one.
     register: Option<Box<PathRegister>>,
-    /// Which of the lengths is the first that it has.
-    first_registered: usize,
+    /// Which of the lengths it has.
+    registered: Range<usize>,
     /// Hashes of all before each of the last footprints.
     before: Box<[u64]>,
     /// The same of all.
@@ -153,8 +153,9 @@ impl Path {
     /// `registered`.
     #[must_use]
     pub fn new(history: History, lengths: &[u32], registered: Range<usize>) -> Self {
-        let first_registered = registered.start;
-        let register = lengths.get(registered).filter(|some| !some.is_empty());
+        let register = lengths
+            .get(registered.clone())
+            .filter(|some| !some.is_empty());
         let length = |&taken: &u32| Length {
             taken,
             weight: BASE.wrapping_pow(taken),
@@ -162,7 +163,7 @@ impl Path {
         Self {
             history,
             way: Way::default(),
-            first_registered,
+            registered,
             register: register.map(|some| Box::new(PathRegister::new(some))),
             before: vec![0; RING].into(),
             all: 0,
@@ -217,15 +218,25 @@ impl Path {
     #[inline]
     #[must_use]
     pub fn hash(&self, n: usize) -> u64 {
-        self.lengths.get(n).map_or(0, |length| self.of(length))
+        self.lengths.get(n).map_or(0, |length| self.seen(n, length))
     }
 
-    /// Eight bits of a set's number by the path history register, for length number `n`.
+    #[inline(always)]
+    fn seen(&self, n: usize, length: &Length) -> u64 {
+        match &self.register {
+            Some(register) if self.registered.contains(&n) => {
+                register.tag(n - self.registered.start)
+            }
+            _ => self.of(length),
+        }
+    }
+
+    /// What of a set's number is by the path history register, for length number `n`.
     #[inline]
     #[must_use]
     pub fn set(&self, n: usize) -> u32 {
         (self.register.as_ref()).map_or(0, |register| {
-            register.set(n.wrapping_sub(self.first_registered))
+            register.set(n.wrapping_sub(self.registered.start))
         })
     }
 
@@ -248,7 +259,7 @@ impl Path {
     pub fn hashes(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
         let lengths = self.lengths.get(first..first + count).unwrap_or(&[]);
         let each = lengths.iter().enumerate().rev();
-        each.map(|(n, length)| (n, self.of(length)))
+        each.map(move |(n, length)| (n, self.seen(first + n, length)))
     }
 
     #[inline(always)]

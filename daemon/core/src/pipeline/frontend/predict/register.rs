@@ -2,45 +2,59 @@
 //! the history of indirect branches.
 //!
 //! A taken branch shifts it by two bits and leaves sixteen: of the address of its last byte, and six of its target's ("Half&Half",
-//! Yavarzadeh et al., IEEE S&P 2023; for each of these cores J. Chen, github.com/jiegec/cpu-micro-benchmarks). Every second bit from
-//! the tenth on and every second one from the third on, in turns of eight, make the number of a set; how far they go, and where they
-//! begin in the shortest history, is measured (docs/BRANCHES.md, "Sets of Intel's tables").
+//! Yavarzadeh et al., IEEE S&P 2023; for each of these cores J. Chen, github.com/jiegec/cpu-micro-benchmarks). A history's bits in turns
+//! of nine, by exclusive or, make the number of a set, as measured on Redwood Cove (docs/BRANCHES.md, "Sets of Intel's tables").
 
 use super::history::spread;
 
-/// Bits that a taken branch leaves, and of a turn, of which every second one is in a set's number.
-const TURN: u32 = 16;
 /// Bits by which a taken branch shifts.
 const SHIFT: u32 = 2;
 /// Words of the register: 194 taken branches.
 const WORDS: usize = 7;
 
-/// From which bits on every second one is in a set's number.
-#[derive(Clone, Copy, Debug)]
-struct Begins {
-    even: u32,
-    odd: u32,
+/// A history's bits in turns of so many, by exclusive or: bit `n` of the history is in bit `n` modulo `BITS`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Folded<const BITS: u32>(u64);
+
+impl<const BITS: u32> Folded<BITS> {
+    const MASK: u64 = (1 << BITS) - 1;
+
+    #[inline]
+    fn rotated(bits: u64, by: u32) -> u64 {
+        (bits << by | bits >> (BITS - by)) & Self::MASK
+    }
+
+    /// A taken branch leaves its footprint in a history of `length` bits, of which the oldest are `gone`.
+    #[inline]
+    fn take(&mut self, left: u16, gone: u64, length: u32) {
+        let left = u64::from(left);
+        let folded = left & Self::MASK ^ left >> BITS;
+        self.0 = Self::rotated(self.0, SHIFT) ^ Self::rotated(gone, length % BITS) ^ folded;
+    }
 }
 
-/// In the shortest history, and in all others.
-const SHORTEST: Begins = Begins { even: 6, odd: 1 };
-const OTHERS: Begins = Begins { even: 10, odd: 3 };
-
-/// A history's bits by turns of sixteen, by exclusive or.
+/// One of the histories.
 #[derive(Clone, Copy, Debug)]
-struct Folded {
-    /// Bits of the history.
+struct History {
+    /// Its bits.
     length: u32,
-    begins: Begins,
-    turns: u16,
+    /// From which the number of a set follows.
+    set: Folded<SET_BITS>,
+    /// From which a tag follows: bits of the history that meet in one of these do not in one of the others.
+    tag: Folded<TAG_BITS>,
 }
 
-/// The register, and what sets need of it.
+/// Bits of the number of a set.
+pub const SET_BITS: u32 = 9;
+/// A prime, so that no two bits of the longest history share both.
+const TAG_BITS: u32 = 61;
+
+/// The register, and what sets and tags need of it.
 #[derive(Clone, Debug)]
 pub struct PathRegister {
     /// The latest bits lowest.
     words: [u64; WORDS],
-    folded: Box<[Folded]>,
+    histories: Box<[History]>,
 }
 
 /// What a taken branch leaves: its last byte's address, and where it goes.
@@ -51,27 +65,18 @@ fn footprint(from: u64, to: u64) -> u16 {
     (address ^ target) as u16
 }
 
-/// Every second bit, from the lowest on.
-#[inline]
-fn every_second(bits: u16) -> u32 {
-    let x = bits & 0x5555;
-    let x = (x | x >> 1) & 0x3333;
-    let x = (x | x >> 2) & 0x0f0f;
-    u32::from((x | x >> 4) & 0x00ff)
-}
-
 impl PathRegister {
     /// An empty register, for histories of so many taken branches, the shortest first.
     #[must_use]
     pub fn new(histories: &[u32]) -> Self {
-        let folded = |(n, &taken): (usize, &u32)| Folded {
+        let history = |&taken: &u32| History {
             length: taken * SHIFT,
-            begins: if n == 0 { SHORTEST } else { OTHERS },
-            turns: 0,
+            set: Folded::default(),
+            tag: Folded::default(),
         };
         Self {
             words: [0; WORDS],
-            folded: histories.iter().enumerate().map(folded).collect(),
+            histories: histories.iter().map(history).collect(),
         }
     }
 
@@ -79,12 +84,12 @@ impl PathRegister {
     #[inline]
     pub fn take(&mut self, last_byte: u64, target: u64) {
         let left = footprint(last_byte, target);
-        for folded in &mut self.folded {
-            let last = folded.length - SHIFT;
+        for history in &mut self.histories {
+            let last = history.length - SHIFT;
             let word = self.words.get(last as usize / 64).copied().unwrap_or(0);
-            let gone = (word >> (last % 64)) as u16 & ((1 << SHIFT) - 1);
-            let gone = gone.rotate_left(folded.length % TURN);
-            folded.turns = folded.turns.rotate_left(SHIFT) ^ gone ^ left;
+            let gone = word >> (last % 64) & ((1 << SHIFT) - 1);
+            history.set.take(left, gone, history.length);
+            history.tag.take(left, gone, history.length);
         }
         for n in (1..WORDS).rev() {
             self.words[n] = self.words[n] << SHIFT | self.words[n - 1] >> (64 - SHIFT);
@@ -103,18 +108,22 @@ impl PathRegister {
         (words.iter().fold(0, |hash, &word| spread(hash ^ word))) ^ last
     }
 
-    /// Eight bits of the number of a set in table `n`.
+    /// The number of a set in table `n`, as far as it is the history's.
     #[inline]
     #[must_use]
     pub fn set(&self, n: usize) -> u32 {
-        let Some(folded) = self.folded.get(n) else {
-            return 0;
-        };
-        let from = |first: u32| {
-            let before = self.words[0] as u16 & ((1 << first) - 1);
-            every_second((folded.turns ^ before).rotate_right(first))
-        };
-        from(folded.begins.even) ^ from(folded.begins.odd)
+        self.histories
+            .get(n)
+            .map_or(0, |history| history.set.0 as u32)
+    }
+
+    /// What of table `n`'s history a tag is made of.
+    #[inline]
+    #[must_use]
+    pub fn tag(&self, n: usize) -> u64 {
+        self.histories
+            .get(n)
+            .map_or(0, |history| spread(history.tag.0))
     }
 }
 
@@ -157,14 +166,10 @@ mod tests {
             }
         }
 
-        fn set(&self, begins: [usize; 2], length: usize) -> u32 {
-            let mut number = 0;
-            for begin in begins {
-                for (n, at) in (begin..length).step_by(2).enumerate() {
-                    number ^= u32::from(self.0[at]) << (n % 8);
-                }
-            }
-            number
+        /// Bits of a history of this length, by turns of so many.
+        fn folded(&self, length: usize, turn: usize) -> u64 {
+            let bits = self.0.iter().take(length).enumerate();
+            bits.fold(0, |folded, (n, &bit)| folded ^ u64::from(bit) << (n % turn))
         }
     }
 
@@ -190,8 +195,8 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_those_of_the_published_functions() {
-        let histories = [18, 34, 66, 194];
+    fn sets_and_tags_are_the_bits_of_each_history_in_turns() {
+        let histories = [9, 18, 34, 66, 194];
         let mut random = fastrand::Rng::with_seed(1);
         let mut register = PathRegister::new(&histories);
         let mut literal = Literal::default();
@@ -200,10 +205,19 @@ mod tests {
             register.take(from, to);
             literal.take(from, to);
             for (n, history) in histories.into_iter().enumerate() {
-                let begins = if n == 0 { [6, 1] } else { [10, 3] };
-                let expected = literal.set(begins, history as usize * 2);
-                assert_eq!(register.set(n), expected, "history of {history}");
+                let length = history as usize * 2;
+                let set = literal.folded(length, SET_BITS as usize);
+                assert_eq!(u64::from(register.set(n)), set, "history of {history}");
+                let tag = literal.folded(length, TAG_BITS as usize);
+                assert_eq!(register.tag(n), spread(tag), "history of {history}");
             }
         }
+    }
+
+    #[test]
+    fn no_two_bits_of_the_longest_history_share_set_and_tag() {
+        let places = |n: u32| (n % SET_BITS, n % TAG_BITS);
+        let different: std::collections::HashSet<_> = (0..2 * 194).map(places).collect();
+        assert_eq!(different.len(), 2 * 194);
     }
 }

@@ -1,6 +1,6 @@
 //! Direction of conditional branches by partial tag matching over geometric history lengths
-//! (TAGE: Seznec & Michaud, JILP 2006; allocation and replacement as in TAGE-SC-L, CBP-5 2016, or of what
-//! was not used recently, as measured on Redwood Cove: docs/BRANCHES.md).
+//! (TAGE: Seznec & Michaud, JILP 2006; allocation and replacement as in TAGE-SC-L, CBP-5 2016, or as
+//! there, in sets as measured on Redwood Cove: docs/BRANCHES.md).
 //!
 //! The base table also says whether a branch ever went two ways. One that has not is predicted
 //! to go on as it did and takes no room in the tagged tables: AMD's optimisation guides have
@@ -13,6 +13,7 @@ use mcad_isa::machine::params::branch::{Direction, MAX_TABLES, Replacement};
 
 use super::chance::Chance;
 use super::history::{Path, mix, spread};
+use super::register::SET_BITS;
 use crate::pipeline::fold::Folding;
 
 /// Counters of three bits; from this on they say taken.
@@ -20,8 +21,6 @@ const TAKEN: u16 = 4;
 const COUNTER: u16 = 7;
 const USEFUL: u16 = 1 << 3;
 const TAG_SHIFT: u32 = 4;
-/// Bits of a set's number that the path history register gives.
-const SET_BITS: u32 = 8;
 /// Where a hash has its tag; what is above it is its place in a table of up to 2^20.
 const TAG_BITS_AT: u32 = 32;
 
@@ -128,6 +127,8 @@ struct Layout {
     first_length: usize,
     /// Of how many tables, the first ones, sets are of all of the branch's address and a hash of its history.
     hashed: usize,
+    /// Binary logarithm of the entries of each table.
+    logs: [u8; MAX_TABLES as usize],
 }
 
 impl Layout {
@@ -143,15 +144,17 @@ impl Layout {
     #[inline(always)]
     fn place(self, n: usize, hash: u64, history: &Path, branch: Branch) -> (u32, u16) {
         let x = mix(hash ^ branch.key);
+        let all = (1u32 << self.log) - 1;
+        let own = self.logs.get(n).map_or(all, |log| (1u32 << log) - 1);
         let set = match self.set_bit {
             None => (x >> (64 - self.log)) as u32,
-            _ if n < self.hashed => (x >> (64 - self.log)) as u32,
+            _ if n < self.hashed || own < all => (x >> (64 - self.log)) as u32,
             Some(_) if self.registered => {
                 (history.set(self.first_length + n) | branch.bit << SET_BITS) * self.ways
             }
             Some(_) => (mix(hash) >> (65 - self.log)) as u32 | branch.bit << (self.log - 1),
         };
-        let set = set & !(self.ways - 1);
+        let set = set & own & !(self.ways - 1);
         let tag = (x >> TAG_BITS_AT) as u16 & self.tag_mask;
         (((n as u32) << self.log) + set, tag)
     }
@@ -214,6 +217,10 @@ impl Tage {
     #[must_use]
     pub fn new(p: &Direction, first_length: usize) -> Self {
         let tables = p.tables.min(MAX_TABLES) as usize;
+        let mut logs = [p.table_entries.trailing_zeros() as u8; MAX_TABLES as usize];
+        for (log, entries) in logs.iter_mut().zip(&p.entries) {
+            *log = entries.trailing_zeros() as u8;
+        }
         Self {
             tables,
             layout: Layout {
@@ -224,6 +231,7 @@ impl Tage {
                 registered: p.path_register,
                 first_length,
                 hashed: p.hashed_tables as usize,
+                logs,
             },
             base: vec![base::UNSEEN; p.base_entries as usize].into(),
             base_taken: 1 << (p.base_counter_bits - 1),
@@ -390,7 +398,7 @@ impl Tage {
         if allocate {
             match self.replacement {
                 Replacement::Useful => self.allocate(taken, history),
-                Replacement::Recent => self.replace(taken, history),
+                Replacement::Single => self.replace(taken, history),
             }
         }
         if f.hit == 0 {
@@ -447,7 +455,7 @@ impl Tage {
         self.layout.place(table, hash, history, branch)
     }
 
-    /// Gives the branch an entry with longer history that was not used recently; where what said was a short history or none, one of the
+    /// Gives the branch an entry with longer history that is of no use; where what said was a short history or none, one of the
     /// short ones and one of the others (docs/BRANCHES.md, "Short histories of Intel's directions").
     #[cold]
     fn replace(&mut self, taken: bool, history: &Path) {
@@ -468,7 +476,7 @@ impl Tage {
             let place = self.choose_way(set);
             match self.entries.get_mut(place as usize) {
                 Some(entry) if *entry & USEFUL == 0 => {
-                    *entry = tag << TAG_SHIFT | USEFUL | if taken { TAKEN } else { TAKEN - 1 };
+                    *entry = tag << TAG_SHIFT | if taken { TAKEN } else { TAKEN - 1 };
                     return;
                 }
                 _ => {}
