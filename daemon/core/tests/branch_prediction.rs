@@ -70,6 +70,7 @@ fn parameters() -> Branch {
             base_ways: 1,
             tables: 8,
             table_entries: 512,
+            ways: 1,
             tag_bits: 12,
             histories: Vec::new(),
             new_is_believed: false,

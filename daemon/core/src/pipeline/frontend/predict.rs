@@ -156,11 +156,11 @@ impl Predictor {
             true => (0, 2),
             false => (lengths.len(), 1),
         };
+        lengths.extend(&i.histories);
         let registered = match d.path_register {
             true => d.hashed_tables as usize..lengths.len(),
             false => 0..0,
         };
-        lengths.extend(&i.histories);
         let first_quick = lengths.len();
         let quick = p.quick.as_ref().map(|quick| &quick.direction);
         lengths.extend(quick.map(lengths_of).unwrap_or_default());

@@ -294,6 +294,11 @@ pub struct Indirect {
     pub tables: u32,
     /// Entries of each.
     pub table_entries: u32,
+    /// Entries of a set of them. With several, the numbers of sets are, but for the shortest history, the lower bits of the history of
+    /// `direction.path_register` in turns of nine, and one of a hash of the branch's address, and a new entry is in use; where all of a set
+    /// are, those of one set cease to be (docs/BRANCHES.md, "Sets of targets").
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub ways: u32,
     /// Bits of their tags, at most 16.
     pub tag_bits: u32,
     /// History of each tagged table, in taken branches, or in conditional ones where it is of directions; none: every second one of the direction
@@ -485,6 +490,7 @@ impl Branch {
             ),
             ("indirect.tag_bits", i.tag_bits, 4, 16),
             ("indirect.base_ways", i.base_ways, 1, 16),
+            ("indirect.ways", i.ways, 1, i.table_entries / 2),
         ];
         for (name, value, least, most) in bounds {
             if !(least..=most).contains(&value) {
@@ -503,6 +509,10 @@ impl Branch {
                         .into(),
                 );
             }
+        }
+        check_power("indirect.ways", i.ways, 1)?;
+        if i.ways > 1 && (!d.path_register || i.histories.is_empty()) {
+            return Err("branch.indirect.ways needs histories and direction.path_register".into());
         }
         check_histories(&i.histories, i.tables, None)
             .map_err(|wrong| format!("branch.indirect.histories {wrong}"))?;
@@ -622,6 +632,13 @@ mod tests {
             let expected = format!("branch.direction.entries {message}");
             assert_eq!(changed.check(), Err(expected));
         }
+        let mut changed = branch.clone();
+        changed.indirect.histories.clear();
+        changed.indirect.tables = 3;
+        assert_eq!(
+            changed.check().unwrap_err(),
+            "branch.indirect.ways needs histories and direction.path_register"
+        );
         let mut changed = branch.clone();
         changed.indirect.histories = vec![8, 34, 66, 195];
         let refused = changed.check().unwrap_err();

@@ -249,8 +249,7 @@ impl Path {
         };
         match (self.history, &self.register) {
             (History::Directions, _) => self.of(length) ^ self.way.seen(pc, length.taken),
-            (History::Taken, Some(register)) => register.hash(length.taken),
-            (History::Taken, None) => self.of(length),
+            (History::Taken, _) => self.seen(n, length),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Targets of indirect branches: the last target, and tagged tables that know the target after
 //! histories of geometric lengths (ITTAGE: Seznec, "A 64-Kbytes ITTAGE indirect branch
-//! predictor", JWAC-2 2011).
+//! predictor", JWAC-2 2011), in sets by a hash, or as measured on Redwood Cove (docs/BRANCHES.md, "Sets of targets").
 
 use mcad_isa::machine::params::branch::{Chosen, Indirect, MAX_TABLES};
 
@@ -41,6 +41,8 @@ pub struct IndirectTargets {
     from: Chosen,
     log: u32,
     tag_mask: u64,
+    /// Entries of a set.
+    ways: usize,
     base_ways: usize,
     /// Least confidence with which an entry of a tagged table is believed.
     believed: u8,
@@ -73,6 +75,7 @@ impl IndirectTargets {
             from,
             log: p.table_entries.trailing_zeros(),
             tag_mask: (1 << p.tag_bits) - 1,
+            ways: p.ways as usize,
             base_ways: p.base_ways.max(1) as usize,
             believed: u8::from(!p.new_is_believed),
             base: vec![Entry::default(); p.base_entries as usize].into(),
@@ -126,20 +129,20 @@ impl IndirectTargets {
         let tables = self.tables.min(TABLES);
         for n in (0..tables).rev() {
             let x = mix(history.towards(pc, self.first + n * self.every) ^ key);
-            let place = ((n << self.log) + (x >> (64 - self.log)) as usize) as u32;
+            let set = self.set(n, x, key, history);
             let tag = (x >> 28 & self.tag_mask) as u16;
-            self.places[n] = place;
+            self.places[n] = set as u32;
             self.tags[n] = tag;
-            let Some(entry) = self.entries.get(place as usize) else {
-                continue;
-            };
-            if entry.tag == tag && entry.target != 0 {
+            let entries = self.entries.get(set..set + self.ways).unwrap_or(&[]);
+            let mut ways = entries.iter().enumerate();
+            if let Some((way, entry)) = ways.find(|(_, e)| e.tag == tag && e.target != 0) {
                 if self.hit > 0 {
                     self.other = Some(entry.target);
                     break;
                 }
                 self.hit = n + 1;
                 longest = *entry;
+                self.places[n] += way as u32;
             }
         }
         let other = self.other.unwrap_or(base.target);
@@ -156,6 +159,19 @@ impl IndirectTargets {
                 Chosen::Changing => base.target != self.guess || base.confidence < SURE,
             },
         }
+    }
+
+    /// The first entry of the set in table `n` of a branch with this key, whose hash with that table's history is `x`.
+    #[inline]
+    fn set(&self, n: usize, x: u64, key: u64, history: &Path) -> usize {
+        let table = n << self.log;
+        if self.ways == 1 || n == 0 {
+            return table + ((x >> (64 - self.log)) as usize & !(self.ways - 1));
+        }
+        // The history has half of the sets for each of two kinds of branches.
+        let half = 1 << (self.log - 1);
+        let set = history.set(self.first + n * self.every) as usize * self.ways;
+        table + (set & (half - 1)) + half * (key >> 63) as usize
     }
 
     /// The branch predicted last went to `target`.
@@ -179,7 +195,47 @@ impl IndirectTargets {
             train(entry, target);
         }
         if !right && !longest_right {
-            self.allocate(target);
+            match self.ways {
+                1 => self.allocate(target),
+                _ => self.replace(target),
+            }
+        }
+    }
+
+    /// Gives the branch an entry that is not in use in the first table with one in its set, from a longer history at random on. A new
+    /// one is in use; where all are, those of one set are not any more.
+    fn replace(&mut self, target: u64) {
+        let longer = self.tables.min(TABLES) - self.hit;
+        if longer == 0 {
+            return;
+        }
+        let (table, way) = {
+            let random = self.random.next() as usize >> 3;
+            (random % longer, random / longer)
+        };
+        for n in 0..longer {
+            let table = self.hit + (table + n) % longer;
+            let set = self.places[table] as usize;
+            let entries = self.entries.get_mut(set..set + self.ways);
+            let entries = entries.unwrap_or(&mut []);
+            let ways = (0..self.ways).map(|n| (way + n) % self.ways);
+            for way in ways {
+                if let Some(entry) = entries.get_mut(way)
+                    && !entry.useful
+                {
+                    *entry = Entry {
+                        target,
+                        tag: self.tags[table],
+                        useful: true,
+                        ..Entry::default()
+                    };
+                    return;
+                }
+            }
+        }
+        let set = self.places[self.hit + table] as usize;
+        for entry in self.entries.iter_mut().skip(set).take(self.ways) {
+            entry.useful = false;
         }
     }
 
