@@ -56,7 +56,10 @@ const TAG_BITS: u32 = 61;
 pub struct PathRegister {
     /// The latest bits lowest.
     words: [u64; WORDS],
+    /// Of each length once.
     histories: Box<[History]>,
+    /// Which of them each table has.
+    tables: Box<[u8]>,
 }
 
 /// What a taken branch leaves: its last byte's address, and where it goes.
@@ -68,17 +71,28 @@ fn footprint(from: u64, to: u64) -> u16 {
 }
 
 impl PathRegister {
-    /// An empty register, for histories of so many taken branches, the shortest first.
+    /// An empty register, for tables with histories of so many taken branches.
     #[must_use]
-    pub fn new(histories: &[u32]) -> Self {
-        let history = |&taken: &u32| History {
-            length: taken * SHIFT,
+    pub fn new(taken: &[u32]) -> Self {
+        let mut lengths: Vec<u32> = Vec::new();
+        let place = |&taken: &u32| {
+            let length = taken * SHIFT;
+            let found = lengths.iter().position(|&other| other == length);
+            found.unwrap_or_else(|| {
+                lengths.push(length);
+                lengths.len() - 1
+            }) as u8
+        };
+        let tables = taken.iter().map(place).collect();
+        let history = |&length: &u32| History {
+            length,
             set: Folded::default(),
             tag: Folded::default(),
         };
         Self {
             words: [0; WORDS],
-            histories: histories.iter().map(history).collect(),
+            histories: lengths.iter().map(history).collect(),
+            tables,
         }
     }
 
@@ -103,22 +117,23 @@ impl PathRegister {
         self.words[0] = self.words[0] << SHIFT ^ u64::from(left);
     }
 
+    #[inline]
+    fn of(&self, table: usize) -> Option<&History> {
+        self.histories.get(*self.tables.get(table)? as usize)
+    }
+
     /// The number of a set in table `n`, as far as it is the history's.
     #[inline]
     #[must_use]
     pub fn set(&self, n: usize) -> u32 {
-        self.histories
-            .get(n)
-            .map_or(0, |history| history.set.0 as u32)
+        self.of(n).map_or(0, |history| history.set.0 as u32)
     }
 
     /// What of table `n`'s history a tag is made of.
     #[inline]
     #[must_use]
     pub fn tag(&self, n: usize) -> u64 {
-        self.histories
-            .get(n)
-            .map_or(0, |history| spread(history.tag.0))
+        self.of(n).map_or(0, |history| spread(history.tag.0))
     }
 }
 
@@ -170,7 +185,7 @@ mod tests {
 
     #[test]
     fn sets_and_tags_are_the_bits_of_each_history_in_turns() {
-        let histories = [1, 8, 9, 18, 34, 66, 194];
+        let histories = [1, 8, 9, 18, 34, 66, 194, 8, 34, 194];
         let mut random = fastrand::Rng::with_seed(1);
         let mut register = PathRegister::new(&histories);
         let mut literal = Literal::default();
