@@ -3,22 +3,8 @@
 use mcad_core::pipeline::frontend::predict::{Executed, Kind, Predictor};
 use mcad_isa::machine::params::branch::Branch;
 
-fn predictors_of(cpu: &str) -> Branch {
-    let model = mcad_isa::machine::cpu(cpu).expect("it is built in");
-    let branch = model.core.branch.as_ref();
-    branch.expect("it predicts branches").clone()
-}
-
-/// Those without the two tables of short histories.
-fn without_short(branch: &Branch) -> Branch {
-    let mut without = branch.clone();
-    let d = &mut without.direction;
-    d.histories.drain(..2);
-    d.tables -= 2;
-    d.shortest_history = d.histories[0];
-    d.hashed_tables = 0;
-    without
-}
+mod support;
+use support::predictors::{predictors_of, without_short};
 
 /// A branch of two bytes that goes to the next line either way.
 fn conditional(pc: u64, taken: bool) -> Executed {

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, dead_code)] // Helpers of tests fail tests; each test has its own need.
 
+pub mod predictors;
+
 use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
 use mcad_isa::machine;
 use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};

@@ -53,31 +53,39 @@ pub(super) const PROBES: &[Probe] = &[
 ];
 
 /// Jumps to the next sixteen bytes.
-fn jumps(count: u64) -> String {
+pub(super) fn jumps(count: u64) -> String {
     match count {
         0 => String::new(),
         _ => repeated(count, "    jmp 6f\n    .p2align 4\n6:"),
     }
 }
 
-/// A loop through an order of `length` numbers below `choices`, one a turn at `rsi`.
-fn through_order(length: u64, choices: u64, before: &str, body: &str) -> Source {
+/// To the next number of [`through_order`], with the first behind the last.
+pub(super) const NEXT: &str = "    cmp rsi, rdx\n    cmove rsi, rbx\n";
+
+/// A loop of `turns` times through a random order of `length` numbers below `choices`, a byte each, of which the body takes the one at
+/// `rsi` and goes on to [`NEXT`].
+pub(super) fn through_order(
+    (length, choices): (u64, u64),
+    turns: u64,
+    before: &str,
+    body: &str,
+) -> Source {
     let mut order = String::new();
     for n in random::numbers(length, choices) {
         let _ = writeln!(order, "    .byte {n}");
     }
-    let body = format!("{body}    cmp rsi, rdx\n    cmove rsi, rbx\n");
     let run = format!(
         "    .pushsection .data\n    .p2align 6\norder:\n{order}    .popsection
     lea rbx, [rip + order]
     mov rsi, rbx
     lea rdx, [rbx + {length}]
 {before}{}",
-        counted(TURNS * length, &body)
+        counted(turns * length, body)
     );
     Source {
         run,
-        operations: (TURNS * length) as f64,
+        operations: (turns * length) as f64,
         ..Source::default()
     }
 }
@@ -98,10 +106,10 @@ fn places_alike(count: u64) -> Source {
     jmp [r8 + 8 * rax]
 {places}    .p2align 6
 4:{}
-",
+{NEXT}",
         jumps(count)
     );
-    through_order(PLACES_LENGTH, PLACES, &before, &body)
+    through_order((PLACES_LENGTH, PLACES), TURNS, &before, &body)
 }
 
 fn alike(count: u64) -> Source {
@@ -113,8 +121,8 @@ fn alike(count: u64) -> Source {
     jmp 4f
     .p2align 4
 4:{}
-",
+{NEXT}",
         jumps(count)
     );
-    through_order(LENGTH, 2, "", &body)
+    through_order((LENGTH, 2), TURNS, "", &body)
 }

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use super::alike::{NEXT, jumps, through_order};
 use super::{Axis, Point, Probe, Source, counted, random, repeated};
 
 pub(super) const PROBES: &[Probe] = &[
@@ -465,39 +466,15 @@ fn pattern_apart() -> Vec<Point> {
 
 /// A branch in a random order of `length` directions that recurs, with taken jumps between its turns.
 fn recurring(length: u64, between: u64) -> Source {
-    let turns = turns(length).max(8);
-    let mut order = String::new();
-    for n in random::numbers(length, 2) {
-        let _ = writeln!(order, "    .byte {n}");
-    }
-    let jumps = match between {
-        0 => String::new(),
-        _ => repeated(between, "jmp 6f\n    .p2align 4\n6:"),
-    };
-    let run = format!(
-        "    .pushsection .data\n    .p2align 6\norder:\n{order}    .popsection
-    lea rbx, [rip + order]
-    mov rsi, rbx
-    lea rdx, [rbx + {length}]
-{}",
-        counted(
-            turns * length,
-            &format!(
-                "    cmp byte ptr [rsi], 0
+    let body = format!(
+        "    cmp byte ptr [rsi], 0
     lea rsi, [rsi + 1]
     jz 4f
     nop
-4:  cmp rsi, rdx
-    cmove rsi, rbx
-{jumps}"
-            )
-        )
+4:{NEXT}{}",
+        jumps(between)
     );
-    Source {
-        run,
-        operations: (turns * length) as f64,
-        ..Source::default()
-    }
+    through_order((length, 2), turns(length).max(8), "", &body)
 }
 
 /// A sequence of random bits (Knuth's MMIX) in rax, of which bit 60 is used; kept in the data.

@@ -214,7 +214,7 @@ pub struct Direction {
     pub tables: u32,
     /// Entries of each.
     pub table_entries: u32,
-    /// Entries of each where some have fewer, the shortest history first; of a set's number these have the lower bits.
+    /// Entries of each where some have fewer, the shortest history first; sets of these are a hash of the history and the branch's address.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<u32>,
     /// Entries of a set, among which a branch may take any.

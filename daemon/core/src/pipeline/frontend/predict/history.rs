@@ -135,7 +135,7 @@ pub struct Path {
     /// What it is of.
     history: History,
     way: Way,
-    /// Where sets of the tables of directions are of one.
+    /// Where sets of the tables of directions and targets are of one.
     register: Option<Box<PathRegister>>,
     /// Which of the lengths it has.
     registered: Range<usize>,
@@ -221,6 +221,7 @@ impl Path {
         self.lengths.get(n).map_or(0, |length| self.seen(n, length))
     }
 
+    /// By the register, where it has that length.
     #[inline(always)]
     fn seen(&self, n: usize, length: &Length) -> u64 {
         match &self.register {
@@ -247,9 +248,9 @@ impl Path {
         let Some(length) = self.lengths.get(n) else {
             return 0;
         };
-        match (self.history, &self.register) {
-            (History::Directions, _) => self.of(length) ^ self.way.seen(pc, length.taken),
-            (History::Taken, _) => self.seen(n, length),
+        match self.history {
+            History::Directions => self.of(length) ^ self.way.seen(pc, length.taken),
+            History::Taken => self.seen(n, length),
         }
     }
 

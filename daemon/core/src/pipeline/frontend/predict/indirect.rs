@@ -209,12 +209,10 @@ impl IndirectTargets {
         if longer == 0 {
             return;
         }
-        let (table, way) = {
-            let random = self.random.next() as usize >> 3;
-            (random % longer, random / longer)
-        };
+        let random = self.random.next() as usize >> 3;
+        let (first, way) = (random % longer, random / longer);
         for n in 0..longer {
-            let table = self.hit + (table + n) % longer;
+            let table = self.hit + (first + n) % longer;
             let set = self.places[table] as usize;
             let entries = self.entries.get_mut(set..set + self.ways);
             let entries = entries.unwrap_or(&mut []);
@@ -233,7 +231,7 @@ impl IndirectTargets {
                 }
             }
         }
-        let set = self.places[self.hit + table] as usize;
+        let set = self.places[self.hit + first] as usize;
         for entry in self.entries.iter_mut().skip(set).take(self.ways) {
             entry.useful = false;
         }

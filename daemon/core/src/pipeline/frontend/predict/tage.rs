@@ -1,6 +1,6 @@
 //! Direction of conditional branches by partial tag matching over geometric history lengths
-//! (TAGE: Seznec & Michaud, JILP 2006; allocation and replacement as in TAGE-SC-L, CBP-5 2016, or as
-//! there, in sets as measured on Redwood Cove: docs/BRANCHES.md).
+//! (TAGE: Seznec & Michaud, JILP 2006; allocation and replacement as in TAGE-SC-L, CBP-5 2016, or one entry at a
+//! time, in sets as measured on Redwood Cove: docs/BRANCHES.md).
 //!
 //! The base table also says whether a branch ever went two ways. One that has not is predicted
 //! to go on as it did and takes no room in the tagged tables: AMD's optimisation guides have
