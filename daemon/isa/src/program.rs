@@ -251,8 +251,8 @@ pub struct Instr {
     pub fused: u16,
     /// Displacement, immediate, which is two where it has more than 32 bits, and target of a jump.
     pub constants: u8,
-    /// Those that issue has limited room for.
-    pub issue_constants: u8,
+    /// What it takes of what a cycle of issue counts beside slots: constants or instructions.
+    pub counted: u8,
     /// Slots that must follow each of its µops that accesses memory in the cycle of its issue.
     pub slots_behind_memory: u8,
     /// What [`flag::ADD_IMMEDIATE`] adds.
@@ -292,8 +292,9 @@ pub struct Laminated {
     pub fused: u16,
     /// Slots that the cycle of its issue must have left: its own, and those behind it.
     pub slots: u16,
-    /// Constants that issue has limited room for.
-    pub constants: u16,
+    /// What the cycle of its issue counts beside slots: its instruction's constants, or its instruction, with
+    /// the first of an instruction.
+    pub counted: u16,
     /// Last of its instruction.
     pub is_last: bool,
     /// Its instruction uses rsp, through the stack engine or not.
@@ -505,7 +506,7 @@ impl Program {
             self.laminated.push(Laminated {
                 slots: group.len() as u16
                     + u16::from(if memory { instr.slots_behind_memory } else { 0 }),
-                constants: u16::from(if first { instr.issue_constants } else { 0 }),
+                counted: u16::from(if first { instr.counted } else { 0 }),
                 uops,
                 uops_len: (self.uops.len() as u32 - uops) as u16,
                 fused: group.len() as u16,

@@ -155,6 +155,31 @@ impl Access {
         }
     }
 
+    /// Its bytes as stores that go into aligned parts of so many bytes each, where so many of them go at a time.
+    pub fn pieces(&self, part: u64) -> impl Iterator<Item = Self> + use<> {
+        let size = u64::from(self.size.max(1));
+        let (start, known) = match self.address {
+            Address::Known(start) => (start, true),
+            Address::Symbolic(_) => (0, false),
+        };
+        let whole = *self;
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            if at >= size {
+                return None;
+            }
+            let first = start.wrapping_add(at);
+            let turn_ends = (at / part + 1) * part;
+            let most = (part - first % part).min(turn_ends.min(size) - at);
+            let piece = match known {
+                true => Self::known(first, most as u16),
+                false => whole,
+            };
+            at = if known { at + most } else { size };
+            Some(piece)
+        })
+    }
+
     /// Whether it reaches into the next line.
     #[inline]
     #[must_use]

@@ -103,7 +103,7 @@ impl Backend {
             merge_ports: core.ports.merge,
             not_taken_ports: PortSet::NONE,
             not_taken: false,
-            issue: Issue::new(core.rename.issue_width, core.rename.constants_per_cycle),
+            issue: Issue::new(core.rename.issue_width, core.rename.most_counted()),
             ports: Ports::new(core),
             retirement: Retirement::new(&core.retire, core.rename.issue_width),
             registers: Registers::new(&core.rename, &core.execute),
@@ -230,20 +230,20 @@ impl Backend {
             .at(cycles, u64::from(self.rename.issue_width), self.issued())
     }
 
-    /// Finds an issue cycle with so many slots and room for so many constants for µops that were
+    /// Finds an issue cycle with so many slots and room for what else it counts for µops that were
     /// delivered in cycle `delivered` and may not issue before a cycle, for a reason: the current one
     /// or a new one.
     #[inline(always)]
     fn place(
         &mut self,
-        (slots, constants): (u32, u32),
+        (slots, counted): (u32, u32),
         delivered: u64,
         (at_least, held_by): (u64, Stall),
     ) {
-        if !self.issue.takes(slots, constants, delivered, at_least) {
+        if !self.issue.takes(slots, counted, delivered, at_least) {
             self.open(delivered, at_least, held_by);
         }
-        self.issue.take_constants(constants);
+        self.issue.count(counted);
     }
 
     #[inline(never)]
@@ -369,7 +369,7 @@ impl Backend {
             self.issue.begin(inst.instr);
         }
         self.place(
-            (u32::from(uop.slots), u32::from(uop.constants)),
+            (u32::from(uop.slots), u32::from(uop.counted)),
             delivered,
             FREE,
         );
@@ -427,7 +427,7 @@ impl Backend {
             false => FREE,
         };
         let laminated = i.laminated;
-        let slots = (u32::from(laminated.slots), u32::from(laminated.constants));
+        let slots = (u32::from(laminated.slots), u32::from(laminated.counted));
         self.place(slots, delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
         let from = laminated.uops as usize;
@@ -488,7 +488,7 @@ impl Backend {
         } else {
             FREE
         };
-        let slots = (u32::from(laminated.slots), u32::from(laminated.constants));
+        let slots = (u32::from(laminated.slots), u32::from(laminated.counted));
         self.place(slots, delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
         if first && i.inst.extra_cycles > 0 {

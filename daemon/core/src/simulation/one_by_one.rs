@@ -77,6 +77,9 @@ pub(super) fn repeated(
     let iterations = repeats.max(u64::from(span.loads.max(span.stores)));
     let cycles = if instr.is(flag::REP_COMPARE) {
         iterations * p.rep_compare_cycles
+    } else if iterations + 1 < p.rep_single_elements {
+        // The first one is its last µop's.
+        iterations
     } else {
         let element = span.bytes / iterations.max(1);
         let predicted = span.bytes <= p.rep_predicted(span.loads > 0, element);
@@ -87,7 +90,11 @@ pub(super) fn repeated(
         } else {
             0
         };
-        burst / p.rep_burst_bytes_per_cycle.max(1) + (bytes - burst) / p.rep_bytes_per_cycle.max(1)
+        let [moves, stores] = p.rep_bytes_begin;
+        let begin = if span.loads > 0 { moves } else { stores };
+        begin
+            + burst / p.rep_burst_bytes_per_cycle.max(1)
+            + (bytes - burst) / p.rep_bytes_per_cycle.max(1)
     };
     cycles.min(u64::from(u32::MAX)) as u32
 }

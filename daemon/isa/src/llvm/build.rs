@@ -182,7 +182,7 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
         zeroed: 0..0,
         fused: 0,
         constants: 0,
-        issue_constants: 0,
+        counted: 0,
         slots_behind_memory: 0,
         step: 0,
         advances: 0..0,

@@ -361,9 +361,14 @@ fn finish(
             true => 0,
             false => constants,
         },
-        issue_constants: match core.rename.constants_per_cycle == 0 || nothing_left {
-            true => 0,
-            false => constants,
+        counted: match (
+            core.rename.constants_per_cycle,
+            core.rename.instructions_per_cycle,
+        ) {
+            (0, 0) => 0,
+            (0, _) => 1,
+            _ if nothing_left => 0,
+            _ => constants,
         },
         slots_behind_memory: core.rename.slots_behind_memory as u8,
         step: 0,

@@ -9,9 +9,10 @@ use crate::pipeline::state::{Fingerprint, Moment, Part};
 /// The current issue cycle.
 pub struct Issue {
     width: u32,
-    /// Constants that a cycle has room for, and those that it has.
-    most_constants: u32,
-    constants: u32,
+    /// What a cycle counts beside slots, constants or instructions: the most that it has room for, and those
+    /// that it has.
+    most_counted: u32,
+    counted: u32,
     cycle: u64,
     slots: u32,
     /// Slots that the current cycle has: its width, or none where no more µops may issue in it.
@@ -29,7 +30,7 @@ pub struct Issue {
     losses: Vec<Loss>,
 }
 
-/// More constants than a cycle has µops for; twice that many can still be counted.
+/// More than a cycle has µops for; twice that many can still be counted.
 const ANY_NUMBER: u32 = u32::MAX / 2;
 
 /// What a new issue cycle makes move on, and what it asks for room.
@@ -47,17 +48,17 @@ pub struct Resources<'a> {
 }
 
 impl Issue {
-    /// Before the first cycle of a core that issues `width` fused µops with so many constants a cycle; 0: any
-    /// number.
+    /// Before the first cycle of a core that issues `width` fused µops with so many of what it counts beside
+    /// them a cycle; 0: any number.
     #[must_use]
-    pub fn new(width: u32, constants: u32) -> Self {
+    pub fn new(width: u32, most_counted: u32) -> Self {
         Self {
             width,
-            most_constants: match constants {
+            most_counted: match most_counted {
                 0 => ANY_NUMBER,
                 most => most.min(ANY_NUMBER),
             },
-            constants: 0,
+            counted: 0,
             cycle: 0,
             slots: 0,
             limit: 0,
@@ -107,10 +108,10 @@ impl Issue {
         &mut self.losses
     }
 
-    /// It has taken so many constants more.
+    /// It has so many more of what it counts beside slots.
     #[inline(always)]
-    pub fn take_constants(&mut self, constants: u32) {
-        self.constants += constants;
+    pub fn count(&mut self, counted: u32) {
+        self.counted += counted;
     }
 
     /// It has taken so many slots more.
@@ -143,13 +144,13 @@ impl Issue {
         self.blocked_for = (why, self.instr);
     }
 
-    /// Whether the cycle has so many slots and room for so many constants for µops that are in the
+    /// Whether the cycle has so many slots and room for so many of what else it counts, for µops that are in the
     /// queue from `delivered` on and may not issue before `at_least`; else one must be opened for them.
     #[inline(always)]
     #[must_use]
-    pub fn takes(&self, slots: u32, constants: u32, delivered: u64, at_least: u64) -> bool {
+    pub fn takes(&self, slots: u32, counted: u32, delivered: u64, at_least: u64) -> bool {
         self.slots + slots <= self.limit
-            && self.constants + constants <= self.most_constants
+            && self.counted + counted <= self.most_counted
             && delivered < self.cycle
             && at_least.max(self.blocked_until) <= self.cycle
     }
@@ -205,7 +206,7 @@ impl Issue {
         }
         // What a cycle could not hold of the slots that an overflow takes is the next one's.
         self.slots = self.slots.saturating_sub(width);
-        self.constants = 0;
+        self.counted = 0;
         self.limit = width;
     }
 
@@ -243,14 +244,14 @@ impl Issue {
 
 impl Part for Issue {
     fn reset(&mut self, _: &Moment) {
-        *self = Self::new(self.width, self.most_constants);
+        *self = Self::new(self.width, self.most_counted);
     }
 
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             width: _,
-            most_constants: _,
-            constants,
+            most_counted: _,
+            counted,
             cycle: _,
             slots,
             limit,
@@ -263,7 +264,7 @@ impl Part for Issue {
             before: _,
             losses: _,
         } = self;
-        h.add(u64::from(*constants) << 32 | u64::from(*slots) << 1 | u64::from(*limit == 0));
+        h.add(u64::from(*counted) << 32 | u64::from(*slots) << 1 | u64::from(*limit == 0));
         h.add_future(*blocked_until, at.issue);
     }
 }

@@ -25,7 +25,7 @@ pub mod streamed;
 pub mod tage;
 
 use crate::pipeline::fold::Folding;
-use btb::Btb;
+use btb::{Btb, Sought};
 use corrector::Corrector;
 use history::{Path, geometric};
 use indirect::IndirectTargets;
@@ -233,18 +233,28 @@ impl Predictor {
     /// Level that has a taken branch; all have it afterwards.
     #[inline]
     fn find(&mut self, b: &Executed) -> Option<u8> {
-        // Where a return goes is not in the buffer.
-        let other_page = b.kind != Kind::Return && btb::is_other_page(b.pc, b.target);
-        let found = self.btb.find(b.pc, other_page);
-        self.btb.take(b.pc, other_page, found);
+        let branch = Sought {
+            pc: b.pc,
+            // Where a return goes is not in the buffer.
+            other_page: b.kind != Kind::Return && btb::is_other_page(b.pc, b.target),
+            links: matches!(b.kind, Kind::Call | Kind::IndirectCall | Kind::Return),
+            back: b.target <= b.pc,
+        };
+        let found = self.btb.find(branch);
+        self.btb.take(branch, found);
         found
     }
 
     #[inline]
     fn conditional(&mut self, b: &Executed, direction: bool) -> Steer {
         if !b.taken {
-            let known =
-                !direction || (self.unknown_not_taken && self.btb.find(b.pc, false).is_none());
+            let branch = Sought {
+                pc: b.pc,
+                other_page: false,
+                links: false,
+                back: b.target <= b.pc,
+            };
+            let known = !direction || (self.unknown_not_taken && self.btb.find(branch).is_none());
             return if known {
                 Steer::Straight
             } else {

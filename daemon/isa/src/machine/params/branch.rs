@@ -326,6 +326,12 @@ pub struct Btb {
     pub hashed: bool,
     /// Cycles in which the predictor finds nothing more after a taken branch that hits here.
     pub bubbles: u64,
+    /// It has neither calls nor returns.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub jumps_alone: bool,
+    /// One of its two sets is for branches forward, the other one for those back.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub by_direction: bool,
     /// A branch to another page of 4 KiB takes two entries.
     #[serde(default, skip_serializing_if = "is_default")]
     pub other_page_takes_two: bool,
@@ -569,6 +575,9 @@ impl Branch {
             ));
         }
         for b in &self.btb {
+            if b.by_direction && b.entries != 2 * b.ways {
+                return Err("branch.btb: by_direction needs two sets".into());
+            }
             let sets = b.entries.checked_div(b.ways).unwrap_or(0);
             if !sets.is_power_of_two()
                 || sets > 1 << 20

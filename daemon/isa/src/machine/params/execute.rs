@@ -21,6 +21,8 @@ pub enum StoresTogether {
     /// Those that start in one cycle to the same line; any number to the same aligned 32 bytes.
     #[serde(rename = "any_number_to_32_bytes")]
     AnyNumberTo32Bytes,
+    /// None: each is written alone, 16 bytes of it at a time, those over the end of aligned 16 bytes in two cycles.
+    Alone,
 }
 
 /// How a word of four bytes of which a store writes only a part is read first.
@@ -84,6 +86,7 @@ impl StoresTogether {
         match self {
             Self::AnyTwo | Self::TwoToALine => 64,
             Self::AnyNumberTo32Bytes => 32,
+            Self::Alone => 16,
         }
     }
 
@@ -290,6 +293,12 @@ pub struct Execute {
     /// The same of `rep stos`.
     #[serde(default)]
     pub rep_store_spacing: [u32; 4],
+    /// Fewer elements than this `rep movs` and `rep stos` take one a cycle; 0: they take bytes however few there are.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rep_single_elements: u64,
+    /// Cycles that it takes `rep movs` and `rep stos` to begin with bytes where fewer are taken one by one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rep_bytes_begin: [u64; 2],
     /// Cycles of one iteration of `rep cmps` and `rep scas`.
     #[serde(default = "rep_compare_cycles")]
     pub rep_compare_cycles: u64,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{Bounds, Checked};
-use super::{is_yes, yes};
+use super::{is_default, is_yes, yes};
 
 /// A number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ pub struct Rename {
     /// of which one with more than 32 bits is two; 0: any number.
     #[serde(default)]
     pub constants_per_cycle: u32,
+    /// Instructions that issue in a cycle, a fused pair as one; 0: any number.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub instructions_per_cycle: u32,
     /// Slots of its cycle that must follow each µop that accesses memory.
     #[serde(default)]
     pub slots_behind_memory: u32,
@@ -81,6 +84,12 @@ impl Rename {
         (-range..range).contains(&step)
     }
 
+    /// The most that a cycle has room for of what it counts beside slots, constants or instructions; 0: any number.
+    #[must_use]
+    pub fn most_counted(&self) -> u32 {
+        self.constants_per_cycle.max(self.instructions_per_cycle)
+    }
+
     pub(super) fn check(&self) -> Checked {
         let b = Bounds("rename");
         b.within("issue_width", self.issue_width, 1, 16)?;
@@ -88,6 +97,11 @@ impl Rename {
         let least = self.constants_per_cycle == 0 || self.constants_per_cycle >= 3;
         b.holds("constants_per_cycle", least, || {
             "must be 0 or at least 3, since one µop may have so many".to_owned()
+        })?;
+        b.within("instructions_per_cycle", self.instructions_per_cycle, 0, 16)?;
+        let one = self.constants_per_cycle == 0 || self.instructions_per_cycle == 0;
+        b.holds("instructions_per_cycle", one, || {
+            "must be 0 where constants_per_cycle is not".to_owned()
         })?;
         let behind = self.issue_width.saturating_sub(1);
         b.within("slots_behind_memory", self.slots_behind_memory, 0, behind)?;

@@ -5,7 +5,7 @@
 
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
-use mcad_isa::machine::params::PartialStores;
+use mcad_isa::machine::params::{PartialStores, StoresTogether};
 
 /// Writes that are remembered: the most that take their turns while a word that was read waits, of one a cycle.
 const RECENT: usize = 8;
@@ -16,6 +16,8 @@ struct Write {
     part: Line,
     /// A bit for each byte of the part that is written.
     bytes: u32,
+    /// Words that a store wrote in part, where each is written alone, a bit of four each.
+    partly: u32,
     /// Cycle of its turn.
     due: u64,
 }
@@ -37,6 +39,8 @@ pub struct PartialWords {
     stores: PartialStores,
     /// Bytes of the part of a line that is written at once, at most 32.
     part: u64,
+    /// Each store is written alone: what one of them leaves of a word the next does not make up for.
+    alone: bool,
     now: Write,
     /// Those before, as a ring.
     recent: [Write; RECENT],
@@ -48,10 +52,11 @@ pub struct PartialWords {
 impl PartialWords {
     /// Nothing was written yet.
     #[must_use]
-    pub fn new(stores: PartialStores, part: u64) -> Self {
+    pub fn new(stores: PartialStores, together: StoresTogether) -> Self {
         Self {
             stores,
-            part: part.min(u64::from(u32::BITS)),
+            part: together.bytes().min(u64::from(u32::BITS)),
+            alone: together == StoresTogether::Alone,
             now: Write::default(),
             recent: [Write::default(); RECENT],
             next: 0,
@@ -67,7 +72,10 @@ impl PartialWords {
             return 0;
         }
         let ended = std::mem::take(&mut self.now);
-        let in_part = ended.words(false) & !ended.words(true);
+        let in_part = match self.alone {
+            true => ended.partly,
+            false => ended.words(false) & !ended.words(true),
+        };
         let read = self
             .read
             .max(ended.due.saturating_sub(u64::from(self.stores.ahead)));
@@ -101,12 +109,17 @@ impl PartialWords {
             (self.now.part, self.now.due) = (part, at);
         }
         self.now.bytes |= bytes;
+        if self.alone {
+            let own = Write { bytes, ..self.now };
+            self.now.partly |= own.words(false) & !own.words(true);
+        }
     }
 }
 
 impl Part for PartialWords {
     fn reset(&mut self, _: &Moment) {
-        *self = Self::new(self.stores, self.part);
+        (self.now, self.recent) = (Write::default(), [Write::default(); RECENT]);
+        (self.next, self.read) = (0, 0);
     }
 
     /// Places are not compared, as in the store buffer.
@@ -114,13 +127,14 @@ impl Part for PartialWords {
         let Self {
             stores,
             part: _,
+            alone: _,
             now,
             recent,
             next,
             read,
         } = self;
         h.add_future(*read, at.issue);
-        h.add(u64::from(now.bytes));
+        h.add(u64::from(now.partly) << 32 | u64::from(now.bytes));
         h.add_future(now.due, at.issue);
         for back in 1..=RECENT {
             let before = recent[(next + RECENT - back) % RECENT];

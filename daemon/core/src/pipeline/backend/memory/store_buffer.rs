@@ -43,7 +43,7 @@ impl StoreBuffer {
             line: Line::NONE,
             paired: false,
             partial: (p.partial_stores.again > 0)
-                .then(|| PartialWords::new(p.partial_stores, p.stores_together.bytes())),
+                .then(|| PartialWords::new(p.partial_stores, p.stores_together)),
         }
     }
 
@@ -105,11 +105,27 @@ impl StoreBuffer {
     /// `owned`.
     #[inline]
     pub fn retire(&mut self, access: Option<&Access>, retired: u64, owned: u64) {
+        match access.filter(|_| self.together == StoresTogether::Alone) {
+            Some(access) => {
+                for piece in access.pieces(self.part) {
+                    self.write(Some(&piece), retired, owned);
+                }
+            }
+            None => self.write(access, retired, owned),
+        }
+        self.count += 1;
+        self.ring[(self.count % RING) as usize] = self.last;
+    }
+
+    /// What is written together of a store.
+    #[inline(always)]
+    fn write(&mut self, access: Option<&Access>, retired: u64, owned: u64) {
         let line = access.map_or(Line::NONE, |access| access.part(self.part));
         if let Some(partial) = &mut self.partial {
             self.last += partial.turn(line, self.last);
         }
-        let room = self.together.any_number() || !self.paired;
+        let alone = self.together == StoresTogether::Alone;
+        let room = self.together.any_number() || !self.paired && !alone;
         let pairs = room && (!self.together.by_line() || line.shares(self.line, self.part));
         let mut cycle = (self.last + u64::from(!pairs)).max(retired + 1).max(owned);
         self.paired = pairs && cycle == self.last;
@@ -124,8 +140,6 @@ impl StoreBuffer {
             partial.write(line, access, cycle);
         }
         self.last = cycle;
-        self.count += 1;
-        self.ring[(self.count % RING) as usize] = cycle;
     }
 }
 

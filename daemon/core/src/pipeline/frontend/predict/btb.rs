@@ -14,6 +14,19 @@ pub fn is_other_page(from: u64, to: u64) -> bool {
     (from ^ to) >> 12 != 0
 }
 
+/// A branch, as buffers look for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sought {
+    /// Its address.
+    pub pc: u64,
+    /// It goes to another page.
+    pub other_page: bool,
+    /// It is a call or a return.
+    pub links: bool,
+    /// It goes to a lower address.
+    pub back: bool,
+}
+
 #[derive(Clone)]
 struct Level {
     ways: usize,
@@ -21,6 +34,8 @@ struct Level {
     sets: u64,
     hashed: bool,
     log_sets: u32,
+    jumps_alone: bool,
+    by_direction: bool,
     other_page_takes_two: bool,
     /// Addresses of branches plus one, set by set, last used first, or the last one first and the others in no order; 0: empty.
     held: Box<[u64]>,
@@ -36,6 +51,8 @@ impl Level {
             sets: u64::from(p.entries / p.ways.max(1)),
             hashed: p.hashed,
             // Sets of all bits of an address leave nothing to be folded in.
+            jumps_alone: p.jumps_alone,
+            by_direction: p.by_direction,
             other_page_takes_two: p.other_page_takes_two,
             log_sets: (p.entries / p.ways.max(1)).trailing_zeros().clamp(1, 31),
             held: vec![0; p.entries as usize].into(),
@@ -46,26 +63,40 @@ impl Level {
     /// Looks a branch up and makes it the last used of its set; `insert`: puts it there if it
     /// was not.
     #[inline]
-    fn access(&mut self, pc: u64, other_page: bool, insert: bool) -> bool {
+    fn access(&mut self, branch: Sought, insert: bool) -> bool {
+        let pc = branch.pc;
+        if branch.links && self.jumps_alone {
+            return false;
+        }
         let key = pc.wrapping_add(1);
-        let has = self.has(pc, key, insert);
-        match other_page && self.other_page_takes_two {
+        let set = match self.by_direction {
+            true => usize::from(branch.back),
+            false => self.set(pc),
+        };
+        let has = self.has(set, key, insert);
+        match branch.other_page && self.other_page_takes_two {
             // No code is up there.
-            true => self.has(pc, !key, insert) && has,
+            true => self.has(set, !key, insert) && has,
             false => has,
         }
     }
 
-    /// The same of one entry of a branch.
+    /// The number of the set that an address goes to.
     #[inline]
-    fn has(&mut self, pc: u64, key: u64, insert: bool) -> bool {
+    fn set(&self, pc: u64) -> usize {
         let piece = pc >> self.shift;
         let folded = match self.hashed {
             true => piece ^ piece >> self.log_sets ^ piece >> (2 * self.log_sets),
             false => piece,
         };
-        let set = (folded & (self.sets - 1)) as usize * self.ways;
-        let Some(set) = self.held.get_mut(set..set + self.ways) else {
+        (folded & (self.sets - 1)) as usize
+    }
+
+    /// The same of one entry of a branch, in a set.
+    #[inline]
+    fn has(&mut self, set: usize, key: u64, insert: bool) -> bool {
+        let first = set * self.ways;
+        let Some(set) = self.held.get_mut(first..first + self.ways) else {
             return false;
         };
         if set.first() == Some(&key) {
@@ -112,22 +143,21 @@ impl Btb {
         }
     }
 
-    /// The nearest level that has a branch, `other_page`: to another page; what it means that it was taken is up to
-    /// [`Btb::take`].
+    /// The nearest level that has a branch; what it means that it was taken is up to [`Btb::take`].
     #[inline]
-    pub fn find(&mut self, pc: u64, other_page: bool) -> Option<u8> {
+    pub fn find(&mut self, branch: Sought) -> Option<u8> {
         self.levels
             .iter_mut()
-            .position(|level| level.access(pc, other_page, false))
+            .position(|level| level.access(branch, false))
             .map(|n| n as u8)
     }
 
     /// A branch was taken that level `found` had, or none.
     #[inline]
-    pub fn take(&mut self, pc: u64, other_page: bool, found: Option<u8>) {
+    pub fn take(&mut self, branch: Sought, found: Option<u8>) {
         let missed = found.map_or(self.levels.len(), usize::from);
         for level in self.levels.iter_mut().take(missed) {
-            level.access(pc, other_page, true);
+            level.access(branch, true);
         }
     }
 }
@@ -145,6 +175,8 @@ mod tests {
                 set_bytes: 16,
                 hashed: false,
                 bubbles: 0,
+                jumps_alone: false,
+                by_direction: false,
                 other_page_takes_two: true,
                 other_page_bubbles: 0,
                 victim: Victim::LeastRecent,
@@ -153,14 +185,24 @@ mod tests {
         Btb::new(&levels)
     }
 
+    /// A jump within its page.
+    fn jump(pc: u64) -> Sought {
+        Sought {
+            pc,
+            other_page: false,
+            links: false,
+            back: false,
+        }
+    }
+
     /// Levels that branches `spacing` bytes apart hit in when they are taken in turn.
     fn settled(btb: &mut Btb, branches: u64, spacing: u64) -> Vec<Option<u8>> {
         let mut found = Vec::new();
         for _ in 0..3 {
             found.clear();
             for n in 0..branches {
-                let level = btb.find(n * spacing, false);
-                btb.take(n * spacing, false, level);
+                let level = btb.find(jump(n * spacing));
+                btb.take(jump(n * spacing), level);
                 found.push(level);
             }
         }
@@ -189,6 +231,31 @@ mod tests {
     }
 
     #[test]
+    fn calls_and_returns_go_by_levels_of_jumps_alone() {
+        let level = |entries, jumps_alone| branch::Btb {
+            entries,
+            ways: 4,
+            set_bytes: 16,
+            hashed: false,
+            bubbles: 0,
+            jumps_alone,
+            by_direction: false,
+            other_page_takes_two: false,
+            other_page_bubbles: 0,
+            victim: Victim::LeastRecent,
+        };
+        let mut btb = Btb::new(&[level(8, true), level(256, false)]);
+        let call = Sought {
+            links: true,
+            ..jump(0x100)
+        };
+        for (branch, level) in [(jump(0x200), 0), (call, 1)] {
+            btb.take(branch, None);
+            assert_eq!(btb.find(branch), Some(level), "{branch:?}");
+        }
+    }
+
+    #[test]
     fn half_as_many_branches_fit_if_they_go_to_other_pages() {
         for (branches, fits) in [(512u64, true), (1024, false)] {
             let mut btb = btb(&[(1024, 4)]);
@@ -196,8 +263,12 @@ mod tests {
             for _ in 0..3 {
                 held = 0;
                 for pc in (0..branches).map(|n| n * 16) {
-                    let level = btb.find(pc, true);
-                    btb.take(pc, true, level);
+                    let far = Sought {
+                        other_page: true,
+                        ..jump(pc)
+                    };
+                    let level = btb.find(far);
+                    btb.take(far, level);
                     held += usize::from(level.is_some());
                 }
             }
@@ -214,6 +285,8 @@ mod tests {
                 set_bytes: 16,
                 hashed,
                 bubbles: 0,
+                jumps_alone: false,
+                by_direction: false,
                 other_page_takes_two: false,
                 other_page_bubbles: 0,
                 victim: Victim::LeastRecent,
@@ -242,6 +315,8 @@ mod tests {
                 set_bytes: 16,
                 hashed: false,
                 bubbles: 0,
+                jumps_alone: false,
+                by_direction: false,
                 other_page_takes_two: false,
                 other_page_bubbles: 0,
                 victim: Victim::Random,
@@ -250,8 +325,8 @@ mod tests {
             let mut missed = 0;
             for round in 0..40 {
                 for n in 0..branches {
-                    let level = btb.find(n * 16, false);
-                    btb.take(n * 16, false, level);
+                    let level = btb.find(jump(n * 16));
+                    btb.take(jump(n * 16), level);
                     missed += u64::from(round >= 20 && level.is_none());
                 }
             }
