@@ -5,6 +5,8 @@
 
 #[path = "closed_forms/measured.rs"]
 mod measured;
+#[path = "closed_forms/zen1.rs"]
+mod zen1;
 #[path = "closed_forms/zen3.rs"]
 mod zen3;
 #[path = "closed_forms/zen4.rs"]
@@ -326,10 +328,18 @@ fn zero_idioms_cost_only_issue() {
         for n in [12, 24] {
             // xor eax, eax; xor ecx, ecx
             let detail = explain(&model, Mode::Loop, &"31c031c9".repeat(n / 2));
-            let issue = n as f64 / f64::from(model.core.rename.issue_width);
+            // On Zen idioms wait for nothing, but take one of four ALUs (docs/ZEN1.md).
+            let executed = model.name == "zen1";
+            let width = if executed {
+                4
+            } else {
+                model.core.rename.issue_width
+            };
+            let issue = n as f64 / f64::from(width);
             let want = issue.max(limit(&detail, Part::LoopStream));
             near(detail.cycles, want, 0.05, &format!("{} {n}", model.name));
-            assert!(detail.instructions.iter().all(|i| i.executed == 0.0));
+            let mut instructions = detail.instructions.iter();
+            assert!(instructions.all(|i| (i.executed > 0.0) == executed));
         }
     }
 }
@@ -408,7 +418,7 @@ fn jumps_go_one_a_cycle_and_bound_small_loops() {
                 .any(|n| n.contains("macro-fused"))
         };
         // Zen 2 fuses comparisons alone.
-        let fuses = model.name != "zen2";
+        let fuses = !["zen1", "zen2"].contains(&model.name.as_str());
         assert_eq!([fused(0), fused(1)], [fuses, fuses], "{}", model.name);
     }
 }

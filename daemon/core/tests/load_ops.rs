@@ -70,7 +70,7 @@ fn from_the_cache_there_is_no_more_than_that() {
 #[test]
 fn constants_have_the_latency_of_other_operands() {
     for cpu in [
-        "snb", "hsw", "skl", "icl", "glc", "zen2", "zen3", "zen4", "zen5",
+        "snb", "hsw", "skl", "icl", "glc", "zen1", "zen2", "zen3", "zen4", "zen5",
     ] {
         for (what, hex, with_base) in [
             ("addpd", "66440f580500100000", "66440f5806"),

@@ -199,3 +199,21 @@ fn golden_cove_predicts_no_count_of_quadwords() {
     let more = turn("glc", 5, 33) - long;
     assert!(more > 8.0, "{more}");
 }
+
+/// Zen's `rep stos` takes elements one by one up to 63 of them, then bytes (docs/ZEN1.md).
+#[test]
+fn zen_takes_few_elements_one_by_one() {
+    let of = |quadwords| turn("zen1", 0, quadwords);
+    for (from, to, more) in [
+        (8, 40, 32.0),
+        (40, 63, 23.0),
+        (64, 96, 16.0),
+        (96, 224, 64.0),
+    ] {
+        let got = of(to) - of(from);
+        assert!((got - more).abs() < 0.5, "{from} to {to}: {got}");
+    }
+    // 58 cycles and 16 bytes a cycle in place of one for each but the first.
+    let got = of(64) - of(63);
+    assert!((got - (58.0 + 32.0 - 62.0)).abs() < 0.5, "{got}");
+}

@@ -149,7 +149,7 @@ macro_rules! built_in {
 /// In the order in which lists show them.
 const BUILT_IN: &[BuiltIn] = built_in![
     X86_64: "snb" "ivb" "hsw" "bdw" "skl" "skx" "clx" "icl" "tgl" "rkl" "glc"
-        "rwc" "zen2" "zen3" "zen4" "zen5" "atom";
+        "rwc" "zen1" "zen2" "zen3" "zen4" "zen5" "atom";
     AArch64: "cortex-a8" "cortex-a35" "cortex-a53" "cortex-a55" "cortex-a57" "cortex-a72" "cortex-a76"
         "cortex-a78" "cortex-a320" "cortex-a510" "cortex-x4" "neoverse-n1" "neoverse-n2"
         "neoverse-n3" "neoverse-v1" "neoverse-v2" "neoverse-v3" "a64fx" "apple-m1" "ampere1"

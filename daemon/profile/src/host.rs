@@ -99,9 +99,10 @@ fn core(vendor: &str, family: u32, model: u32, stepping: u32) -> Option<&'static
 }
 
 /// The core of AMD's families 17h, 19h and 1Ah (their processor programming references; Linux,
-/// `arch/x86/kernel/cpu/amd.c`). Zen and Zen+, of 17h too, are none of these.
+/// `arch/x86/kernel/cpu/amd.c`).
 fn zen(family: u32, model: u32) -> Option<&'static str> {
     match (family, model) {
+        (0x17, 0x00..=0x2f | 0x50..=0x5f) => Some("zen1"),
         (0x17, 0x30..=0x4f | 0x60..=0x7f | 0x90..=0x91 | 0xa0..=0xaf) => Some("zen2"),
         (0x19, 0x00..=0x0f | 0x20..=0x5f) => Some("zen3"),
         (0x19, 0x10..=0x1f | 0x60..=0x7f | 0xa0..=0xaf) => Some("zen4"),
@@ -147,6 +148,9 @@ mod tests {
         assert_eq!(zen(family, model), Some("zen4"));
         let (family, model, stepping) = identity(0x00b0_0f21);
         assert_eq!(core("AuthenticAMD", family, model, stepping), Some("zen5"));
+        let (family, model, stepping) = identity(0x0080_0f12);
+        assert_eq!((family, model), (0x17, 0x01));
+        assert_eq!(core("AuthenticAMD", family, model, stepping), Some("zen1"));
         assert_eq!(core("AuthenticAMD", 0x15, 2, 0), None);
     }
 

@@ -26,7 +26,9 @@ pub enum Layout {
     IceLake,
     /// Golden and Redwood Cove: adds ALU B and loads A.
     GoldenCove,
-    /// Zen 2: ALUs 0 to 3, addresses 6 to 8, vectors A to D, store data G.
+    /// Zen and Zen+: ALUs 0 to 3, addresses 6 and 7, vectors A to D, store data G; 256 bits in two halves.
+    Zen1,
+    /// Zen 2: as Zen, stores' addresses 8.
     Zen2,
     /// Zen 3: adds branches 4, stores and moves of vectors E, F, store data H.
     Zen3,
@@ -39,7 +41,10 @@ pub enum Layout {
 impl Layout {
     /// One of AMD's.
     pub const fn is_zen(self) -> bool {
-        matches!(self, Self::Zen2 | Self::Zen3 | Self::Zen4 | Self::Zen5)
+        matches!(
+            self,
+            Self::Zen1 | Self::Zen2 | Self::Zen3 | Self::Zen4 | Self::Zen5
+        )
     }
 }
 
@@ -60,8 +65,8 @@ const fn cpu(
 }
 
 /// All CPUs with a table.
-pub const CPUS: [Cpu; 16] = {
-    use Layout::{GoldenCove, Haswell, IceLake, SandyBridge, Zen2, Zen3, Zen4, Zen5};
+pub const CPUS: [Cpu; 17] = {
+    use Layout::{GoldenCove, Haswell, IceLake, SandyBridge, Zen1, Zen2, Zen3, Zen4, Zen5};
     [
         cpu(
             "snb",
@@ -129,6 +134,7 @@ pub const CPUS: [Cpu; 16] = {
             true,
             &["rkl", "tgl", "icl", "clx", "skl"],
         ),
+        cpu("zen1", "ZEN+", Zen1, false, &["zen2", "glc", "skl"]),
         cpu("zen2", "ZEN2", Zen2, false, &["zen3", "glc", "skl"]),
         cpu("zen3", "ZEN3", Zen3, false, &["zen2", "glc", "skl"]),
         cpu("zen4", "ZEN3", Zen4, true, &["zen2", "glc", "rkl", "clx"]),
@@ -140,7 +146,7 @@ pub const CPUS: [Cpu; 16] = {
 pub const OPERAND_LISTS: [&str; 5] = ["MTL-P", "ARL-P", "ADL-E", "ZEN3", "ZEN2"];
 
 /// The CPUs that `daemon/isa/data/measured/CPU.csv.xz` are of: these figures go before published ones.
-pub const MEASURED: [&str; 3] = ["zen3", "zen4", "zen5"];
+pub const MEASURED: [&str; 4] = ["zen1", "zen3", "zen4", "zen5"];
 
 /// Looks a CPU up.
 pub fn find(name: &str) -> Option<&'static Cpu> {

@@ -93,12 +93,15 @@ impl Pipes {
             to_vector: set(VECTOR, 2),
         };
         match layout {
-            Layout::Zen2 => Some(Self {
+            Layout::Zen1 | Layout::Zen2 => Some(Self {
                 shift: set(0, 4),
                 branch: PortSet(0b1001),
                 conditional: set(0, 4),
                 load: set(6, 2),
-                store_address: set(8, 1),
+                store_address: match layout {
+                    Layout::Zen1 => set(6, 2),
+                    _ => set(8, 1),
+                },
                 store_data: set(16, 1),
                 plain_store_data: set(16, 1),
                 to_vector: set(VECTOR + 2, 1),
@@ -195,8 +198,10 @@ fn complete_perf(perf: &mut Perf, name: &str, shape: memory::Shape, pipes: &Pipe
         vector.retain(|(ports, _)| ports.0 & pipes.vector.0 != 0);
     }
     let vector_uops: u16 = vector.iter().map(|p| p.1).sum();
+    // On Zen an idiom waits for nothing, but takes a unit: `xor eax, eax` four a cycle, `mov` five.
+    let executed = pipes.generation == Layout::Zen1;
     let free = classes::is_free(name)
-        || (no_delay && idiom && vector_uops == 0)
+        || (no_delay && idiom && vector_uops == 0 && !executed)
         || (no_delay && classes::is_register_move(name) && shape.is_none());
     let mut ports = if free { Vec::new() } else { vector };
     if !free {
@@ -208,7 +213,9 @@ fn complete_perf(perf: &mut Perf, name: &str, shape: memory::Shape, pipes: &Pipe
             (false, n) if vector_uops > 0 && shape.any() => n.saturating_sub(1),
             (false, n) => n,
         };
-        if integer > 0 {
+        if idiom && !classes::is_integer(name) && ports.is_empty() {
+            ports.push((pipes.vector, perf.retire_slots));
+        } else if integer > 0 {
             ports.push((classes::pipes_of(name, pipes), integer));
         }
     }
@@ -287,10 +294,14 @@ pub fn adopt(form: &mut Form, cpu: &Cpu, own: &HashMap<String, Form>) {
     classes::cut_dependencies(form);
 }
 
-/// µops of one operation: Zen 4 does 512 bits in two halves.
+/// µops of one operation: Zen does 256 bits in two halves, Zen 4 512.
 fn halves(name: &str, layout: Layout) -> u16 {
-    let wide = name.contains("ZMM") || name.contains("M512");
-    1 + u16::from(wide && layout == Layout::Zen4)
+    let has = |wide: [&str; 2]| wide.iter().any(|part| name.contains(part));
+    1 + u16::from(match layout {
+        Layout::Zen1 => has(["YMM", "M256"]),
+        Layout::Zen4 => has(["ZMM", "M512"]),
+        _ => false,
+    })
 }
 
 /// Macro-ops and computing µops of a form that nothing is known of but what Intel does.

@@ -43,9 +43,9 @@ macro_rules! embedded {
     };
 }
 
-static TABLES: [Embedded; 16] = embedded![
-    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc", "rwc", "zen2",
-    "zen3", "zen4", "zen5",
+static TABLES: [Embedded; 17] = embedded![
+    "snb", "ivb", "hsw", "bdw", "skl", "skx", "clx", "icl", "tgl", "rkl", "glc", "rwc", "zen1",
+    "zen2", "zen3", "zen4", "zen5",
 ];
 
 fn names() -> String {

@@ -64,7 +64,7 @@ pub fn pipes_of(name: &str, pipes: &Pipes) -> PortSet {
 pub fn vector_division(name: &str, layout: Layout) -> Option<u16> {
     let mnemonic = mnemonic(name);
     let operation = mnemonic.strip_prefix('V').unwrap_or(mnemonic);
-    let older = layout == Layout::Zen2;
+    let older = matches!(layout, Layout::Zen1 | Layout::Zen2);
     Some(match operation {
         "DIVPS" | "DIVSS" => [3, 5][usize::from(older)],
         "DIVPD" | "DIVSD" => [5, 6][usize::from(older)],
@@ -72,6 +72,31 @@ pub fn vector_division(name: &str, layout: Layout) -> Option<u16> {
         "SQRTPD" | "SQRTSD" => [9, 10][usize::from(older)],
         _ => return None,
     })
+}
+
+/// The operand that a scalar conversion, root or the like has only the elements above its result from.
+pub fn gives_upper(name: &str) -> Option<OperandName> {
+    let operation = mnemonic(name);
+    let (vex, operation) = match operation.strip_prefix('V') {
+        Some(rest) => (true, rest),
+        None => (false, operation),
+    };
+    let scalar = [
+        "CVTSI2SS",
+        "CVTSI2SD",
+        "CVTUSI2SS",
+        "CVTUSI2SD",
+        "CVTSS2SD",
+        "CVTSD2SS",
+        "SQRTSS",
+        "SQRTSD",
+        "ROUNDSS",
+        "ROUNDSD",
+        "RCPSS",
+        "RSQRTSS",
+    ];
+    (scalar.contains(&operation) && !name.contains(", K,"))
+        .then_some(OperandName::Reg(u8::from(vex)))
 }
 
 /// Whether nothing is executed.
@@ -111,7 +136,7 @@ pub fn fusible(name: &str, layout: Layout) -> u16 {
     match mnemonic {
         "CMP" | "TEST" => ANY,
         "ADD" | "SUB" | "AND" | "OR" | "XOR" | "INC" | "DEC"
-            if layout != Layout::Zen2 && !writes_memory =>
+            if !matches!(layout, Layout::Zen1 | Layout::Zen2) && !writes_memory =>
         {
             ANY
         }

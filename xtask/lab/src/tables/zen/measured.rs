@@ -135,8 +135,17 @@ fn take(
             true => cycles.min(most_to_memory.max(0.0)),
             false => cycles,
         };
+        // What only gives the elements above a scalar is not waited for: this is as quick as the form can be.
+        let unseen = kind == LatencyKind::Reg
+            && classes::gives_upper(&form.name) == Some(from)
+            && figures
+                .throughput
+                .is_some_and(|all| cycles <= all * (1.0 + FIT));
         let cycles = ways.whole(cycles, &form.name, (from, to, kind));
-        let cycles = cycles.clamp(0.0, 10_000.0) as u16;
+        let cycles = match unseen {
+            true => 0,
+            false => cycles.clamp(0.0, 10_000.0) as u16,
+        };
         let named = |name| operands.iter().any(|o| o.name == name);
         let known = form.perf.latencies.iter_mut();
         let mut same = known.filter(|l| (l.from, l.to, l.kind) == (from, to, kind));
@@ -172,8 +181,12 @@ fn take(
     };
     let name = form.name.clone();
     let perf = &mut form.perf;
-    if perf.ports.is_empty() && throughput > EXECUTED {
-        perf.ports = vec![(by_class, 1)];
+    if perf.ports.is_empty() && throughput > executed(pipes) {
+        let class = match by_class == pipes.alu && !classes::is_integer(&name) {
+            true => pipes.vector,
+            false => by_class,
+        };
+        perf.ports = vec![(class, 1)];
         perf.uops = 1;
     }
     fewer(perf, throughput, shape, pipes);
@@ -235,8 +248,15 @@ const EXACT: f64 = 0.02;
 /// The same of integer instructions, which lose some slots of their units to each other
 /// (docs/ZEN5.md, `unbound`).
 const EXACT_INTEGER: f64 = 0.3;
-/// What takes longer than this is executed: rename does six and more a cycle.
-const EXECUTED: f64 = 0.2;
+
+/// What takes longer than this is executed: rename does six and more a cycle, Zen's five.
+fn executed(pipes: &Pipes) -> f64 {
+    match pipes.generation {
+        Layout::Zen1 => 0.23,
+        _ => 0.2,
+    }
+}
+
 /// Least cycles between two executions.
 fn bound(perf: &Perf, pipes: &Pipes) -> f64 {
     let load = |union: u32| {
