@@ -296,7 +296,7 @@ pub struct Execute {
     /// Fewer elements than this `rep movs` and `rep stos` take one a cycle; 0: they take bytes however few there are.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rep_single_elements: u64,
-    /// Cycles that it takes `rep movs` and `rep stos` to begin with bytes where fewer are taken one by one.
+    /// Cycles that it takes `rep movs` (first) and `rep stos` to begin with bytes, besides `rep_known`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rep_bytes_begin: [u64; 2],
     /// Cycles of one iteration of `rep cmps` and `rep scas`.
