@@ -23,6 +23,21 @@ fn bytes(text: &str) -> Vec<u8> {
     hex::decode(text.split_whitespace().collect::<String>()).unwrap()
 }
 
+/// Blocks, each with what it takes in a loop with all memory filled, as measured on a CPU, and what it shows.
+#[track_caller]
+fn in_loops(name: &str, tolerance: impl Fn(f64) -> f64, blocks: &[(&str, f64, &str)]) {
+    let model = cpu(name).unwrap();
+    for (hex, measured, what) in blocks {
+        let filled = Options {
+            init: Init::Filled,
+            ..options(Mode::Loop)
+        };
+        let block = Block::new(&model, &bytes(hex)).unwrap();
+        let cycles = block.predict(filled).cycles;
+        near(cycles, *measured, tolerance(*measured), what);
+    }
+}
+
 /// The out-of-order ones; `atom.rs` has those of the others.
 fn models() -> impl Iterator<Item = Arc<CpuModel>> {
     let built_in = machine::cpus_of(mcad_proto::event::Arch::X86_64).map(|c| cpu(c.name).unwrap());

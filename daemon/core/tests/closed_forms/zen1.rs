@@ -4,16 +4,7 @@ use super::*;
 
 #[track_caller]
 fn as_measured(blocks: &[(&str, f64, &str)]) {
-    let zen1 = cpu("zen1").unwrap();
-    for (hex, measured, what) in blocks {
-        let filled = Options {
-            init: Init::Filled,
-            ..options(Mode::Loop)
-        };
-        let block = Block::new(&zen1, &bytes(hex)).unwrap();
-        let tolerance = 0.01 + 0.01 * measured;
-        near(block.predict(filled).cycles, *measured, tolerance, what);
-    }
+    in_loops("zen1", |measured| 0.01 + 0.01 * measured, blocks);
 }
 
 /// Instructions, slots and lines of the op cache, in loops with `dec r15; jnz`, which are not fused.

@@ -4,16 +4,7 @@ use super::*;
 
 #[track_caller]
 fn as_measured(blocks: &[(&str, f64, &str)]) {
-    let zen3 = cpu("zen3").unwrap();
-    for (hex, measured, what) in blocks {
-        let filled = Options {
-            init: Init::Filled,
-            ..options(Mode::Loop)
-        };
-        let block = Block::new(&zen3, &bytes(hex)).unwrap();
-        let tolerance = 0.01 + 0.01 * measured;
-        near(block.predict(filled).cycles, *measured, tolerance, what);
-    }
+    in_loops("zen3", |measured| 0.01 + 0.01 * measured, blocks);
 }
 
 /// Lines of the op cache in loops with `dec r15; jnz`: entries and constants, the jump's among them.

@@ -4,15 +4,7 @@ use super::*;
 
 #[track_caller]
 fn as_measured(tolerance: f64, blocks: &[(&str, f64, &str)]) {
-    let zen4 = cpu("zen4").unwrap();
-    for (hex, measured, what) in blocks {
-        let filled = Options {
-            init: Init::Filled,
-            ..options(Mode::Loop)
-        };
-        let block = Block::new(&zen4, &bytes(hex)).unwrap();
-        near(block.predict(filled).cycles, *measured, tolerance, what);
-    }
+    in_loops("zen4", |_| tolerance, blocks);
 }
 
 /// Lines of the op cache in loops with `dec r15; jnz`: moves that are eliminated, and no-operations with 32 bits of

@@ -39,12 +39,14 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// One of AMD's before Zen 3.
+    pub const fn is_first_zen(self) -> bool {
+        matches!(self, Self::Zen1 | Self::Zen2)
+    }
+
     /// One of AMD's.
     pub const fn is_zen(self) -> bool {
-        matches!(
-            self,
-            Self::Zen1 | Self::Zen2 | Self::Zen3 | Self::Zen4 | Self::Zen5
-        )
+        self.is_first_zen() || matches!(self, Self::Zen3 | Self::Zen4 | Self::Zen5)
     }
 }
 

@@ -64,7 +64,7 @@ pub fn pipes_of(name: &str, pipes: &Pipes) -> PortSet {
 pub fn vector_division(name: &str, layout: Layout) -> Option<u16> {
     let mnemonic = mnemonic(name);
     let operation = mnemonic.strip_prefix('V').unwrap_or(mnemonic);
-    let older = matches!(layout, Layout::Zen1 | Layout::Zen2);
+    let older = layout.is_first_zen();
     Some(match operation {
         "DIVPS" | "DIVSS" => [3, 5][usize::from(older)],
         "DIVPD" | "DIVSD" => [5, 6][usize::from(older)],
@@ -136,7 +136,7 @@ pub fn fusible(name: &str, layout: Layout) -> u16 {
     match mnemonic {
         "CMP" | "TEST" => ANY,
         "ADD" | "SUB" | "AND" | "OR" | "XOR" | "INC" | "DEC"
-            if !matches!(layout, Layout::Zen1 | Layout::Zen2) && !writes_memory =>
+            if !layout.is_first_zen() && !writes_memory =>
         {
             ANY
         }

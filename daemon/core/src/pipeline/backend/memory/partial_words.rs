@@ -1,7 +1,7 @@
 //! Words of the first-level cache that stores write in part.
 //!
-//! A cache that checks each word of four bytes as a whole must read a word of which it writes less. Zen 3 does so some
-//! cycles before the write's turn, and once more if the word was written since (docs/ZEN3.md, "Stores of less than a word").
+//! A cache that checks each word of four bytes as a whole must read a word of which it writes less. Zen and Zen 3 do so some
+//! cycles before the write's turn, and once more if the word was written since (docs/ZEN3.md, "Stores of less than a word"; docs/ZEN1.md).
 
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
