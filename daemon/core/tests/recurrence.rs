@@ -116,6 +116,24 @@ fn settled_iterations_go_on_as_they_did() {
 }
 
 #[test]
+fn one_store_that_fills_the_store_buffer_has_not_settled() {
+    let model = cpu("glc").unwrap();
+    // mov [rbx-4], rax and movups [rbx-8], xmm0 over the end of a line.
+    for bytes in [[0x48, 0x89, 0x43, 0xfc], [0x0f, 0x11, 0x43, 0xf8]] {
+        let block = Block::new(&model, &bytes).unwrap();
+        let predicted = [EarlyEnd::Settled, EarlyEnd::Never].map(|early_end| {
+            let options = Options {
+                mode: Mode::Unrolled,
+                early_end,
+                ..Options::default()
+            };
+            Simulator::new(&model).predict(&block, options).cycles
+        });
+        assert_eq!(predicted, [2.0; 2], "{bytes:02x?}");
+    }
+}
+
+#[test]
 fn a_simulator_keeps_nothing_of_earlier_blocks() {
     let model = cpu("icl").unwrap();
     let mut used = Simulator::new(&model);

@@ -45,6 +45,8 @@ pub struct Rounds {
     min_iterations: usize,
     min_cycles: u64,
     rounds: Vec<Round>,
+    /// What had piled up as the last instruction of an iteration issued that is to retire next.
+    backlog: Backlog,
     /// First iteration whose state may be compared, and how many iterations lie between two that
     /// may; `None`: none may.
     comparable: Option<(u32, u32)>,
@@ -69,6 +71,7 @@ impl Rounds {
             min_iterations,
             min_cycles,
             rounds: Vec::new(),
+            backlog: Backlog::default(),
             comparable: None,
             wanted: false,
             states: FxHashMap::default(),
@@ -225,6 +228,7 @@ impl Rounds {
         {
             round.last = retired.last;
             round.slot = retired.slot;
+            round.backlog = self.backlog;
             if self.found.is_none()
                 && let Some(settling) = &mut self.settling
             {
@@ -278,10 +282,9 @@ impl Observer for Rounds {
 
     #[inline]
     fn backlog(&mut self, inst: &Inst, backlog: impl FnOnce() -> Backlog) {
-        if inst.instr == self.last_instr
-            && let Some(round) = self.rounds.get_mut(inst.tag as usize)
-        {
-            round.backlog = backlog();
+        // Its round may begin with this instruction, and is not there yet.
+        if inst.instr == self.last_instr {
+            self.backlog = backlog();
         }
     }
 }
