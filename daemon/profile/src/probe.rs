@@ -16,6 +16,7 @@ mod branches;
 mod chase;
 mod code;
 mod copied;
+mod crossing;
 mod foretold;
 mod forwarding;
 mod kernel;
@@ -126,6 +127,7 @@ pub fn probes() -> Vec<Probe> {
         streams::PROBES,
         regions::PROBES,
         forwarding::PROBES,
+        crossing::PROBES,
         aliasing::PROBES,
         renaming::PROBES,
         repeated::PROBES,

@@ -180,6 +180,16 @@ impl Access {
         })
     }
 
+    /// Whether it lies in more than one aligned part of memory of so many bytes, a power of two.
+    #[inline]
+    #[must_use]
+    pub fn crosses(&self, bytes: u64) -> bool {
+        match self.address {
+            Address::Known(start) => (start & (bytes - 1)) + u64::from(self.size) > bytes,
+            Address::Symbolic(_) => false,
+        }
+    }
+
     /// Whether it reaches into the next line.
     #[inline]
     #[must_use]

@@ -60,6 +60,22 @@ fn nothing_is_renamed_in_memory() {
     ]);
 }
 
+/// Chains of a load and two cycles: what takes a cycle more until an address is there.
+#[test]
+fn addresses_of_three_parts_take_a_cycle_more() {
+    as_measured(&[
+        ("488b400883e0004801d849ffcf75f1", 6.00, "[rax + 8]"),
+        ("488b043883e0004801d849ffcf75f1", 6.00, "[rax + rdi]"),
+        ("488b04f883e0004801d849ffcf75f1", 7.00, "[rax + 8*rdi]"),
+        ("488b44380883e0004801d849ffcf75f0", 7.00, "[rax + rdi + 8]"),
+        (
+            "488b04050001000083e0004801d849ffcf75ed",
+            7.00,
+            "[1*rax + 256]",
+        ),
+    ]);
+}
+
 /// Stores, each written alone.
 #[test]
 fn a_part_of_a_word_is_read_again() {
@@ -70,6 +86,11 @@ fn a_part_of_a_word_is_read_again() {
             "a byte and a store elsewhere",
         ),
         ("c603014889434048898b8000000049ffcf75ed", 6.00, "and two"),
+        (
+            "c6030148894b4048898b8000000048898bc000000049ffcf75e6",
+            4.00,
+            "and three: it is read behind its last writing",
+        ),
         (
             "c60301c6430101c6430201c643030149ffcf75ec",
             4.00,
@@ -87,6 +108,7 @@ fn a_part_of_a_word_is_read_again() {
         ),
         ("0f11430849ffcf75f7", 2.00, "over the end of 16 bytes"),
         ("0f1143014889434049ffcf75f3", 6.00, "and of a word"),
+        ("0f1143010f11434149ffcf75f3", 4.00, "two of these"),
     ]);
 }
 

@@ -22,7 +22,9 @@ use super::hierarchy::{Caches, Dram, Prefetch, Tlbs};
 use super::inorder::Predictor;
 use check::{Bounds, Checked, Wrong};
 
-pub use execute::{Disambiguation, Execute, Locked, MIN_BANK_BYTES, PartialStores, StoresTogether};
+pub use execute::{
+    CrossingLoads, Disambiguation, Execute, Locked, MIN_BANK_BYTES, PartialStores, StoresTogether,
+};
 pub use frontend::{Frontend, LinePairing, UopCacheHolds};
 pub use ports::{
     MAX_HOLD, MAX_PORTS, MAX_SCHEDULERS, PortChoice, PortLayout, PortSet, Role, Scheduler,

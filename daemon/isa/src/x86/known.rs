@@ -144,7 +144,7 @@ mod tests {
 
     /// Ones that differ in constants, that fuse with what is behind or before them, whose addresses
     /// are relative, that make others take other ports, that move the stack, that no table has.
-    const CODE: [&[u8]; 24] = [
+    const CODE: [&[u8]; 27] = [
         // add rcx, 5; add rcx, -7; add rcx, 0; add rcx, rdx
         &[0x48, 0x83, 0xc1, 5],
         &[0x48, 0x83, 0xc1, 0xf9],
@@ -155,6 +155,10 @@ mod tests {
         &[0x48, 0x8b, 0x41, 0xf8],
         &[0x48, 0x8b, 0x05, 8, 0, 0, 0],
         &[0x48, 0x89, 0x05, 16, 0, 0, 0],
+        // mov rax, [rcx + rdx]; mov rax, [rcx + rdx + 8]; mov rax, [rcx + 4 * rdx + 8]
+        &[0x48, 0x8b, 0x04, 0x11],
+        &[0x48, 0x8b, 0x44, 0x11, 8],
+        &[0x48, 0x8b, 0x44, 0x91, 8],
         // mov rcx, rdx; mov ecx, edx; shl rcx, 3; shl rcx, 4
         &[0x48, 0x89, 0xd1],
         &[0x89, 0xd1],
@@ -214,7 +218,7 @@ mod tests {
                 (prop::collection::vec(0..CODE.len(), 1..9), 0u64..256),
                 1..12,
             ),
-            cpu in prop::sample::select(&["snb", "skl", "glc", "zen5"][..]),
+            cpu in prop::sample::select(&["snb", "skl", "glc", "zen1", "zen5"][..]),
         ) {
             let model = crate::machine::cpu(cpu).unwrap();
             let mut builder = Builder::new(&model);

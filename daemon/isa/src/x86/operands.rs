@@ -44,6 +44,8 @@ pub struct MemoryRef {
     pub displacement: i64,
     /// The displacement is the instruction's own.
     displaced: bool,
+    /// There is one in its bytes, if only of zero.
+    has_displacement: bool,
     /// Bytes accessed, 0 when unknown.
     pub size: u16,
 }
@@ -83,6 +85,8 @@ pub struct Operands {
     pub indexed: bool,
     /// An address has an index register that is multiplied.
     pub scaled: bool,
+    /// An address has an index register that is not multiplied, and a displacement.
+    pub displaced_index: bool,
     /// A 512-bit register is used.
     pub zmm: bool,
     /// A vector register is used.
@@ -177,6 +181,7 @@ fn memory_of(instruction: &Instruction, kind: OpKind, size: u16) -> MemoryRef {
         scale: 1,
         displacement: 0,
         displaced: false,
+        has_displacement: false,
         size,
     };
     match kind {
@@ -190,6 +195,7 @@ fn memory_of(instruction: &Instruction, kind: OpKind, size: u16) -> MemoryRef {
             scale: instruction.memory_index_scale() as u8,
             displacement: instruction.memory_displacement64() as i64,
             displaced: true,
+            has_displacement: instruction.memory_displ_size() > 0,
             size,
         },
     }
@@ -240,6 +246,7 @@ fn place(instruction: &Instruction, binding: Binding) -> Place {
                 scale: 1,
                 displacement: 0,
                 displaced: false,
+                has_displacement: false,
                 size,
             })
         }
@@ -477,6 +484,8 @@ fn scan_registers(all: &mut Operands, places: &[Place]) {
             Place::Memory(memory) => {
                 all.indexed |= memory.index.is_some();
                 all.scaled |= memory.index.is_some() && memory.scale > 1;
+                all.displaced_index |=
+                    memory.index.is_some() && memory.scale == 1 && memory.has_displacement;
             }
             _ => {}
         }

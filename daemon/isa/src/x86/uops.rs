@@ -93,14 +93,15 @@ pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
         true => p.vector_load_extra,
         false => 0,
     };
-    let scaled = match operands.scaled {
-        true => core.execute.scaled_load_extra,
-        false => 0,
+    let address = match (operands.scaled, operands.displaced_index) {
+        (true, _) => p.scaled_load_extra,
+        (false, true) => p.displaced_index_load_extra,
+        (false, false) => 0,
     };
     let load_latency = u16::try_from(core.execute.load_latency)
         .unwrap_or(u16::MAX)
         .saturating_add(extra)
-        .saturating_add(scaled);
+        .saturating_add(address);
     let table_load_latency = core.execute.table_load_latency + extra;
     let Sorted {
         loads,

@@ -32,7 +32,7 @@ use fences::Fences;
 use learnt::Learning;
 use lines::{Late, Lines, Lookup, SharedLines};
 use mcad_isa::machine::hierarchy::LINE_BYTES;
-use mcad_isa::machine::params::{Core, Execute};
+use mcad_isa::machine::params::{Core, CrossingLoads, Execute};
 use mcad_isa::program::{Instr, NOT_FORWARDED, flag};
 use mcad_proto::word::Kernel;
 use older_stores::{Forward, Handed, OlderStores};
@@ -65,6 +65,8 @@ pub struct Memory {
     reaches: VecDeque<Reach>,
     /// What the last access waited for.
     late: Wait,
+    /// What loads cost that cross the end of a part of a line.
+    crossing: Option<CrossingLoads>,
     /// Until when nothing may issue, after the fault of the last access.
     fault: Option<u64>,
     /// Until when nothing may issue, after the last load went ahead of a store in vain, or was given another one's register.
@@ -89,7 +91,7 @@ parts! {
     Memory { fences, older, disambiguation, buffer, renaming }
     remembers { lines }
     tables { owned: 0 }
-    fixed { p, reaches, late, fault, restart, loaded_at, visits, calls_displace, fault_cycles }
+    fixed { p, reaches, late, crossing, fault, restart, loaded_at, visits, calls_displace, fault_cycles }
 }
 
 /// Stores whose lines are remembered, more than can be in flight.
@@ -110,6 +112,7 @@ impl Memory {
             owned: Box::default(),
             reaches: VecDeque::new(),
             late: Wait::First,
+            crossing: None,
             fault: None,
             restart: None,
             loaded_at: 0,
@@ -134,6 +137,7 @@ impl Memory {
             }
             (memory.renaming).is_steady_after(core.execute.memory_renaming_steady);
             (memory.older).are_handed_on_in_parts(core.execute.store_forward_parts);
+            memory.crossing = core.execute.crossing_loads;
             memory.owned = vec![0; OWNED as usize].into();
             memory.fault_cycles = core.tlb.map_or(0, |tlb| tlb.fault);
             memory.calls_displace = core.tlb.is_some_and(|tlb| tlb.call_code_lines > 0);
@@ -360,6 +364,16 @@ impl Memory {
                 youngest: store, ..
             } => self.store_serves(inst, instr, dispatched, store, forward),
         }
+    }
+
+    /// What a load costs for where it lies, if it goes to its port twice for that.
+    #[inline(always)]
+    pub fn crossing(&self, inst: &Inst, number: u8, accesses: &[Access]) -> Option<CrossingLoads> {
+        let last = inst.loads.checked_sub(1)?;
+        self.crossing.filter(|crossing| {
+            let access = accesses.get(usize::from(number.min(last)));
+            access.is_some_and(|access| access.crosses(u64::from(crossing.bytes)))
+        })
     }
 
     /// Fetch has been sent elsewhere than it had gone so many times.

@@ -262,6 +262,16 @@ impl Ports {
         at
     }
 
+    /// Keeps the first free cycle of a port from `from` on for a µop that started there before.
+    #[cold]
+    pub fn occupy(&mut self, port: u8, from: u64) {
+        let at = self.first_free(port, from.max(self.cycle + 1));
+        if at < self.cycle + HORIZON {
+            let port = usize::from(port) & PORT_MASK;
+            self.busy[(at & MASK) as usize / 64][port] |= 1 << (at & 63);
+        }
+    }
+
     /// [`Ports::start`] in general.
     #[inline(never)]
     fn start_late(&mut self, port: u8, ready: u64) -> u64 {

@@ -120,7 +120,7 @@ impl Backend {
             });
         }
         executed = executed.max(if is_memory(uop) {
-            self.access(i, (uop, uop.kind), dispatched, inputs, executed)
+            self.access(i, (uop, uop.kind), (port, dispatched), inputs, executed)
         } else {
             (self.registers).write(i.program, i.instr, uop, issued, dispatched)
         });
@@ -235,18 +235,20 @@ impl Backend {
         let ready = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
         let ready = ready.max(self.fenced(kind));
         let port = self.ports.choose(uop.ports, self.issue.slots());
-        let dispatched = if !self.ports.are_bound(uop.ports) {
-            self.start_on_any(i, uop, uop.ports, ready).1
+        let (port, dispatched) = if !self.ports.are_bound(uop.ports) {
+            self.start_on_any(i, uop, uop.ports, ready)
         } else if self.conflicts(kind) {
             let request = self.request(i, (uop, kind), port, ready);
-            self.ports.dispatch(Request {
+            let dispatched = self.ports.dispatch(Request {
                 divider: 0,
                 ..request
-            })
+            });
+            (port, dispatched)
         } else {
-            self.ports.start(port, ready)
+            (port, self.ports.start(port, ready))
         };
-        let executed = self.access(i, (uop, kind), dispatched, inputs, dispatched + 2);
+        let at_least = dispatched + 2;
+        let executed = self.access(i, (uop, kind), (port, dispatched), inputs, at_least);
         (executed, self.accessed(kind))
     }
 
@@ -323,14 +325,14 @@ impl Backend {
         &mut self,
         i: &Given<'_>,
         (uop, kind): (&Uop, UopKind),
-        dispatched: u64,
+        (port, dispatched): (u8, u64),
         inputs: u64,
         at_least: u64,
     ) -> u64 {
         match kind {
             UopKind::Compute => at_least,
             UopKind::Load(n) => {
-                let executed = at_least.max(self.load(i, uop, n, dispatched));
+                let executed = at_least.max(self.load(i, uop, n, (port, dispatched)));
                 self.memory.fences_mut().load_done(executed);
                 executed
             }
@@ -376,14 +378,18 @@ impl Backend {
 
     /// Executes a load; returns the cycle in which its value is there.
     #[inline(always)]
-    fn load(&mut self, i: &Given<'_>, uop: &Uop, number: u8, dispatched: u64) -> u64 {
+    fn load(&mut self, i: &Given<'_>, uop: &Uop, number: u8, (port, dispatched): (u8, u64)) -> u64 {
         let issued = self.issue.cycle();
+        let crossing = self.memory.crossing(i.inst, number, i.accesses);
+        if crossing.is_some() {
+            self.ports.occupy(port, dispatched + 1);
+        }
         let made = self.address_of(i, uop);
         let loaded = (self.memory).load(i.inst, i.instr, number, dispatched, i.accesses, made);
         let (not_before, later) = match loaded {
             Loaded::Line(later) => {
                 self.after_fault();
-                (0, later)
+                (0, later + crossing.map_or(0, |crossing| crossing.later))
             }
             Loaded::Store(there) => (there + u64::from(uop.forwarded_later), 0),
             Loaded::Register(source) => {

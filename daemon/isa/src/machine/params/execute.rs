@@ -69,6 +69,17 @@ pub struct Locked {
     pub near: u32,
 }
 
+/// What a load costs that crosses the end of an aligned part of memory, which the first level of cache reads at a time: it goes to
+/// its port twice. Whole programs only: a block's addresses are assumed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrossingLoads {
+    /// Bytes of such a part, a power of two; wider loads have parts of their own.
+    pub bytes: u32,
+    /// Cycles by which its data is there later.
+    pub later: u64,
+}
+
 const fn once() -> u8 {
     1
 }
@@ -124,6 +135,9 @@ pub struct Execute {
     /// More cycles of a load whose index register is multiplied; tables are measured without.
     #[serde(default)]
     pub scaled_load_extra: u16,
+    /// The same of one that is not multiplied, with a displacement beside it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub displaced_index_load_extra: u16,
     /// Which stores go together.
     #[serde(default)]
     pub stores_together: StoresTogether,
@@ -229,6 +243,9 @@ pub struct Execute {
     /// though others could.
     #[serde(default)]
     pub memory_renaming_miss: u64,
+    /// What loads cost that cross the end of a part of a line; none: nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub crossing_loads: Option<CrossingLoads>,
     /// Entries of the store buffer, which writes stores to the first-level cache in program order,
     /// those of a row that [go together](Execute::stores_together) in one cycle, the others in one
     /// each, those to two lines in two; 0: it is no limit.
@@ -360,6 +377,12 @@ impl Execute {
                     format!("{cycles} is not in 0..=1000")
                 })?;
             }
+        }
+        if let Some(crossing) = &self.crossing_loads {
+            b.power_of_two("crossing_loads.bytes", crossing.bytes, 8, 64)?;
+            b.holds("crossing_loads.later", crossing.later <= 1000, || {
+                format!("{} is not in 0..=1000", crossing.later)
+            })?;
         }
         let latency = self.load_latency;
         b.holds("load_latency", (1..=1000).contains(&latency), || {
