@@ -74,7 +74,7 @@ pub struct Locked {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrossingLoads {
-    /// Bytes of such a part, a power of two; wider loads have parts of their own.
+    /// Bytes of such a part, a power of two; a load that is wider always crosses its end.
     pub bytes: u32,
     /// Cycles by which its data is there later.
     pub later: u64,
