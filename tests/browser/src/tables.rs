@@ -20,7 +20,8 @@ pub struct Sorting {
 }
 
 /// Presses the heads of all `table.sort`, each after opening what it is folded into and closing all else. Only the first
-/// head of a table is pressed with the mouse, which waits for frames; that the others can be reached so is the same layout.
+/// head of a table is pressed with the mouse, which waits for frames; of the others nothing may lie above the place where it
+/// would press.
 ///
 /// # Errors
 /// When the browser fails.
@@ -43,7 +44,12 @@ pub fn press_all_heads(page: &mut Page<'_>) -> Result<Sorting> {
         sorting.column(table, 0, &first);
         let others = page.evaluate(&format!(
             "[...Array({width}).keys()].slice(1).map(column => [0, 1].map(() => {{ \
-             {}.firstChild.click(); return {}; }}))",
+             const e = {}.firstChild; \
+             e.scrollIntoView({{block: 'center', inline: 'center'}}); \
+             const r = e.getBoundingClientRect(); \
+             const there = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2); \
+             if (!e.contains(there)) return ['it is covered']; \
+             e.click(); return {}; }}))",
             head(table, "column"),
             shown(table, "column")
         ))?;
