@@ -58,6 +58,7 @@ fn parameters() -> Branch {
             base_counter_bits: 2,
             replacement: Replacement::Useful,
             tag_bits: 12,
+            weights: None,
             shortest_history: 1,
             longest_history: 194,
             histories: Vec::new(),

@@ -2,7 +2,7 @@
 //!
 //! Branches come in program order with their outcome, and all tables learn at once: what the
 //! right path left in the history is there for the next branch, as it is after the repair of a
-//! speculative history. Directions come from [`tage`] with [`loops`] and [`corrector`], targets
+//! speculative history. Directions come from [`tage`] with [`loops`] and [`corrector`], or a [`perceptron`], targets
 //! from the branch target buffers ([`btb`]), [`indirect`] and [`returns`]. Where fetch goes on as a [`quick`] predictor of
 //! directions says, what that gets wrong and the others right is overridden: no wrong prediction, but a late one.
 //!
@@ -17,6 +17,7 @@ pub mod history;
 pub mod indirect;
 pub mod loops;
 pub mod pace;
+pub mod perceptron;
 pub mod quick;
 mod register;
 pub mod returns;
@@ -32,10 +33,11 @@ use indirect::IndirectTargets;
 use loops::Loops;
 use mcad_isa::machine::params::branch;
 pub use mcad_isa::program::BranchKind as Kind;
+use perceptron::Perceptron;
 use quick::Quick;
 use returns::{LastReturns, ReturnStack};
 use streamed::Streamed;
-use tage::Tage;
+use tage::{Guess, Tage};
 
 /// An executed branch.
 #[derive(Clone, Copy, Debug)]
@@ -125,13 +127,54 @@ struct Direction {
     overridden: bool,
 }
 
+/// What predicts directions first.
+#[derive(Clone)]
+enum Directions {
+    Tage(Tage),
+    Perceptron(Perceptron),
+}
+
+impl Directions {
+    fn new(p: &branch::Direction) -> Self {
+        match p.weights {
+            Some(weights) => Self::Perceptron(Perceptron::new(p, weights, 0)),
+            None => Self::Tage(Tage::new(p, 0)),
+        }
+    }
+
+    fn fold(&mut self, folding: &mut Folding) {
+        match self {
+            Self::Tage(tage) => tage.fold(folding),
+            Self::Perceptron(perceptron) => perceptron.fold(folding),
+        }
+    }
+
+    /// Of the branch at `pc`.
+    #[inline]
+    fn predict(&mut self, pc: u64, history: &Path) -> Guess {
+        match self {
+            Self::Tage(tage) => tage.predict(pc, history),
+            Self::Perceptron(perceptron) => perceptron.predict(pc, history),
+        }
+    }
+
+    /// The branch predicted last went `taken`; `predicted` is what all predictors together said.
+    #[inline]
+    fn update(&mut self, taken: bool, predicted: bool, history: &Path) {
+        match self {
+            Self::Tage(tage) => tage.update(taken, predicted, history),
+            Self::Perceptron(perceptron) => perceptron.update(taken),
+        }
+    }
+}
+
 /// A core's predictors.
 #[derive(Clone)]
 pub struct Predictor {
     unknown_not_taken: bool,
     returns_fall_back: bool,
     path: Path,
-    tage: Tage,
+    directions: Directions,
     loops: Loops,
     /// Whether loop predictions have been better than the others.
     with_loops: i8,
@@ -168,7 +211,7 @@ impl Predictor {
             unknown_not_taken: p.unknown_not_taken,
             returns_fall_back: p.returns_fall_back,
             path: Path::new(p.history, &lengths, registered),
-            tage: Tage::new(d, 0),
+            directions: Directions::new(d),
             loops: Loops::new(d.loops),
             with_loops: -1,
             corrector: (d.corrector_entries > 0).then(|| Corrector::new(d.corrector_entries)),
@@ -184,7 +227,7 @@ impl Predictor {
     /// Shows the tables of those that have large ones.
     pub fn fold(&mut self, folding: &mut Folding) {
         self.path.fold(folding);
-        self.tage.fold(folding);
+        self.directions.fold(folding);
         if let Some(corrector) = &mut self.corrector {
             corrector.fold(folding);
         }
@@ -272,9 +315,9 @@ impl Predictor {
     /// The direction that is predicted.
     #[inline]
     fn direction(&mut self, b: &Executed) -> Direction {
-        let guess = self.tage.predict(b.pc, &self.path);
+        let guess = self.directions.predict(b.pc, &self.path);
         if guess.settled {
-            self.tage.update(b.taken, guess.taken, &self.path);
+            self.directions.update(b.taken, guess.taken, &self.path);
             if let Some(corrector) = &mut self.corrector {
                 corrector.pass(b.taken);
             }
@@ -308,7 +351,7 @@ impl Predictor {
         if let Some(corrector) = &mut self.corrector {
             corrector.update(b.taken, b.target <= b.pc);
         }
-        self.tage.update(b.taken, predicted, &self.path);
+        self.directions.update(b.taken, predicted, &self.path);
         Direction {
             taken: predicted,
             settled: false,

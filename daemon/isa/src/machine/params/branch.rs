@@ -241,6 +241,10 @@ pub struct Direction {
     pub replacement: Replacement,
     /// Bits of their tags, at most 12.
     pub tag_bits: u32,
+    /// The tables have weights whose sum says where a branch goes, not entries with tags, and there is one more whose history is empty; each
+    /// sees the part of the history behind that of the table before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Weights>,
     /// History of the first tagged table, in taken branches.
     pub shortest_history: u32,
     /// History of the last one; those in between are in geometric steps.
@@ -253,6 +257,16 @@ pub struct Direction {
     pub loops: u32,
     /// Entries of each of the statistical corrector's tables; 0: there is none.
     pub corrector_entries: u32,
+}
+
+/// What a hashed perceptron's tables hold (Tarjan & Skadron, TACO 2005).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weights {
+    /// Bits of a weight, 2 to 8.
+    pub bits: u8,
+    /// Size of a sum up to which weights learn from right predictions, too.
+    pub threshold: u16,
 }
 
 /// Which entries of the tagged tables are given to a branch that was predicted wrongly.
@@ -436,6 +450,28 @@ impl Direction {
         if self.hashed_tables > 0 && !self.path_register {
             return Err(format!("branch.{name}.hashed_tables needs path_register"));
         }
+        if let Some(weights) = self.weights {
+            let others = [
+                ("path_register", self.path_register),
+                ("set_bit", self.set_bit.is_some()),
+                ("ways", self.ways > 1),
+                ("entries", !self.entries.is_empty()),
+                ("believed_from", self.believed_from.is_some()),
+                ("loops", self.loops > 0),
+                ("corrector_entries", self.corrector_entries > 0),
+            ];
+            if let Some((field, _)) = others.into_iter().find(|(_, given)| *given) {
+                return Err(format!(
+                    "branch.{name}.weights are of tables that have no {field}"
+                ));
+            }
+            if !(2..=8).contains(&weights.bits) {
+                return Err(format!(
+                    "branch.{name}.weights.bits = {} is not in 2..=8",
+                    weights.bits
+                ));
+            }
+        }
         self.check_path_register()
             .map_err(|wrong| format!("branch.{name}.path_register {wrong}"))?;
         let ends = Some((self.shortest_history, longest));
@@ -514,6 +550,9 @@ impl Branch {
                             both must be 0"
                         .into(),
                 );
+            }
+            if quick.direction.weights.is_some() {
+                return Err("branch.quick.direction has weights, whose sum is not quick".into());
             }
         }
         check_power("indirect.ways", i.ways, 1)?;

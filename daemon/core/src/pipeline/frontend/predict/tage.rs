@@ -45,7 +45,7 @@ fn toward(counter: u16, taken: bool) -> u16 {
 }
 
 /// What the base table knows of a branch.
-mod base {
+pub(super) mod base {
     /// Not executed before.
     pub const UNSEEN: u8 = 0;
     /// Never taken so far.
