@@ -82,7 +82,12 @@ impl Perceptron {
             self.places[table] = ((table << self.log) + place) as u32;
             nearer = hash;
         }
-        let weight = |place: &u32| self.weights.get(*place as usize).copied().map_or(0, i32::from);
+        let weight = |place: &u32| {
+            self.weights
+                .get(*place as usize)
+                .copied()
+                .map_or(0, i32::from)
+        };
         self.sum = self.places[..=self.tables].iter().map(weight).sum();
         guess.taken = self.sum >= 0;
         if self.sum.abs() <= self.threshold {
