@@ -14,6 +14,7 @@ fn parameters() -> Branch {
         redirect: 20,
         decoded_redirect: 0,
         decode_redirect: 8,
+        decode_redirect_conditional: 0,
         history: History::Taken,
         starts_per_cycle: 1,
         ahead: 32,
@@ -438,7 +439,7 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         let expected = if unknown_not_taken {
             Steer::WrongDirection
         } else {
-            Steer::Decoded
+            Steer::DecodedConditional
         };
         assert!(last.iter().all(|s| *s == expected), "{last:?}");
     }

@@ -101,6 +101,7 @@ pub struct Ahead {
     /// How much later the right path comes where that is decoded.
     decoded_redirect: u64,
     decode_redirect: u64,
+    decode_redirect_conditional: u64,
     /// Starts that are predicted in a cycle.
     per_cycle: u64,
     bubbles: [u64; MAX_BTB_LEVELS],
@@ -154,6 +155,7 @@ impl Ahead {
             redirect: p.redirect,
             decoded_redirect: p.decoded_redirect,
             decode_redirect: p.decode_redirect,
+            decode_redirect_conditional: p.decode_redirect_conditional,
             per_cycle: u64::from(p.starts_per_cycle),
             bubbles,
             overridden: p.quick.as_ref().map_or(0, |quick| quick.bubbles),
@@ -215,7 +217,13 @@ impl Ahead {
             _ if self.right_path => Some(now.executed + self.redirect),
             Way::String => Some(now.executed),
             // Its branch was delivered in the cycle before.
-            Way::Branch(Steer::Decoded) => Some(now.clock.saturating_sub(1) + self.decode_redirect),
+            Way::Branch(steer) if steer.is_decoded() => {
+                let more = match steer {
+                    Steer::DecodedConditional => self.decode_redirect_conditional,
+                    _ => 0,
+                };
+                Some(now.clock.saturating_sub(1) + self.decode_redirect + more)
+            }
             _ => None,
         };
         let passed = self.at / per_cycle;
@@ -260,7 +268,7 @@ impl Ahead {
             };
             // What it has come to already, going on straight, was asked for then.
             let asked = match start.way {
-                Way::Branch(Steer::Decoded) if self.runs_on && !self.right_path => {
+                Way::Branch(steer) if steer.is_decoded() && self.runs_on && !self.right_path => {
                     let lines = line.wrapping_sub(before);
                     at.min(passed.saturating_add(lines))
                 }
@@ -322,7 +330,7 @@ impl Ahead {
             self.known = false;
             let found_late = matches!(
                 start.way,
-                Way::Branch(steer) if steer.is_overridden() || steer == Steer::Decoded
+                Way::Branch(steer) if steer.is_overridden() || steer.is_decoded()
             );
             self.steered += u64::from(self.right_path || found_late);
             if let Some(slot) = self.fetched.get_mut(self.count % RING) {

@@ -74,6 +74,8 @@ pub enum Steer {
     OverriddenStraight,
     /// Taken, and found out at decode: the target was in none.
     Decoded,
+    /// The same of a conditional branch, of which the decoders had to ask where it goes.
+    DecodedConditional,
     /// Its direction was predicted wrongly.
     WrongDirection,
     /// Its target was predicted wrongly.
@@ -86,6 +88,13 @@ impl Steer {
     #[must_use]
     pub fn is_wrong(self) -> bool {
         matches!(self, Self::WrongDirection | Self::WrongTarget)
+    }
+
+    /// The right path begins when the branch has been decoded.
+    #[inline]
+    #[must_use]
+    pub fn is_decoded(self) -> bool {
+        matches!(self, Self::Decoded | Self::DecodedConditional)
     }
 
     /// Fetch had gone on as the quick predictor said.
@@ -308,7 +317,7 @@ impl Predictor {
             _ if !direction => Steer::WrongDirection,
             Some(level) => Steer::Taken(level),
             None if self.unknown_not_taken => Steer::WrongDirection,
-            None => Steer::Decoded,
+            None => Steer::DecodedConditional,
         }
     }
 

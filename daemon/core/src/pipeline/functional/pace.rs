@@ -28,6 +28,7 @@ pub struct Pace {
     reorder_buffer: u64,
     redirect: u64,
     decode_redirect: u64,
+    decode_redirect_conditional: u64,
     fault: u64,
     /// Instructions that cannot be issued before a cycle.
     waits: VecDeque<(u64, u64)>,
@@ -48,6 +49,7 @@ impl Pace {
             reorder_buffer: u64::from(core.retire.reorder_buffer),
             redirect: branch.map_or(0, |b| b.redirect + RESOLVE),
             decode_redirect: branch.map_or(0, |b| b.decode_redirect),
+            decode_redirect_conditional: branch.map_or(0, |b| b.decode_redirect_conditional),
             fault: core.tlb.map_or(0, |tlb| tlb.fault),
             waits: VecDeque::with_capacity(WAITS),
         }
@@ -85,6 +87,7 @@ impl Pace {
             | Steer::Overridden(_)
             | Steer::OverriddenStraight => 0,
             Steer::Decoded => self.decode_redirect,
+            Steer::DecodedConditional => self.decode_redirect + self.decode_redirect_conditional,
             Steer::WrongDirection | Steer::WrongTarget => self.redirect,
         };
         self.at += cycles * PARTS;

@@ -69,6 +69,9 @@ pub struct Branch {
     pub decoded_redirect: u64,
     /// Cycles that delivery pauses after a direct branch whose target only the decoders found.
     pub decode_redirect: u64,
+    /// How many cycles more it takes where that is a conditional branch, whose direction they have to ask for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub decode_redirect_conditional: u64,
     /// A conditional branch that no branch target buffer has is taken not to be taken (AMD's
     /// optimisation guides); else the decoders ask the direction predictor.
     #[serde(default)]
@@ -583,6 +586,10 @@ impl Branch {
         for (name, delay) in [
             ("redirect", self.redirect),
             ("decode_redirect", self.decode_redirect),
+            (
+                "decode_redirect_conditional",
+                self.decode_redirect_conditional,
+            ),
             ("line_delay", self.line_delay),
             ("line_spacing", self.line_spacing),
             ("call_bubbles", self.call_bubbles),
