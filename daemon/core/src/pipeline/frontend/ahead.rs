@@ -107,6 +107,7 @@ pub struct Ahead {
     bubbles: [u64; MAX_BTB_LEVELS],
     /// Those behind a branch that the quick predictor had wrong.
     overridden: u64,
+    overridden_back: u64,
     lines: usize,
     line_delay: u64,
     line_spacing: u64,
@@ -159,6 +160,8 @@ impl Ahead {
             per_cycle: u64::from(p.starts_per_cycle),
             bubbles,
             overridden: p.quick.as_ref().map_or(0, |quick| quick.bubbles),
+            overridden_back: (p.quick.as_ref())
+                .map_or(0, |quick| quick.bubbles.max(quick.back_bubbles)),
             lines: (p.ahead as usize).clamp(1, RING),
             line_delay: p.line_delay,
             line_spacing: p.line_spacing,
@@ -240,7 +243,8 @@ impl Ahead {
                     of(level)
                 }
                 Way::Branch(Steer::Overridden(level)) => of(level).max(self.overridden),
-                Way::Branch(Steer::OverriddenStraight) => self.overridden,
+                Way::Branch(Steer::OverriddenStraight { back: false }) => self.overridden,
+                Way::Branch(Steer::OverriddenStraight { back: true }) => self.overridden_back,
                 _ => 0,
             };
             let oldest = self.count.wrapping_sub(self.lines) % RING;
@@ -259,7 +263,9 @@ impl Ahead {
         if line != self.line {
             let before = std::mem::replace(&mut self.line, line);
             self.behind = match start.way {
-                Way::Line | Way::Branch(Steer::OverriddenStraight) => self.behind.saturating_add(1),
+                Way::Line | Way::Branch(Steer::OverriddenStraight { .. }) => {
+                    self.behind.saturating_add(1)
+                }
                 Way::Branch(_) | Way::String => 1,
             };
             let most = match self.behind > self.straight.0 {

@@ -71,7 +71,10 @@ pub enum Steer {
     /// Taken, predicted so but not at once, and its target was in that level.
     Overridden(u8),
     /// Not taken, predicted so but not at once.
-    OverriddenStraight,
+    OverriddenStraight {
+        /// Its target lies before it.
+        back: bool,
+    },
     /// Taken, and found out at decode: the target was in none.
     Decoded,
     /// The same of a conditional branch, of which the decoders had to ask where it goes.
@@ -101,7 +104,7 @@ impl Steer {
     #[inline]
     #[must_use]
     pub fn is_overridden(self) -> bool {
-        matches!(self, Self::Overridden(_) | Self::OverriddenStraight)
+        matches!(self, Self::Overridden(_) | Self::OverriddenStraight { .. })
     }
 
     /// The same branch had it been predicted at once.
@@ -110,17 +113,17 @@ impl Steer {
     pub fn at_once(self) -> Self {
         match self {
             Self::Overridden(level) => Self::Taken(level),
-            Self::OverriddenStraight => Self::Straight,
+            Self::OverriddenStraight { .. } => Self::Straight,
             other => other,
         }
     }
 
-    /// The same of one that the quick predictor had told to go on otherwise.
+    /// The same of one that the quick predictor had told to go on otherwise; `back`: its target lies before it.
     #[inline]
-    fn overridden(self) -> Self {
+    fn overridden(self, back: bool) -> Self {
         match self {
             Self::Taken(level) => Self::Overridden(level),
-            Self::Straight => Self::OverriddenStraight,
+            Self::Straight => Self::OverriddenStraight { back },
             other => other,
         }
     }
@@ -260,7 +263,7 @@ impl Predictor {
                 settled = direction.settled;
                 match self.conditional(b, direction.taken) {
                     Steer::Taken(level) if settled => Steer::Always(level),
-                    steer if direction.overridden => steer.overridden(),
+                    steer if direction.overridden => steer.overridden(b.target <= b.pc),
                     Steer::Straight if !settled => Steer::Passed,
                     steer => steer,
                 }

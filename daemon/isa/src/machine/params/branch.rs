@@ -293,6 +293,9 @@ pub struct Quick {
     /// Cycles in which the predictor finds nothing more after a branch of which the two disagree. Those of the branch
     /// target buffer are among them.
     pub bubbles: u64,
+    /// The same behind a jump back that is not taken, the end of a loop, if these are more.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub back_bubbles: u64,
     /// What it predicts by. It has neither loops nor a corrector, and never more than the other one's base table.
     pub direction: Direction,
 }
@@ -600,6 +603,10 @@ impl Branch {
             (
                 "quick.bubbles",
                 self.quick.as_ref().map_or(0, |quick| quick.bubbles),
+            ),
+            (
+                "quick.back_bubbles",
+                self.quick.as_ref().map_or(0, |quick| quick.back_bubbles),
             ),
             (
                 "btb.bubbles",

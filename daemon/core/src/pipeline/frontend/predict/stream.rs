@@ -388,7 +388,7 @@ impl Starts {
                             | Steer::Always(_)
                             | Steer::Chosen(_)
                             | Steer::Overridden(_)
-                            | Steer::OverriddenStraight
+                            | Steer::OverriddenStraight { .. }
                     )
             );
             if !(replayed && free) {
@@ -414,7 +414,7 @@ impl Starts {
         self.counts.taken += u64::from(taken);
         self.counts.overridden += u64::from(steer.is_overridden());
         match steer {
-            Steer::Straight | Steer::Passed | Steer::OverriddenStraight => return steer,
+            Steer::Straight | Steer::Passed | Steer::OverriddenStraight { .. } => return steer,
             Steer::Taken(level)
             | Steer::Always(level)
             | Steer::Chosen(level)
