@@ -242,7 +242,7 @@ pub struct Direction {
     /// Which entry a branch gets that was predicted wrongly.
     #[serde(default, skip_serializing_if = "is_default")]
     pub replacement: Replacement,
-    /// Bits of their tags, at most 12.
+    /// Bits of their tags, at most 12; of no use to weights.
     pub tag_bits: u32,
     /// The tables have weights whose sum says where a branch goes, not entries with tags, and there is one more whose history is empty; each
     /// sees the part of the history behind that of the table before it.
@@ -708,5 +708,28 @@ mod tests {
             refused.contains("beyond the 194 taken branches"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn weights_are_of_few_bits_and_of_plain_tables() {
+        let branch = &crate::machine::cpu("zen1").unwrap().core.branch;
+        let branch = branch.clone().unwrap();
+        assert_eq!(branch.check(), Ok(()));
+        let mut wide = branch.clone();
+        wide.direction.weights = Some(Weights {
+            bits: 9,
+            threshold: 6,
+        });
+        let refused = wide.check().unwrap_err();
+        assert!(refused.contains("weights.bits = 9"), "{refused}");
+        let mut counted = branch.clone();
+        counted.direction.loops = 64;
+        let refused = counted.check().unwrap_err();
+        assert!(refused.contains("no loops"), "{refused}");
+        let mut quick = branch;
+        let weights = quick.direction.weights;
+        quick.quick.as_mut().unwrap().direction.weights = weights;
+        let refused = quick.check().unwrap_err();
+        assert!(refused.contains("not quick"), "{refused}");
     }
 }
