@@ -1,6 +1,8 @@
 //! Branch prediction against what its structure promises: how far back it sees, how many targets
 //! it holds, and that its short tags and small tables do what unbounded ones would.
 
+mod support;
+
 use std::collections::HashMap;
 
 use mcad_core::pipeline::frontend::predict::history::{footprint, geometric};
@@ -8,6 +10,7 @@ use mcad_core::pipeline::frontend::predict::{Executed, Kind, Predictor, Steer};
 use mcad_isa::machine::params::branch::{
     Branch, Btb, Chosen, Direction, History, Indirect, Replacement, Victim,
 };
+use support::predictors::{conditional, jump};
 
 fn parameters() -> Branch {
     Branch {
@@ -89,26 +92,6 @@ fn parameters() -> Branch {
             other_page_bubbles: 0,
             victim: Victim::LeastRecent,
         }],
-    }
-}
-
-fn conditional(pc: u64, taken: bool) -> Executed {
-    Executed {
-        pc,
-        next: pc + 2,
-        target: pc + 64,
-        taken,
-        kind: Kind::Conditional,
-    }
-}
-
-fn jump(pc: u64) -> Executed {
-    Executed {
-        pc,
-        next: pc + 2,
-        target: pc + 16,
-        taken: true,
-        kind: Kind::Jump,
     }
 }
 

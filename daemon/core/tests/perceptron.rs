@@ -1,40 +1,16 @@
 //! Directions by sums of weights, as measured on a Zen (docs/ZEN1.md, "Branches").
 
+mod support;
+
 use std::collections::HashMap;
 
 use mcad_core::pipeline::frontend::predict::history::footprint;
 use mcad_core::pipeline::frontend::predict::{Executed, Kind, Predictor};
-use mcad_isa::machine::cpu;
 use mcad_isa::machine::params::branch::Branch;
+use support::predictors::{conditional, jump, predictors_of};
 
 fn zen() -> Branch {
-    let model = cpu("zen1").expect("there is one");
-    let branch = model.core.branch.as_ref().expect("it predicts");
-    // What a buffer does not know is no matter of directions.
-    Branch {
-        unknown_not_taken: false,
-        ..branch.clone()
-    }
-}
-
-fn conditional(pc: u64, taken: bool) -> Executed {
-    Executed {
-        pc,
-        next: pc + 2,
-        target: pc + 64,
-        taken,
-        kind: Kind::Conditional,
-    }
-}
-
-fn jump(pc: u64) -> Executed {
-    Executed {
-        pc,
-        next: pc + 2,
-        target: pc + 16,
-        taken: true,
-        kind: Kind::Jump,
-    }
+    predictors_of("zen1")
 }
 
 /// Share of wrong predictions, of the last half, of a branch that does what a random one did `distance` taken branches before.

@@ -1,5 +1,6 @@
 //! Branch predictors of built-in CPUs.
 
+use mcad_core::pipeline::frontend::predict::{Executed, Kind};
 use mcad_isa::machine;
 use mcad_isa::machine::params::branch::Branch;
 
@@ -19,4 +20,26 @@ pub fn without_short(branch: &Branch) -> Branch {
     d.shortest_history = d.histories[0];
     d.hashed_tables = 0;
     without
+}
+
+/// A conditional branch over the next 64 bytes.
+pub fn conditional(pc: u64, taken: bool) -> Executed {
+    Executed {
+        pc,
+        next: pc + 2,
+        target: pc + 64,
+        taken,
+        kind: Kind::Conditional,
+    }
+}
+
+/// A jump to the next 16 bytes.
+pub fn jump(pc: u64) -> Executed {
+    Executed {
+        pc,
+        next: pc + 2,
+        target: pc + 16,
+        taken: true,
+        kind: Kind::Jump,
+    }
 }

@@ -1,0 +1,372 @@
+//! What makes sense of branch prediction's parameters, and the errors where something does not.
+
+use super::{Branch, Direction, MAX_BTB_LEVELS, MAX_HISTORY, MAX_TABLES};
+
+/// Sets of a table of directions whose numbers are of a path history register: it in turns of nine bits, and one bit of a branch's address.
+const PATH_REGISTER_SETS: u32 = 1024;
+/// Taken branches in that register.
+const PATH_REGISTER_BRANCHES: u32 = 194;
+
+impl Direction {
+    /// Whether tables and histories are such as a path history register has, where sets are of one.
+    fn check_path_register(&self) -> Result<(), String> {
+        let sets = self.table_entries / self.ways;
+        match self.path_register {
+            true if self.set_bit.is_none() => Err("needs set_bit".into()),
+            true if sets != PATH_REGISTER_SETS => {
+                Err(format!("needs {PATH_REGISTER_SETS} sets, not {sets}"))
+            }
+            true if self.longest_history > PATH_REGISTER_BRANCHES => Err(format!(
+                "needs longest_history of up to {PATH_REGISTER_BRANCHES}, not {}",
+                self.longest_history
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks lengths of histories, if there are any, of so many tables.
+fn check_histories(histories: &[u32], tables: u32, ends: Option<(u32, u32)>) -> Result<(), String> {
+    let (Some(&first), Some(&last)) = (histories.first(), histories.last()) else {
+        return Ok(());
+    };
+    if histories.len() != tables as usize {
+        let count = histories.len();
+        return Err(format!("has {count} lengths for {tables} tables"));
+    }
+    if first == 0 || last > MAX_HISTORY || !histories.is_sorted_by(|a, b| a < b) {
+        return Err(format!(
+            "{histories:?} does not go up from 1 to {MAX_HISTORY}"
+        ));
+    }
+    match ends {
+        Some((shortest, longest)) if (first, last) != (shortest, longest) => Err(format!(
+            "{histories:?} does not go from shortest_history = {shortest} to longest_history = \
+             {longest}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a number of entries is a power of two.
+fn check_power(name: &str, value: u32, least: u32) -> Result<(), String> {
+    if value.is_power_of_two() && (least..=1 << 20).contains(&value) {
+        return Ok(());
+    }
+    Err(format!(
+        "branch.{name} = {value} is not a power of two from {least} to 2^20"
+    ))
+}
+
+impl Direction {
+    /// Whether sums of weights have plain tables.
+    fn check_weights(&self) -> Result<(), String> {
+        let Some(weights) = self.weights else {
+            return Ok(());
+        };
+        let others = [
+            ("path_register", self.path_register),
+            ("set_bit", self.set_bit.is_some()),
+            ("ways", self.ways > 1),
+            ("entries", !self.entries.is_empty()),
+            ("believed_from", self.believed_from.is_some()),
+            ("loops", self.loops > 0),
+            ("corrector_entries", self.corrector_entries > 0),
+        ];
+        if let Some((field, _)) = others.into_iter().find(|(_, given)| *given) {
+            return Err(format!(" are of tables that have no {field}"));
+        }
+        match weights.bits {
+            2..=8 => Ok(()),
+            bits => Err(format!(".bits = {bits} is not in 2..=8")),
+        }
+    }
+
+    /// Checks what the types cannot say; `name` is its own in a CPU's file.
+    fn check(&self, name: &str) -> Result<(), String> {
+        let longest = self.longest_history;
+        for (field, value, least, most) in [
+            ("tables", self.tables, 1, MAX_TABLES),
+            ("tag_bits", self.tag_bits, 4, 12),
+            ("shortest_history", self.shortest_history, 1, longest),
+            ("longest_history", longest, 1, MAX_HISTORY),
+            ("base_counter_bits", self.base_counter_bits, 2, 3),
+            ("ways", self.ways, 1, 16),
+            ("set_bit", self.set_bit.unwrap_or(0), 0, 63),
+            ("hashed_tables", self.hashed_tables, 0, self.tables),
+            (
+                "believed_from",
+                self.believed_from.unwrap_or(0),
+                0,
+                self.tables,
+            ),
+            ("loops", self.loops, 0, 4096),
+            ("corrector_entries", self.corrector_entries, 0, 1 << 16),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(format!(
+                    "branch.{name}.{field} = {value} is not in {least}..={most}"
+                ));
+            }
+        }
+        if self.hashed_tables > 0 && !self.path_register {
+            return Err(format!("branch.{name}.hashed_tables needs path_register"));
+        }
+        self.check_weights()
+            .map_err(|wrong| format!("branch.{name}.weights{wrong}"))?;
+        self.check_path_register()
+            .map_err(|wrong| format!("branch.{name}.path_register {wrong}"))?;
+        let ends = Some((self.shortest_history, longest));
+        check_histories(&self.histories, self.tables, ends)
+            .map_err(|wrong| format!("branch.{name}.histories {wrong}"))?;
+        if !self.entries.is_empty() && self.entries.len() != self.tables as usize {
+            return Err(format!(
+                "branch.{name}.entries has {} sizes for {} tables",
+                self.entries.len(),
+                self.tables
+            ));
+        }
+        for &entries in &self.entries {
+            check_power(&format!("{name}.entries"), entries, self.ways)?;
+            if entries > self.table_entries {
+                return Err(format!(
+                    "branch.{name}.entries = {entries} is more than table_entries"
+                ));
+            }
+        }
+        let corrector = (self.corrector_entries > 0).then_some(self.corrector_entries);
+        for (field, value, least) in [
+            ("base_entries", Some(self.base_entries), 16),
+            ("table_entries", Some(self.table_entries), 16),
+            ("ways", Some(self.ways), 1),
+            ("corrector_entries", corrector, 16),
+        ] {
+            if let Some(value) = value {
+                check_power(&format!("{name}.{field}"), value, least)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Branch {
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// A text that names the parameter and its bound.
+    pub fn check(&self) -> Result<(), String> {
+        let (d, i) = (&self.direction, &self.indirect);
+        let bounds = [
+            ("starts_per_cycle", self.starts_per_cycle, 1, 8),
+            ("ahead", self.ahead, 1, 255),
+            ("line_misses", self.line_misses, 1, 64),
+            ("straight_misses", self.straight_misses, 1, self.line_misses),
+            ("translations", self.translations, 1, 64),
+            ("return_stack", self.return_stack, 1, 1024),
+            (
+                "indirect.tables",
+                i.tables,
+                1,
+                match i.histories.is_empty() {
+                    true => d.tables.div_ceil(2),
+                    false => MAX_TABLES,
+                },
+            ),
+            ("indirect.tag_bits", i.tag_bits, 4, 16),
+            ("indirect.base_ways", i.base_ways, 1, 16),
+            ("indirect.ways", i.ways, 1, i.table_entries / 2),
+        ];
+        for (name, value, least, most) in bounds {
+            if !(least..=most).contains(&value) {
+                return Err(format!(
+                    "branch.{name} = {value} is not in {least}..={most}"
+                ));
+            }
+        }
+        d.check("direction")?;
+        if let Some(quick) = &self.quick {
+            quick.direction.check("quick.direction")?;
+            if quick.direction.loops > 0 || quick.direction.corrector_entries > 0 {
+                return Err(
+                    "branch.quick.direction has loops or a corrector, which are not quick: \
+                            both must be 0"
+                        .into(),
+                );
+            }
+            if quick.direction.weights.is_some() {
+                return Err("branch.quick.direction has weights, whose sum is not quick".into());
+            }
+        }
+        check_power("indirect.ways", i.ways, 1)?;
+        if i.ways > 1 && (!d.path_register || i.histories.is_empty()) {
+            return Err("branch.indirect.ways needs histories and direction.path_register".into());
+        }
+        check_histories(&i.histories, i.tables, None)
+            .map_err(|wrong| format!("branch.indirect.histories {wrong}"))?;
+        if self.direction.path_register
+            && i.histories
+                .iter()
+                .any(|&taken| taken > PATH_REGISTER_BRANCHES)
+        {
+            return Err(format!(
+                "branch.indirect.histories {:?} go beyond the {PATH_REGISTER_BRANCHES} taken branches of direction.path_register",
+                i.histories
+            ));
+        }
+        let powers = [
+            ("indirect.base_entries", i.base_entries, 16),
+            ("indirect.table_entries", i.table_entries, 16),
+            ("indirect.base_ways", i.base_ways, 1),
+        ];
+        let sets = self.btb.iter().map(|b| ("btb.set_bytes", b.set_bytes, 1));
+        for (name, value, least) in powers.into_iter().chain(sets) {
+            check_power(name, value, least)?;
+        }
+        for (name, delay) in [
+            ("redirect", self.redirect),
+            ("decode_redirect", self.decode_redirect),
+            (
+                "decode_redirect_conditional",
+                self.decode_redirect_conditional,
+            ),
+            ("line_delay", self.line_delay),
+            ("line_spacing", self.line_spacing),
+            ("call_bubbles", self.call_bubbles),
+            ("return_bubbles", self.return_bubbles),
+            ("chosen_bubbles", self.chosen_bubbles),
+            ("chosen_return_bubbles", self.chosen_return_bubbles),
+            ("far_bubbles", self.far_bubbles),
+            (
+                "quick.bubbles",
+                self.quick.as_ref().map_or(0, |quick| quick.bubbles),
+            ),
+            (
+                "quick.back_bubbles",
+                self.quick.as_ref().map_or(0, |quick| quick.back_bubbles),
+            ),
+            (
+                "btb.bubbles",
+                self.btb
+                    .iter()
+                    .map(|b| b.bubbles.max(b.other_page_bubbles))
+                    .max()
+                    .unwrap_or(0),
+            ),
+        ] {
+            if delay > 1000 {
+                return Err(format!("branch.{name} = {delay} is not in 0..=1000"));
+            }
+        }
+        if self.btb.is_empty() || self.btb.len() > MAX_BTB_LEVELS {
+            return Err(format!(
+                "branch.btb has {} levels, not 1 to {MAX_BTB_LEVELS}",
+                self.btb.len()
+            ));
+        }
+        for b in &self.btb {
+            if b.by_direction && b.entries != 2 * b.ways {
+                return Err("branch.btb: by_direction needs two sets".into());
+            }
+            let sets = b.entries.checked_div(b.ways).unwrap_or(0);
+            if !sets.is_power_of_two()
+                || sets > 1 << 20
+                || sets * b.ways != b.entries
+                || b.ways > 64
+            {
+                return Err(format!(
+                    "branch.btb: {} entries in {} ways are not a power of two of sets of up to 64 ways",
+                    b.entries, b.ways
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Weights;
+    use super::*;
+
+    #[test]
+    fn a_path_register_takes_tables_and_histories_that_it_has() {
+        type Change = fn(&mut Direction);
+        let wrong: [(Change, &str); 3] = [
+            (|d| d.set_bit = None, "needs set_bit"),
+            (|d| d.table_entries *= 2, "needs 1024 sets, not 2048"),
+            (
+                |d| {
+                    d.longest_history = 300;
+                    d.histories = vec![3, 9, 18, 34, 66, 300];
+                },
+                "needs longest_history of up to 194, not 300",
+            ),
+        ];
+        let model = crate::machine::cpu("glc").unwrap();
+        let branch = model.core.branch.as_ref().unwrap();
+        assert_eq!(branch.check(), Ok(()));
+        for (change, message) in wrong {
+            let mut changed = branch.clone();
+            change(&mut changed.direction);
+            let expected = format!("branch.direction.path_register {message}");
+            assert_eq!(changed.check(), Err(expected));
+        }
+        let mut changed = branch.clone();
+        changed.direction.path_register = false;
+        let refused = changed.check().unwrap_err();
+        assert_eq!(
+            refused,
+            "branch.direction.hashed_tables needs path_register"
+        );
+        for (entries, message) in [
+            (vec![1024; 5], "has 5 sizes for 6 tables"),
+            (
+                vec![3, 2, 2, 2, 2, 2],
+                "= 3 is not a power of two from 2 to 2^20",
+            ),
+            (vec![4096; 6], "= 4096 is more than table_entries"),
+        ] {
+            let mut changed = branch.clone();
+            changed.direction.entries = entries;
+            let expected = format!("branch.direction.entries {message}");
+            assert_eq!(changed.check(), Err(expected));
+        }
+        let mut changed = branch.clone();
+        changed.indirect.histories.clear();
+        changed.indirect.tables = 3;
+        assert_eq!(
+            changed.check().unwrap_err(),
+            "branch.indirect.ways needs histories and direction.path_register"
+        );
+        let mut changed = branch.clone();
+        changed.indirect.histories = vec![8, 34, 66, 195];
+        let refused = changed.check().unwrap_err();
+        assert!(
+            refused.contains("beyond the 194 taken branches"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn weights_are_of_few_bits_and_of_plain_tables() {
+        let branch = &crate::machine::cpu("zen1").unwrap().core.branch;
+        let branch = branch.clone().unwrap();
+        assert_eq!(branch.check(), Ok(()));
+        let mut wide = branch.clone();
+        wide.direction.weights = Some(Weights {
+            bits: 9,
+            threshold: 6,
+        });
+        let refused = wide.check().unwrap_err();
+        assert!(refused.contains("weights.bits = 9"), "{refused}");
+        let mut counted = branch.clone();
+        counted.direction.loops = 64;
+        let refused = counted.check().unwrap_err();
+        assert!(refused.contains("no loops"), "{refused}");
+        let mut quick = branch;
+        let weights = quick.direction.weights;
+        quick.quick.as_mut().unwrap().direction.weights = weights;
+        let refused = quick.check().unwrap_err();
+        assert!(refused.contains("not quick"), "{refused}");
+    }
+}
