@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -59,20 +60,35 @@ inline double ticks_per_cycle() {
     return double(least) / CHAIN_CYCLES;
 }
 
-// The least core cycles of a turn over some repeats of `run(turns)`, which is warm by then.
+// By how much the clock before and after what is measured may differ: more, and nobody knows which of them it was.
+constexpr double STEADY = 0.005;
+
+// Ticks in which a clock is likely to stay: what takes longer is measured a few turns at a time.
+constexpr double SHORT = 1e6;
+
+// The least core cycles of a turn over some repeats of `turns` turns of `run`, which is warm by then; of those with a
+// steady clock, if there are any.
 template <typename Run> double cycles_per_turn(Run run, long turns, long repeats) {
     double least = std::numeric_limits<double>::infinity();
+    double least_unsteady = least;
+    const long all = turns * repeats;
     run(turns / 4 + 1);
-    for (long repeat = 0; repeat < repeats; repeat++) {
+    uint64_t one = __rdtsc();
+    run(1);
+    one = __rdtsc() - one;
+    turns = std::clamp(long(SHORT / double(one + 1)), 1L, turns);
+    for (long done = 0; done < all; done += turns) {
         double before = ticks_per_cycle();
         uint64_t start = __rdtsc();
         run(turns);
         uint64_t ticks = __rdtsc() - start;
         double after = ticks_per_cycle();
-        // The slower clock: what an interrupt did to a chain is not in the least of many.
-        least = std::min(least, double(ticks) / std::max(before, after) / double(turns));
+        double cycles = 2.0 * double(ticks) / (before + after) / double(turns);
+        bool steady = std::abs(before - after) <= STEADY * after;
+        double &kept = steady ? least : least_unsteady;
+        kept = std::min(kept, cycles);
     }
-    return least;
+    return std::isfinite(least) ? least : least_unsteady;
 }
 
 } // namespace core_clock
