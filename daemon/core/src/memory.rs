@@ -43,7 +43,7 @@ use prefetch::region::Region;
 use prefetch::stream::Stream;
 use prefetch::stride::Stride;
 use queues::{Bandwidth, Buffers, Share};
-pub use request::{Answer, Level, Request};
+pub use request::{Answer, CodeLate, Level, Request};
 use sets::{Index, Key, Sets, State};
 pub use shared::Shared;
 use tlb::{Side, Tlb};

@@ -44,6 +44,15 @@ impl Answer {
     }
 }
 
+/// How many cycles later than at once code is there: one behind the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodeLate {
+    /// The translation of its address.
+    pub translation: u64,
+    /// Its line.
+    pub line: u64,
+}
+
 /// A data access.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {

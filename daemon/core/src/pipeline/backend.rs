@@ -25,6 +25,7 @@ use super::inst::Inst;
 use super::observer::{Backlog, Delivery, Observer, Retired, UopStamps};
 use super::state::{Moment, parts};
 use crate::lists::part;
+use crate::memory::CodeLate;
 use crate::memory::counts::Counts;
 use issue::{Issue, Resources};
 use locks::Locks;
@@ -143,9 +144,8 @@ impl Backend {
         }
     }
 
-    /// Cycles that the instruction at `address`, fetched in cycle `at`, comes later than from the
-    /// first-level cache.
-    pub fn fetch(&mut self, address: u64, at: u64) -> u64 {
+    /// How much later than from the first-level cache the instruction at `address` comes, which is fetched in cycle `at`.
+    pub fn fetch(&mut self, address: u64, at: u64) -> CodeLate {
         self.memory.fetch(address, at)
     }
 

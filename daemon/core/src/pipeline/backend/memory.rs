@@ -22,8 +22,8 @@ use std::ops::Range;
 
 use super::addresses::Made;
 use super::topdown::Wait;
-use crate::memory::Answer;
 use crate::memory::counts::Counts;
+use crate::memory::{Answer, CodeLate};
 use crate::pipeline::access::{Access, Line};
 use crate::pipeline::inst::Inst;
 use crate::pipeline::state::parts;
@@ -211,12 +211,16 @@ impl Memory {
         self.visits
     }
 
-    /// A line of code is asked for in cycle `at`; returns how many cycles later than from the
+    /// A line of code is asked for in cycle `at`; returns how much later than from the
     /// first-level cache it comes.
-    pub fn fetch(&mut self, address: u64, at: u64) -> u64 {
+    pub fn fetch(&mut self, address: u64, at: u64) -> CodeLate {
         let answer = (self.lines.memory()).map_or_else(Answer::default, |m| m.fetch(address, at));
         self.visits += u64::from(answer.fault);
-        answer.late + if answer.fault { self.fault_cycles } else { 0 }
+        let fault = if answer.fault { self.fault_cycles } else { 0 };
+        CodeLate {
+            translation: answer.translation,
+            line: answer.late - answer.translation + fault,
+        }
     }
 
     /// Code that is kept as µops is asked for in cycle `at`; returns how many cycles its translation

@@ -14,6 +14,7 @@
 use super::predict::Steer;
 use super::predict::frames::Frames;
 use super::predict::stream::{LINE_SHIFT, Start, Way};
+use crate::memory::CodeLate;
 use crate::pipeline::backlog::Backlog;
 use mcad_isa::machine::params::branch::{Branch, MAX_BTB_LEVELS};
 
@@ -27,15 +28,6 @@ pub enum Wait {
     Fetch,
     /// The right path after a wrong prediction.
     RightPath,
-}
-
-/// How many cycles later than at once what a start needs is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Late {
-    /// Its line, with its translation.
-    Line(u64),
-    /// Its translation alone.
-    Translation(u64),
 }
 
 /// Where the front end is.
@@ -209,7 +201,7 @@ impl Ahead {
         frames: &mut Frames,
         now: &Now,
         decoded: impl FnOnce(&Start) -> bool,
-        late: impl FnOnce(&Start, u64) -> Late,
+        late: impl FnOnce(&Start, u64) -> CodeLate,
     ) -> bool {
         let per_cycle = self.per_cycle;
         self.right_path = frames.loses(start.frame, now.visits) || start.is_right_path();
@@ -280,15 +272,19 @@ impl Ahead {
                 }
                 _ => at,
             };
-            at = match late(start, asked) {
-                Late::Line(0) | Late::Translation(0) => at,
-                Late::Line(late) => {
-                    let cycles = late + self.line_delay;
-                    (self.arrivals).come(asked, cycles, self.line_spacing, most)
+            let late = late(start, asked);
+            let translated = match late.translation {
+                0 => asked,
+                cycles => self.translations.come(asked, cycles, 0, usize::MAX),
+            };
+            let there = match late.line {
+                0 => translated,
+                line => {
+                    let cycles = line + self.line_delay;
+                    (self.arrivals).come(translated, cycles, self.line_spacing, most)
                 }
-                Late::Translation(late) => self.translations.come(asked, late, 0, usize::MAX),
-            }
-            .max(at);
+            };
+            at = at.max(there);
         }
         self.stamp = at.max(self.stamp + self.spacing);
         true
@@ -310,7 +306,7 @@ impl Ahead {
         (starts, frames): (&mut Backlog<Start>, &mut Frames),
         now: &Now,
         decoded: impl Fn(&Start) -> bool,
-        mut late: impl FnMut(&Start, u64) -> Late,
+        mut late: impl FnMut(&Start, u64) -> CodeLate,
     ) -> (u64, Option<(u64, Wait)>) {
         while let Some(start) = starts.front() {
             if start.number >= now.released {
@@ -356,8 +352,15 @@ mod tests {
     use crate::pipeline::frontend::predict::branches_of;
     use crate::pipeline::frontend::predict::frames::Frame;
 
+    fn coming(line: u64) -> CodeLate {
+        CodeLate {
+            line,
+            ..CodeLate::default()
+        }
+    }
+
     /// Cycles until fetch has begun everywhere, where each line comes so late.
-    fn cycles(p: &Branch, mut starts: Backlog<Start>, late: u64) -> u64 {
+    fn cycles(p: &Branch, mut starts: Backlog<Start>, late: CodeLate) -> u64 {
         let mut ahead = Ahead::new(p);
         let mut frames = Frames::new(p);
         let mut clock = 0;
@@ -370,9 +373,7 @@ mod tests {
                 visits: 0,
             };
             let waiting = (&mut starts, &mut frames);
-            if let (_, Some((at, _))) =
-                ahead.limit(waiting, &now, |_| false, |_, _| Late::Line(late))
-            {
+            if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_| false, |_, _| late) {
                 clock = at;
             }
         }
@@ -393,7 +394,7 @@ mod tests {
             shares: 1 + 2 * [call, back, 0][n as usize % 3],
             frame: Frame::Stays,
         }));
-        cycles(&p, starts, 0) as f64 / turns as f64
+        cycles(&p, starts, CodeLate::default()) as f64 / turns as f64
     }
 
     #[test]
@@ -425,7 +426,7 @@ mod tests {
                 |_| false,
                 |start, _| {
                     asked.push(start.number);
-                    Late::Line(0)
+                    CodeLate::default()
                 },
             );
             assert_eq!((limit, wait), (expected, None));
@@ -447,7 +448,7 @@ mod tests {
             shares: 1,
             frame: Frame::Stays,
         }));
-        cycles(p, starts, late) as f64 / lines as f64
+        cycles(p, starts, coming(late)) as f64 / lines as f64
     }
 
     #[test]
@@ -476,6 +477,40 @@ mod tests {
         p.straight_lines = 0;
         let found = cycles_a_line(&p, 4000, 60);
         assert!((found - 5.0).abs() < 0.1, "{found}");
+    }
+
+    /// Cycles a jump to another page, each of whose translations takes so long, before a line that misses or not.
+    fn cycles_a_page(p: &Branch, late: CodeLate) -> f64 {
+        let pages = 4000;
+        let mut starts = Backlog::new();
+        starts.extend((0..pages).map(|n| Start {
+            number: n,
+            address: 4160 * n,
+            way: Way::Branch(Steer::Taken(0)),
+            shares: 1,
+            frame: Frame::Stays,
+        }));
+        cycles(p, starts, late) as f64 / pages as f64
+    }
+
+    #[test]
+    fn translations_come_before_lines_and_only_so_many_at_once() {
+        let mut p = branches_of("zen5");
+        (p.line_delay, p.line_misses, p.line_spacing) = (0, 12, 0);
+        for (at_once, translation, line, expected) in [
+            (1, 80, 0, 80.0),
+            (4, 80, 0, 20.0),
+            // Lines are on their way meanwhile.
+            (1, 80, 60, 80.0),
+            (4, 80, 360, 30.0),
+        ] {
+            p.translations = at_once;
+            let found = cycles_a_page(&p, CodeLate { translation, line });
+            assert!(
+                (found - expected).abs() < 0.03 * expected,
+                "{at_once} {translation} {line}: {found}"
+            );
+        }
     }
 
     #[test]
@@ -520,7 +555,7 @@ mod tests {
                 };
                 let waiting = (&mut starts, &mut frames);
                 if let (_, Some((at, _))) =
-                    ahead.limit(waiting, &now, |_| false, |_, _| Late::Line(0))
+                    ahead.limit(waiting, &now, |_| false, |_, _| CodeLate::default())
                 {
                     clock = at;
                 }
@@ -546,7 +581,7 @@ mod tests {
             shares: 1,
             frame: Frame::Stays,
         }));
-        cycles(p, starts, late) as f64 / jumps as f64
+        cycles(p, starts, coming(late)) as f64 / jumps as f64
     }
 
     #[test]
@@ -600,7 +635,7 @@ mod tests {
                     visits: 0,
                 };
                 let waiting = (&mut starts, &mut frames);
-                let late = |_: &Start, _| Late::Line(0);
+                let late = |_: &Start, _| CodeLate::default();
                 if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_| from_decoders, late) {
                     clock = at;
                 }

@@ -10,13 +10,14 @@ mod gather;
 
 use std::sync::Arc;
 
-use super::ahead::{Ahead, Late, Now, Wait};
+use super::ahead::{Ahead, Now, Wait};
 use super::loop_stream::Detector;
 use super::predict::stream::{Start, Starts};
 use super::uop_cache::contents::UopCache;
 use super::uop_cache::groups::{Groups, Pieces};
 use super::uop_cache::pack::{Entry, Line, Open};
 use super::uop_cache::refills::Refills;
+use crate::memory::CodeLate;
 use crate::pipeline::access::Access;
 use crate::pipeline::backend::Backend;
 use crate::pipeline::backlog::Backlog;
@@ -152,12 +153,13 @@ impl FetchQueue {
             (insts.get(start.number)).is_some_and(|inst| inst.source == Source::Decoders)
         };
         let late = |start: &Start, at: u64| match insts.get(start.number) {
-            Some(inst) if inst.source == Source::Decoders => {
-                Late::Line(back.fetch(start.address, at))
-            }
+            Some(inst) if inst.source == Source::Decoders => back.fetch(start.address, at),
             // What is kept as µops is not fetched.
-            _ if translated => Late::Translation(back.translate_code(start.address, at)),
-            _ => Late::Line(0),
+            _ if translated => CodeLate {
+                translation: back.translate_code(start.address, at),
+                line: 0,
+            },
+            _ => CodeLate::default(),
         };
         let waiting = (&mut starts.queue, &mut starts.frames);
         let (limit, wait) = ahead.limit(waiting, &now, decoded, late);
