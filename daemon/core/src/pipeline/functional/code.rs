@@ -72,7 +72,7 @@ impl Route {
             let may_hit = self.last == Source::UopCache || self.after_branch;
             let cacheable = part.packed.cacheable && group_cacheable;
             let hit = cacheable && self.cache.has(part, entries, moved);
-            self.last = match may_hit && hit {
+            self.last = match self.cache.delivers(hit, may_hit) {
                 true => Source::UopCache,
                 false => Source::Decoders,
             };

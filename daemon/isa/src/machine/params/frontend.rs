@@ -148,6 +148,9 @@ pub struct Frontend {
     /// What of a block of code is in the µop cache once it was executed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uop_cache_holds: UopCacheHolds,
+    /// Blocks of code that come from the decoders behind one that was not in the µop cache, whether they are there or not.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub uop_cache_leaves_for: u32,
     /// Code that comes from the µop cache needs its address translated, too.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uop_cache_translates: bool,
@@ -224,6 +227,7 @@ impl Frontend {
         b.within("uop_cache_sets", self.uop_cache_sets, 1, 1 << 16)?;
         b.within("uop_cache_ways", self.uop_cache_ways, 1, 64)?;
         b.within("uop_cache_refill", self.uop_cache_refill, 0, 64)?;
+        b.within("uop_cache_leaves_for", self.uop_cache_leaves_for, 0, 255)?;
         b.within("uop_cache_taken_bubble", self.uop_cache_taken_bubble, 0, 64)?;
         let straight = self.uop_cache_straight_bytes;
         b.within("uop_cache_straight_bytes", straight, 0, 1 << 20)?;

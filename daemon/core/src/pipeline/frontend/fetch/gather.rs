@@ -289,10 +289,9 @@ impl FetchQueue {
             let may_hit = self.route == Source::UopCache || self.after_branch;
             let cacheable = part.packed.cacheable && group_cacheable;
             let hit = cacheable && self.cache.has(part, entries, moved);
-            self.route = if may_hit && hit {
-                Source::UopCache
-            } else {
-                Source::Decoders
+            self.route = match self.cache.delivers(hit, may_hit) {
+                true => Source::UopCache,
+                false => Source::Decoders,
             };
             self.after_branch = false;
             if self.route == Source::UopCache {

@@ -20,6 +20,9 @@ pub struct UopCache {
     content: Vec<Vec<Piece>>,
     /// Where the newest line begins, if lines are found by that.
     newest: u64,
+    /// Parts of groups that come from the decoders once one was not there, and how many of them are still to come.
+    leaves_for: u32,
+    away: u32,
 }
 
 /// Code of one block that is in the cache.
@@ -46,6 +49,8 @@ impl UopCache {
             holds: p.uop_cache_holds,
             content: vec![Vec::new(); if warm { 0 } else { sets as usize }],
             newest: 0,
+            leaves_for: p.uop_cache_leaves_for,
+            away: 0,
         }
     }
 
@@ -66,6 +71,20 @@ impl UopCache {
             true => self.access_lines(entries, moved, to),
             false => self.access(from, to, part.packed.lines),
         }
+    }
+
+    /// Whether the next part of a group is delivered from here, if it is there (`hit`) and behind what may be followed from
+    /// here (`may_hit`).
+    #[inline]
+    pub fn delivers(&mut self, hit: bool, may_hit: bool) -> bool {
+        if self.away > 0 {
+            self.away -= 1;
+            return false;
+        }
+        if !hit && !self.warm {
+            self.away = self.leaves_for;
+        }
+        hit && may_hit
     }
 
     /// What the line before a group has room for, if this is what it was left with (`line`), code came from `last`, and
@@ -218,8 +237,10 @@ impl Part for UopCache {
             holds: _,
             content,
             newest,
+            leaves_for: _,
+            away,
         } = self;
-        *newest = 0;
+        (*newest, *away) = (0, 0);
         if content.is_empty() && !*warm {
             *content = vec![Vec::new(); *sets as usize];
         }
@@ -236,6 +257,8 @@ impl Part for UopCache {
             holds: _,
             content: _,
             newest: _,
+            leaves_for: _,
+            away: _,
         } = self;
     }
 }
@@ -267,6 +290,27 @@ mod tests {
         // Three lines of four: two more, and what was not used for longest goes.
         assert!(!cache.access(0x1100, 0x1140, 2));
         assert!(!cache.access(0x1000, 0x1040, 2));
+    }
+
+    #[test]
+    fn behind_what_is_not_there_so_many_blocks_are_decoded() {
+        let model = mcad_isa::machine::cpu("zen1").expect("a model");
+        let p = &model.core.frontend;
+        let mut cache = UopCache::new(p, false);
+        assert!(cache.delivers(true, true));
+        assert!(!cache.delivers(true, false));
+        for _ in 0..2 {
+            assert!(!cache.delivers(false, true));
+            // Those of which some are not there either.
+            for n in 0..p.uop_cache_leaves_for {
+                assert!(!cache.delivers(n % 3 > 0, true), "{n}");
+            }
+            assert!(cache.delivers(true, true));
+        }
+        // Who has everything never leaves.
+        let mut warm = UopCache::new(p, true);
+        assert!(!warm.delivers(false, true));
+        assert!(warm.delivers(true, true));
     }
 
     #[test]
