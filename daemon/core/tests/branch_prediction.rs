@@ -14,6 +14,7 @@ use support::predictors::{conditional, jump};
 
 fn parameters() -> Branch {
     Branch {
+        near_pages: None,
         redirect: 20,
         decoded_redirect: 0,
         decode_redirect: 8,
@@ -71,6 +72,7 @@ fn parameters() -> Branch {
         },
         quick: None,
         indirect: Indirect {
+            array: None,
             base_entries: 1024,
             base_ways: 1,
             tables: 8,

@@ -109,14 +109,15 @@ pub fn ideals() -> &'static [Ideal] {
             what: "an indirect predictor of eight tables of 1 024 entries at least",
             change: |core| {
                 if let Some(branch) = &mut core.branch {
-                    if branch.indirect.histories.is_empty() {
-                        branch.indirect.tables = branch.indirect.tables.max(8);
+                    let indirect = &mut branch.indirect;
+                    if indirect.array.take().is_none() && indirect.histories.is_empty() {
+                        indirect.tables = indirect.tables.max(8);
                     } else {
                         // A path register has 194 branches.
-                        branch.indirect.histories = vec![4, 8, 16, 32, 64, 96, 128, 192];
-                        branch.indirect.tables = 8;
+                        indirect.histories = vec![4, 8, 16, 32, 64, 96, 128, 192];
+                        indirect.tables = 8;
                     }
-                    branch.indirect.table_entries = branch.indirect.table_entries.max(1024);
+                    indirect.table_entries = indirect.table_entries.max(1024);
                 }
             },
         },

@@ -3,7 +3,7 @@
 //! Branches come in program order with their outcome, and all tables learn at once: what the
 //! right path left in the history is there for the next branch, as it is after the repair of a
 //! speculative history. Directions come from [`tage`] with [`loops`] and [`corrector`], or a [`perceptron`], targets
-//! from the branch target buffers ([`btb`]), [`indirect`] and [`returns`]. Where fetch goes on as a [`quick`] predictor of
+//! from the branch target buffers ([`btb`]), [`indirect`] or a [`target_array`], and [`returns`]. Where fetch goes on as a [`quick`] predictor of
 //! directions says, what that gets wrong and the others right is overridden: no wrong prediction, but a late one.
 //!
 //! Wrong paths are not followed: they change neither tables nor buffers here.
@@ -15,7 +15,9 @@ pub mod foretell;
 pub mod frames;
 pub mod history;
 pub mod indirect;
+mod last_targets;
 pub mod loops;
+mod near_pages;
 pub mod pace;
 pub mod perceptron;
 pub mod quick;
@@ -24,6 +26,7 @@ pub mod returns;
 pub mod stream;
 pub mod streamed;
 pub mod tage;
+pub mod target_array;
 
 use crate::pipeline::fold::Folding;
 use btb::{Btb, Sought};
@@ -38,6 +41,7 @@ use quick::Quick;
 use returns::{LastReturns, ReturnStack};
 use streamed::Streamed;
 use tage::{Guess, Tage};
+use target_array::PathTargets;
 
 /// An executed branch.
 #[derive(Clone, Copy, Debug)]
@@ -180,6 +184,38 @@ impl Directions {
     }
 }
 
+/// What predicts targets of indirect branches.
+#[derive(Clone)]
+enum Targets {
+    Tagged(IndirectTargets),
+    Array(PathTargets),
+}
+
+impl Targets {
+    fn fold(&mut self, folding: &mut Folding) {
+        match self {
+            Self::Tagged(tagged) => tagged.fold(folding),
+            Self::Array(array) => array.fold(folding),
+        }
+    }
+
+    /// Predicts where the branch goes, and learns where it went.
+    fn guess(&mut self, b: &Executed, history: &Path) -> indirect::Guess {
+        match self {
+            Self::Tagged(tagged) => {
+                let guess = tagged.predict(b.pc, history);
+                tagged.update(b.target);
+                guess
+            }
+            Self::Array(array) => {
+                let guess = array.predict(b.pc);
+                array.update(b.target);
+                guess
+            }
+        }
+    }
+}
+
 /// A core's predictors.
 #[derive(Clone)]
 pub struct Predictor {
@@ -192,7 +228,7 @@ pub struct Predictor {
     with_loops: i8,
     corrector: Option<Corrector>,
     quick: Option<Quick>,
-    indirect: IndirectTargets,
+    targets: Targets,
     returns: ReturnStack,
     /// Where it matters.
     last_returns: Option<LastReturns>,
@@ -228,7 +264,10 @@ impl Predictor {
             with_loops: -1,
             corrector: (d.corrector_entries > 0).then(|| Corrector::new(d.corrector_entries)),
             quick: quick.map(|quick| Quick::new(quick, first_quick)),
-            indirect: IndirectTargets::new(i, first, every, p.chosen),
+            targets: match i.array {
+                Some(array) => Targets::Array(PathTargets::new(i, array)),
+                None => Targets::Tagged(IndirectTargets::new(i, first, every, p.chosen)),
+            },
             returns: ReturnStack::new(p.return_stack),
             last_returns: (p.changed_return_bubbles > 0).then(LastReturns::default),
             btb: Btb::new(&p.btb),
@@ -246,7 +285,7 @@ impl Predictor {
         if let Some(quick) = &mut self.quick {
             quick.fold(folding);
         }
-        self.indirect.fold(folding);
+        self.targets.fold(folding);
         if let Some(last) = &mut self.last_returns {
             last.fold(folding);
         }
@@ -279,6 +318,11 @@ impl Predictor {
             self.returns.push(b.next);
         }
         self.path.take(b, settled);
+        if let Targets::Array(array) = &mut self.targets
+            && b.taken
+        {
+            array.take(b.next.wrapping_sub(1));
+        }
         match &mut self.streamed {
             Some(streamed) => streamed.branch(b, steer),
             None => steer,
@@ -372,8 +416,7 @@ impl Predictor {
     }
 
     fn indirect(&mut self, b: &Executed) -> Steer {
-        let guess = self.indirect.predict(b.pc, &self.path);
-        self.indirect.update(b.target);
+        let guess = self.targets.guess(b, &self.path);
         match self.find(b) {
             Some(level) if guess.target == b.target => match guess.chosen {
                 true => Steer::Chosen(level),
@@ -388,11 +431,7 @@ impl Predictor {
         let target = self.returns.pop();
         let found = self.find(b);
         let target = match target {
-            None if self.returns_fall_back => {
-                let guess = self.indirect.predict(b.pc, &self.path);
-                self.indirect.update(b.target);
-                Some(guess.target)
-            }
+            None if self.returns_fall_back => Some(self.targets.guess(b, &self.path).target),
             other => other,
         };
         let last = self.last_returns.as_mut();

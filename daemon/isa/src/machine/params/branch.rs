@@ -16,6 +16,8 @@ use super::is_default;
 pub const MAX_TABLES: u32 = 20;
 /// Most levels of branch target buffers.
 pub const MAX_BTB_LEVELS: usize = 4;
+/// Most pages that [`NearPages`] hold.
+pub const MAX_NEAR_PAGES: usize = 16;
 /// Longest history, in taken branches.
 pub const MAX_HISTORY: u32 = 2048;
 
@@ -31,7 +33,7 @@ pub enum History {
     Directions,
 }
 
-/// Which targets of indirect branches are not those that the branch target buffer has.
+/// Which targets of indirect branches are not those that the branch target buffer has, where these are not in an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Chosen {
@@ -52,6 +54,16 @@ pub struct StreamedLoops {
     /// Bytes of code of the longest loop that is: what predicts knows of no µops, of which an instruction of four bytes
     /// has about one.
     pub bytes: u64,
+}
+
+/// Translations that a predictor has at hand, of pages of 4 KiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NearPages {
+    /// Pages that it holds.
+    pub entries: u32,
+    /// Cycles in which the predictor finds nothing more on its way to another page, those of the branch target buffer besides.
+    pub bubbles: u64,
 }
 
 /// Branch prediction, whole programs only: blocks are measured with every branch predicted.
@@ -93,9 +105,12 @@ pub struct Branch {
     /// Lines that may be on their way further on in straight code.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub straight_misses: u32,
-    /// Translations of code that may be on their way from the second-level buffer.
+    /// Translations of code that may be on their way from the second-level buffer or the tables.
     #[serde(default = "one")]
     pub translations: u32,
+    /// A buffer of translations before the first level's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub near_pages: Option<NearPages>,
     /// Cycles that a line of code takes longer to come from the second level than one of data.
     #[serde(default)]
     pub line_delay: u64,
@@ -297,7 +312,25 @@ pub struct Quick {
     pub direction: Direction,
 }
 
-/// Targets of indirect branches: last target, and tagged tables.
+/// An array of targets that is chosen from by the path alone, as measured on Zen (docs/ZEN1.md, "Targets"): a register takes some bits of
+/// the address of each taken branch's last byte. With the branch's page it is the number of an entry, in turns of as many bits as that has, by
+/// exclusive or; entries have the branch's line in the page for a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetArray {
+    /// Its entries.
+    pub entries: u32,
+    /// Bits of the register.
+    pub history_bits: u32,
+    /// Bits by which a taken branch shifts it.
+    pub shift: u32,
+    /// The lowest and the highest bit of addresses that it takes.
+    pub address_bits: [u32; 2],
+    /// Taken branches in between until what a branch wrote is read.
+    pub late: u32,
+}
+
+/// Targets of indirect branches: last target, and tagged tables or an array.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Indirect {
@@ -307,6 +340,10 @@ pub struct Indirect {
     /// no two branches share one, as when last targets are kept in a branch target buffer.
     #[serde(default = "one")]
     pub base_ways: u32,
+    /// In the place of tagged tables, which are of no use then, for branches that went to several places. The branch target buffer has where one went when it was
+    /// last predicted wrongly, and all other targets are chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<TargetArray>,
     /// Tagged tables.
     pub tables: u32,
     /// Entries of each.

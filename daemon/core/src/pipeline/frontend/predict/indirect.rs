@@ -6,11 +6,10 @@ use mcad_isa::machine::params::branch::{Chosen, Indirect, MAX_TABLES};
 
 use super::chance::Chance;
 use super::history::{Path, mix, spread};
+use super::last_targets::{self, LastTargets, SURE};
 use crate::pipeline::fold::Folding;
 
 const TABLES: usize = MAX_TABLES as usize;
-/// Most of a confidence counter.
-const SURE: u8 = 3;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Entry {
@@ -18,8 +17,6 @@ struct Entry {
     tag: u16,
     confidence: u8,
     useful: bool,
-    /// Of a last target the first one, which is what the branch target buffer has.
-    first: u64,
 }
 
 /// What is predicted of a branch.
@@ -43,13 +40,11 @@ pub struct IndirectTargets {
     tag_mask: u64,
     /// Entries of a set.
     ways: usize,
-    base_ways: usize,
     /// Least confidence with which an entry of a tagged table is believed.
     believed: u8,
-    base: Box<[Entry]>,
+    base: LastTargets,
     entries: Box<[Entry]>,
     // Of the branch predicted last.
-    base_place: usize,
     places: [u32; TABLES],
     tags: [u16; TABLES],
     hit: usize,
@@ -76,11 +71,9 @@ impl IndirectTargets {
             log: p.table_entries.trailing_zeros(),
             tag_mask: (1 << p.tag_bits) - 1,
             ways: p.ways as usize,
-            base_ways: p.base_ways.max(1) as usize,
             believed: u8::from(!p.new_is_believed),
-            base: vec![Entry::default(); p.base_entries as usize].into(),
+            base: LastTargets::new(p.base_entries, p.base_ways),
             entries: vec![Entry::default(); tables << p.table_entries.trailing_zeros()].into(),
-            base_place: 0,
             places: [0; TABLES],
             tags: [0; TABLES],
             hit: 0,
@@ -93,36 +86,15 @@ impl IndirectTargets {
 
     /// Shows its tables.
     pub fn fold(&mut self, folding: &mut Folding) {
-        folding.table(&mut self.base, Entry::default());
+        self.base.fold(folding);
         folding.table(&mut self.entries, Entry::default());
-    }
-
-    /// The last target of the branch with this key, which is the last used of its set afterwards.
-    fn last_target(&mut self, key: u64) -> Entry {
-        let ways = self.base_ways;
-        self.base_place = key as usize & (self.base.len() - 1) & !(ways - 1);
-        let Some(set) = self.base.get_mut(self.base_place..self.base_place + ways) else {
-            return Entry::default();
-        };
-        if ways > 1 {
-            let tag = (key >> 48) as u16;
-            let found = set.iter().position(|e| e.tag == tag && e.target != 0);
-            set[..=found.unwrap_or(ways - 1)].rotate_right(1);
-            if let (None, Some(first)) = (found, set.first_mut()) {
-                *first = Entry {
-                    tag,
-                    ..Entry::default()
-                };
-            }
-        }
-        set.first().copied().unwrap_or_default()
     }
 
     /// Predicts where the branch at `pc` goes; `history` is the direction
     /// predictor's.
     pub fn predict(&mut self, pc: u64, history: &Path) -> Guess {
         let key = spread(pc);
-        let base = self.last_target(key);
+        let base = self.base.find(pc);
         self.hit = 0;
         self.other = None;
         let mut longest = Entry::default();
@@ -178,11 +150,11 @@ impl IndirectTargets {
     pub fn update(&mut self, target: u64) {
         let right = self.guess == target;
         let other_right = self.other == Some(target);
-        if let Some(base) = self.base.get_mut(self.base_place) {
+        if let Some(base) = self.base.found() {
             if base.first == 0 {
                 base.first = target;
             }
-            train(base, target);
+            base.train(target);
         }
         let mut longest_right = false;
         if let Some(hit) = self.hit.checked_sub(1)
@@ -192,7 +164,7 @@ impl IndirectTargets {
             if longest_right != other_right {
                 entry.useful = longest_right;
             }
-            train(entry, target);
+            last_targets::train(&mut entry.target, &mut entry.confidence, target);
         }
         if !right && !longest_right {
             match self.ways {
@@ -261,16 +233,5 @@ impl IndirectTargets {
                 entry.useful = false;
             }
         }
-    }
-}
-
-/// An entry's target stays until it was wrong as often as it was right.
-fn train(entry: &mut Entry, target: u64) {
-    if entry.target == target {
-        entry.confidence = (entry.confidence + 1).min(SURE);
-    } else if entry.confidence > 0 {
-        entry.confidence -= 1;
-    } else {
-        entry.target = target;
     }
 }

@@ -1,6 +1,7 @@
 //! How long the predictor takes from start to start, besides the bubbles of the branch target buffer.
 
 use super::btb::is_other_page;
+use super::near_pages::NearPages;
 use super::stream::{Branch, CodePlace, LINE_SHIFT, Way};
 use super::{Kind, Steer};
 use mcad_isa::machine::params::branch;
@@ -39,6 +40,9 @@ pub struct Pace {
     at_target: bool,
     /// Lost by the last start, if that was where a branch went, or since, and not made up for.
     lost: u32,
+    near: NearPages,
+    /// More for a page that is not near.
+    to_page: u32,
 }
 
 impl Pace {
@@ -76,6 +80,8 @@ impl Pace {
             chosen: false,
             at_target: false,
             lost: 0,
+            near: NearPages::new(p),
+            to_page: shares(p.near_pages.map_or(0, |near| near.bubbles)),
         }
     }
 
@@ -86,7 +92,16 @@ impl Pace {
     }
 
     /// Those of the next start, to which a branch leads, if any does.
+    #[inline]
     pub fn shares(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
+        let page = match self.near.misses(to.address) {
+            true => self.to_page,
+            false => 0,
+        };
+        page + self.with_page_near(way, branch, to)
+    }
+
+    fn with_page_near(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
         let paired = way == Way::Line && self.at_target && self.lines_in_pairs;
         self.at_target = way != Way::Line;
         if way == Way::Line && self.lost > 0 {

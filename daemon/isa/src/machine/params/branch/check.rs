@@ -1,6 +1,9 @@
 //! What makes sense of branch prediction's parameters, and the errors where something does not.
 
-use super::{Branch, Direction, MAX_BTB_LEVELS, MAX_HISTORY, MAX_TABLES};
+use super::{
+    Branch, Direction, Indirect, MAX_BTB_LEVELS, MAX_HISTORY, MAX_NEAR_PAGES, MAX_TABLES,
+    TargetArray,
+};
 
 /// Sets of a table of directions whose numbers are of a path history register: it in turns of nine bits, and one bit of a branch's address.
 const PATH_REGISTER_SETS: u32 = 1024;
@@ -149,6 +152,70 @@ impl Direction {
     }
 }
 
+/// Checks that values are not outside their bounds.
+fn check_bounds(bounds: &[(&str, u32, u32, u32)]) -> Result<(), String> {
+    match bounds
+        .iter()
+        .find(|(_, value, least, most)| !(least..=most).contains(&value))
+    {
+        Some((name, value, least, most)) => Err(format!(
+            "branch.{name} = {value} is not in {least}..={most}"
+        )),
+        None => Ok(()),
+    }
+}
+
+impl Indirect {
+    /// Checks what the types cannot say; `d` predicts directions.
+    fn check(&self, d: &Direction) -> Result<(), String> {
+        if let Some(array) = &self.array {
+            return array.check();
+        }
+        let most = match self.histories.is_empty() {
+            true => d.tables.div_ceil(2),
+            false => MAX_TABLES,
+        };
+        check_bounds(&[
+            ("indirect.tables", self.tables, 1, most),
+            ("indirect.tag_bits", self.tag_bits, 4, 16),
+            ("indirect.ways", self.ways, 1, self.table_entries / 2),
+        ])?;
+        check_power("indirect.table_entries", self.table_entries, 16)?;
+        check_power("indirect.ways", self.ways, 1)?;
+        if self.ways > 1 && (!d.path_register || self.histories.is_empty()) {
+            return Err("branch.indirect.ways needs histories and direction.path_register".into());
+        }
+        check_histories(&self.histories, self.tables, None)
+            .map_err(|wrong| format!("branch.indirect.histories {wrong}"))?;
+        if d.path_register
+            && self
+                .histories
+                .iter()
+                .any(|&taken| taken > PATH_REGISTER_BRANCHES)
+        {
+            return Err(format!(
+                "branch.indirect.histories {:?} go beyond the {PATH_REGISTER_BRANCHES} taken branches of direction.path_register",
+                self.histories
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl TargetArray {
+    fn check(&self) -> Result<(), String> {
+        let [low, high] = self.address_bits;
+        check_power("indirect.array.entries", self.entries, 16)?;
+        check_bounds(&[
+            ("indirect.array.history_bits", self.history_bits, 1, 63),
+            ("indirect.array.shift", self.shift, 1, self.history_bits),
+            ("indirect.array.address_bits[0]", low, 0, high),
+            ("indirect.array.address_bits[1]", high, low, 47),
+            ("indirect.array.late", self.late, 0, 255),
+        ])
+    }
+}
+
 impl Branch {
     /// Checks what the types cannot say.
     ///
@@ -163,26 +230,15 @@ impl Branch {
             ("straight_misses", self.straight_misses, 1, self.line_misses),
             ("translations", self.translations, 1, 64),
             ("return_stack", self.return_stack, 1, 1024),
-            (
-                "indirect.tables",
-                i.tables,
-                1,
-                match i.histories.is_empty() {
-                    true => d.tables.div_ceil(2),
-                    false => MAX_TABLES,
-                },
-            ),
-            ("indirect.tag_bits", i.tag_bits, 4, 16),
             ("indirect.base_ways", i.base_ways, 1, 16),
-            ("indirect.ways", i.ways, 1, i.table_entries / 2),
+            (
+                "near_pages.entries",
+                self.near_pages.map_or(1, |near| near.entries),
+                1,
+                MAX_NEAR_PAGES as u32,
+            ),
         ];
-        for (name, value, least, most) in bounds {
-            if !(least..=most).contains(&value) {
-                return Err(format!(
-                    "branch.{name} = {value} is not in {least}..={most}"
-                ));
-            }
-        }
+        check_bounds(&bounds)?;
         d.check("direction")?;
         if let Some(quick) = &self.quick {
             quick.direction.check("quick.direction")?;
@@ -197,25 +253,9 @@ impl Branch {
                 return Err("branch.quick.direction has weights, whose sum is not quick".into());
             }
         }
-        check_power("indirect.ways", i.ways, 1)?;
-        if i.ways > 1 && (!d.path_register || i.histories.is_empty()) {
-            return Err("branch.indirect.ways needs histories and direction.path_register".into());
-        }
-        check_histories(&i.histories, i.tables, None)
-            .map_err(|wrong| format!("branch.indirect.histories {wrong}"))?;
-        if self.direction.path_register
-            && i.histories
-                .iter()
-                .any(|&taken| taken > PATH_REGISTER_BRANCHES)
-        {
-            return Err(format!(
-                "branch.indirect.histories {:?} go beyond the {PATH_REGISTER_BRANCHES} taken branches of direction.path_register",
-                i.histories
-            ));
-        }
+        i.check(d)?;
         let powers = [
             ("indirect.base_entries", i.base_entries, 16),
-            ("indirect.table_entries", i.table_entries, 16),
             ("indirect.base_ways", i.base_ways, 1),
         ];
         let sets = self.btb.iter().map(|b| ("btb.set_bytes", b.set_bytes, 1));
@@ -236,6 +276,10 @@ impl Branch {
             ("chosen_bubbles", self.chosen_bubbles),
             ("chosen_return_bubbles", self.chosen_return_bubbles),
             ("far_bubbles", self.far_bubbles),
+            (
+                "near_pages.bubbles",
+                self.near_pages.map_or(0, |near| near.bubbles),
+            ),
             (
                 "quick.bubbles",
                 self.quick.as_ref().map_or(0, |quick| quick.bubbles),
