@@ -18,6 +18,8 @@ use crate::memory::CodeLate;
 use crate::pipeline::backlog::Backlog;
 use mcad_isa::machine::params::branch::{Branch, MAX_BTB_LEVELS};
 
+/// Binary logarithm of a page's bytes.
+const PAGE_SHIFT: u32 = 12;
 /// Most lines that a predictor may be ahead.
 const RING: usize = 256;
 
@@ -113,6 +115,8 @@ pub struct Ahead {
     arrivals: Arrivals,
     /// The same of translations that the nearest buffer had not.
     translations: Arrivals,
+    /// The last page of these, and when it was there.
+    translated: (u64, u64),
     /// When the last start was predicted, in shares of a cycle.
     at: u64,
     /// When the last start could be delivered.
@@ -165,6 +169,7 @@ impl Ahead {
             behind: 0,
             arrivals: Arrivals::new(p.line_misses),
             translations: Arrivals::new(p.translations),
+            translated: (u64::MAX, 0),
             at: 0,
             stamp: 0,
             spacing: u64::from(p.branches_in_pairs || p.makes_up_behind_chosen),
@@ -190,6 +195,16 @@ impl Ahead {
     #[inline]
     pub fn take_redirected(&mut self) -> bool {
         std::mem::take(&mut self.redirected)
+    }
+
+    /// When the translation of a page is there, which is asked for in cycle `at` and takes so many cycles: who asks for the same
+    /// page again waits for the same one.
+    fn translate(&mut self, page: u64, at: u64, cycles: u64) -> u64 {
+        if page != self.translated.0 {
+            let there = self.translations.come(at, cycles, 0, usize::MAX);
+            self.translated = (page, there);
+        }
+        self.translated.1.max(at)
     }
 
     /// Finds out when `start` can be delivered; `false`: that cannot be known yet.
@@ -275,7 +290,7 @@ impl Ahead {
             let late = late(start, asked);
             let translated = match late.translation {
                 0 => asked,
-                cycles => self.translations.come(asked, cycles, 0, usize::MAX),
+                cycles => self.translate(start.address >> PAGE_SHIFT, asked, cycles),
             };
             let there = match late.line {
                 0 => translated,
@@ -511,6 +526,27 @@ mod tests {
                 "{at_once} {translation} {line}: {found}"
             );
         }
+    }
+
+    #[test]
+    fn lines_of_one_page_wait_for_one_translation() {
+        let mut p = branches_of("zen5");
+        p.translations = 1;
+        let lines = 64 * 100;
+        let mut starts = Backlog::new();
+        starts.extend((0..lines).map(|n| Start {
+            number: n,
+            address: 64 * n,
+            way: Way::Line,
+            shares: 1,
+            frame: Frame::Stays,
+        }));
+        let late = CodeLate {
+            translation: 80,
+            line: 0,
+        };
+        let found = cycles(&p, starts, late) as f64 / 100.0;
+        assert!((80.0..150.0).contains(&found), "{found} cycles a page");
     }
 
     #[test]
