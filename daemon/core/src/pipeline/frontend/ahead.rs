@@ -13,13 +13,11 @@
 
 use super::predict::Steer;
 use super::predict::frames::Frames;
-use super::predict::stream::{LINE_SHIFT, Start, Way};
+use super::predict::stream::{LINE_SHIFT, PAGE_SHIFT, Start, Way};
 use crate::memory::CodeLate;
 use crate::pipeline::backlog::Backlog;
 use mcad_isa::machine::params::branch::{Branch, MAX_BTB_LEVELS};
 
-/// Binary logarithm of a page's bytes.
-const PAGE_SHIFT: u32 = 12;
 /// Most lines that a predictor may be ahead.
 const RING: usize = 256;
 

@@ -1,6 +1,6 @@
 //! Branch prediction: from one executed branch to what the core's predictors made of it.
 //!
-//! Branches come in program order with their outcome, and all tables learn at once: what the
+//! Branches come in program order with their outcome, and all tables but a target array learn at once: what the
 //! right path left in the history is there for the next branch, as it is after the repair of a
 //! speculative history. Directions come from [`tage`] with [`loops`] and [`corrector`], or a [`perceptron`], targets
 //! from the branch target buffers ([`btb`]), [`indirect`] or a [`target_array`], and [`returns`]. Where fetch goes on as a [`quick`] predictor of

@@ -3,6 +3,7 @@
 //! the nearer ones.
 
 use super::chance::Chance;
+use super::stream::PAGE_SHIFT;
 use crate::pipeline::fold::Folding;
 use mcad_isa::machine::params::branch::{self, Victim};
 
@@ -11,7 +12,7 @@ use mcad_isa::machine::params::branch::{self, Victim};
 #[inline]
 #[must_use]
 pub fn is_other_page(from: u64, to: u64) -> bool {
-    (from ^ to) >> 12 != 0
+    (from ^ to) >> PAGE_SHIFT != 0
 }
 
 /// A branch, as buffers look for it.

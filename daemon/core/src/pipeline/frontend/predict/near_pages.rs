@@ -1,9 +1,7 @@
 //! Pages whose translations the predictor has at hand: what a jump to another one takes more.
 
+use super::stream::PAGE_SHIFT;
 use mcad_isa::machine::params::branch::{Branch, MAX_NEAR_PAGES};
-
-/// Binary logarithm of a page's bytes.
-const PAGE: u32 = 12;
 
 /// A buffer of the nearest translations. A page that it has not takes the place of the first one that was not used lately; once all
 /// were, only the last one is.
@@ -33,7 +31,7 @@ impl NearPages {
     /// Whether a buffer that there is has not the page of this address, which it has afterwards.
     #[inline]
     pub fn misses(&mut self, address: u64) -> bool {
-        let page = (address >> PAGE) + 1;
+        let page = (address >> PAGE_SHIFT) + 1;
         if page == self.last || self.entries == 0 {
             return false;
         }
@@ -61,7 +59,7 @@ mod tests {
     fn misses(pages: u64) -> f64 {
         let mut near = NearPages::new(&branches_of("zen1"));
         let asked = 1000 * pages;
-        let missed = (0..asked).filter(|n| near.misses((n % pages) << PAGE | n & 0xfff));
+        let missed = (0..asked).filter(|n| near.misses((n % pages) << PAGE_SHIFT | n & 0xfff));
         missed.count() as f64 / asked as f64
     }
 

@@ -21,6 +21,8 @@ use mcad_isa::program::{Program, flag};
 
 /// log2 of the bytes that are fetched at once from the first-level cache's point of view.
 pub const LINE_SHIFT: u32 = 6;
+/// Binary logarithm of the bytes of a page.
+pub const PAGE_SHIFT: u32 = 12;
 
 /// How fetch comes to an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,16 +1,13 @@
 //! Targets of indirect branches by an array that the path chooses from, as found in Zen (docs/ZEN1.md, "Targets"; AMD's guides name
 //! an "indirect target array" of so many entries): a branch that has gone to several places has an entry for each path that led to it.
+//! Branches of one line of code share entries: the page takes part in an entry's number, and the line in the page is its tag.
 
 use mcad_isa::machine::params::branch::{Indirect, TargetArray};
 
 use super::indirect::Guess;
 use super::last_targets::LastTargets;
+use super::stream::{LINE_SHIFT, PAGE_SHIFT};
 use crate::pipeline::fold::Folding;
-
-/// Binary logarithm of the bytes whose branches share an entry: those of one line do.
-const LINE: u32 = 6;
-/// Binary logarithm of a page's bytes. Its number takes part in an entry's number, the line in it is the tag.
-const PAGE: u32 = 12;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Entry {
@@ -98,8 +95,8 @@ impl PathTargets {
             self.write();
         }
         let bits = self.p.entries.trailing_zeros();
-        self.place = (turns(self.register, bits) ^ turns(pc >> PAGE, bits)) as usize;
-        self.line = lowest(pc >> LINE, PAGE - LINE) as u8;
+        self.place = (turns(self.register, bits) ^ turns(pc >> PAGE_SHIFT, bits)) as usize;
+        self.line = lowest(pc >> LINE_SHIFT, PAGE_SHIFT - LINE_SHIFT) as u8;
         let last = self.last.find(pc);
         let entry = self.entries.get(self.place).copied().unwrap_or_default();
         self.guess = match last.changed && entry.target != 0 && entry.line == self.line {
