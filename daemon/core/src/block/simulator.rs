@@ -13,7 +13,8 @@ use super::feeding::{Feeding, Memory, Scratch};
 use super::rounds::{Recurrence, Rounds};
 use super::{Block, EarlyEnd, Mode, Options, Prediction};
 use crate::pipeline::Pipeline;
-use crate::pipeline::frontend::fetch::{LINE_SHIFT, LOOKAHEAD};
+use crate::pipeline::frontend::fetch::LOOKAHEAD;
+use crate::pipeline::frontend::predict::stream::LINE_SHIFT;
 use mcad_isa::machine::CpuModel;
 
 /// Instructions that wait before the pipeline is set to work.

@@ -34,8 +34,6 @@ use mcad_isa::machine::params::Frontend;
 pub const LOOKAHEAD: u64 = 96;
 /// Backlog at which the front end is set to work.
 pub const RUN_AT: u64 = 512;
-/// Binary logarithm of the bytes of a line of code.
-pub const LINE_SHIFT: u32 = 6;
 
 /// Instructions between the caller and the front end.
 pub struct FetchQueue {

@@ -13,9 +13,8 @@
 use std::sync::Arc;
 
 use crate::pipeline::backlog::Backlog;
-use crate::pipeline::frontend::fetch::LINE_SHIFT;
 use crate::pipeline::frontend::plan::Plan;
-use crate::pipeline::frontend::predict::stream::{Start, Starts, Steers};
+use crate::pipeline::frontend::predict::stream::{LINE_SHIFT, Start, Starts, Steers};
 use crate::pipeline::frontend::uop_cache::contents::UopCache;
 use crate::pipeline::frontend::uop_cache::groups::{Group, Groups, Pieces};
 use crate::pipeline::frontend::uop_cache::pack::{Entry, Line, Open};

@@ -6,7 +6,7 @@
 //! exactly the same instructions at the same place of a line, left the same way: nothing else has a
 //! part in it. There is room for few groups, as a block has, until more have come than that.
 
-use super::super::fetch::LINE_SHIFT;
+use super::super::predict::stream::LINE_SHIFT;
 use super::pack::{Entry, Line, Open, Packed, lines_of, pack};
 use crate::lists::part;
 use crate::pipeline::fold::Folding;
