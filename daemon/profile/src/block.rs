@@ -28,6 +28,7 @@ use crate::clock::{Quartiles, Source};
 use crate::code::{Body, CodeBuffer, Loop, Timer, TooLarge};
 use crate::fetch;
 use crate::init::{Init, REGISTERS};
+use crate::prefetched;
 use crate::reject::Reject;
 use crate::screen::{Refusal, Screened};
 
@@ -518,6 +519,16 @@ impl Profiler {
     /// Runs the longer code so that all its pages are mapped; says how many ticks it takes.
     fn warm(&self, cell: &mut Cell, layout: &Layout<'_>) -> Result<u64, Failure> {
         let mut program = CodeBuffer::new(self.timer);
+        let touches = prefetched::touches(&layout.block.instructions);
+        if !touches.is_empty() {
+            let touching = Body {
+                block: &touches,
+                copies: 1,
+                counted: None,
+                registers: &layout.registers,
+            };
+            program.measure(touching, 1)?;
+        }
         let section = program.measure(layout.body(2), 2)?;
         let end = program.finish()?;
         cell.load(program.bytes()).map_err(lost)?;

@@ -17,6 +17,7 @@ mod fetch;
 pub mod host;
 pub mod init;
 pub mod instruction;
+mod prefetched;
 pub mod probe;
 pub mod reject;
 pub mod screen;
