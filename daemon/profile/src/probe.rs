@@ -24,6 +24,7 @@ mod linked;
 mod locked;
 mod mixes;
 pub mod native;
+mod near;
 mod not_taken;
 mod overridden;
 mod parallel;
@@ -146,6 +147,7 @@ pub fn probes() -> Vec<Probe> {
         mixes::PROBES,
         foretold::PROBES,
         code::PROBES,
+        near::PROBES,
     ] {
         all.extend_from_slice(part);
     }
