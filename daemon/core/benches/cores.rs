@@ -76,6 +76,7 @@ fn run(trace: &str, cpus: &[&str], parallel: Option<Parallel>) -> Result<Ran, Fa
             .collect::<Result<_, _>>()?,
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
+        one_core: false,
     };
     let busy = Busy::default();
     let mut simulation = match parallel {

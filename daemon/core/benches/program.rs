@@ -25,6 +25,7 @@ fn run(trace: &str, cpu: &str) -> Result<(), Failure> {
         cpus: vec![machine::cpu(cpu)?],
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
+        one_core: false,
     });
     let mut reader = TraceReader::new(BufReader::new(File::open(trace)?), trace)?;
     let start = Instant::now();

@@ -18,6 +18,7 @@ fn simulation(choice: u8) -> Option<Simulation> {
         cpus: vec![machine::cpu(info.name).ok()?],
         analyses: vec![AnalysisKind::Pipeline, AnalysisKind::Block],
         memory: choice & 0x80 == 0,
+        one_core: false,
     };
     Some(Simulation::new(options))
 }

@@ -30,10 +30,12 @@ mod places;
 mod processes;
 pub mod region;
 mod run;
+mod seats;
 mod stack;
 mod threads;
 pub mod timeline;
 pub mod totals;
+mod turns;
 mod warmer;
 mod warming;
 mod workers;
@@ -55,6 +57,7 @@ use mcad_isa::machine::{self, CpuModel};
 use mcad_report::{Module, Report, TraceStats};
 use run::{Cores, Run};
 use timeline::{Recording, TimelineSink, Window};
+use turns::Turns;
 use workers::Workers;
 
 pub use interval::Intervals;
@@ -80,6 +83,9 @@ pub struct Options {
     pub analyses: Vec<AnalysisKind>,
     /// Whether memory dependencies are simulated from the recorded addresses.
     pub memory: bool,
+    /// Whether the threads of a process share a core, in turn, and not each has its own. Then paths of calls are told only where no
+    /// process has several threads, and the stays in regions of interest mean nothing where one has.
+    pub one_core: bool,
 }
 
 impl Options {
@@ -200,6 +206,8 @@ pub struct Simulation {
     wanted: Option<(Window, u64, MakeSink)>,
     dictionary: Dictionary,
     threads: FxHashMap<StreamId, Assembler>,
+    /// Who is at work where threads share a core.
+    turns: Option<Turns>,
     crowd: Crowd,
     session: Option<SessionInfo>,
     modules: Vec<Module>,
@@ -231,7 +239,8 @@ impl Simulation {
 
     fn with(options: Options, threads_wanted: Option<(Parallel, OnThread)>) -> Self {
         Self {
-            run: Run::new(options.memory),
+            run: Run::new(&options),
+            turns: options.one_core.then(Turns::default),
             options,
             threads_wanted,
             calls: false,
@@ -322,6 +331,9 @@ impl Simulation {
     pub fn event(&mut self, event: &Event<'_>) -> Result<(), SimulationError> {
         if self.end.is_some() {
             return Err(self.broken("an event after the end".into()));
+        }
+        if !matches!(event, Event::Block(_) | Event::Records { .. }) {
+            self.execute_waiting()?;
         }
         match event {
             Event::Session(info) => {
@@ -424,6 +436,29 @@ impl Simulation {
                 return Ok(());
             }
         }
+        // Whoever executes does not ask whose turn it is.
+        let Some(mut turns) = self.turns.take() else {
+            return self.execute(stream, words);
+        };
+        let process = self.run.processes.of(stream);
+        let result = turns.offer(process, stream, words, |stream, words| {
+            self.execute(stream, words)
+        });
+        self.turns = Some(turns);
+        result
+    }
+
+    /// Executes all that waits for its turn.
+    fn execute_waiting(&mut self) -> Result<(), SimulationError> {
+        let Some(mut turns) = self.turns.take() else {
+            return Ok(());
+        };
+        let result = turns.finish(|stream, words| self.execute(stream, words));
+        self.turns = Some(turns);
+        result
+    }
+
+    fn execute(&mut self, stream: StreamId, words: &[u64]) -> Result<(), SimulationError> {
         let Self {
             threads,
             run,
@@ -510,6 +545,9 @@ impl Simulation {
     /// Ends the simulation and builds the report; [`Report::run`] is left for the caller.
     #[must_use]
     pub fn finish(mut self, symbols: &dyn Symbolizer) -> Report {
+        if let Err(error) = self.execute_waiting() {
+            self.notices.push(error.to_string());
+        }
         let mut running: Vec<StreamId> = self.threads.keys().copied().collect();
         running.sort_unstable();
         for stream in running {

@@ -80,6 +80,7 @@ fn run(model: &Arc<CpuModel>, blocks: &[Block], words: &[u64]) -> CpuReport {
         cpus: vec![Arc::clone(model)],
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
+        one_core: false,
     });
     support::begin(&mut simulation, model.arch(), blocks);
     support::finish(simulation, words).cpus.remove(0)

@@ -121,6 +121,7 @@ impl Guest {
             cpus: vec![Arc::clone(model)],
             analyses: vec![AnalysisKind::Pipeline],
             memory: true,
+            one_core: false,
         }
     }
 

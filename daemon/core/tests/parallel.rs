@@ -145,6 +145,7 @@ fn options(cpus: &[&str]) -> Options {
         cpus: cpus.iter().map(model).collect(),
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
+        one_core: false,
     }
 }
 

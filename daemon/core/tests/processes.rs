@@ -34,6 +34,7 @@ fn processes_share_nothing_and_are_numbered_by_descent() {
             cpus: vec![machine::cpu("skl").unwrap()],
             analyses: vec![AnalysisKind::Pipeline],
             memory: true,
+            one_core: false,
         });
         let mut take = |event: Event<'_>| simulation.event(&event).unwrap();
         take(Event::Session(SessionInfo {

@@ -92,6 +92,7 @@ fn started(cpus: &[Arc<CpuModel>]) -> Simulation {
         cpus: cpus.to_vec(),
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
+        one_core: false,
     });
     simulation.event(&support::session(Arch::X86_64)).unwrap();
     for definition in definitions() {
@@ -339,6 +340,7 @@ fn loops_in_programs_run_as_blocks_do() {
                 cpus: vec![model],
                 analyses: vec![AnalysisKind::Pipeline],
                 memory: true,
+                one_core: false,
             });
             simulation.event(&support::session(Arch::X86_64)).unwrap();
             let def = BlockDef {
@@ -375,6 +377,7 @@ fn run_blocks(name: &str, blocks: &[(u16, &[u8])], path: &[u64]) -> Report {
         cpus: models(&[name]),
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
+        one_core: false,
     });
     simulation.event(&support::session(Arch::X86_64)).unwrap();
     for (n, (instructions, bytes)) in blocks.iter().enumerate() {

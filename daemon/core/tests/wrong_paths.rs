@@ -88,6 +88,7 @@ fn begin(model: &Arc<CpuModel>, blocks: &Blocks) -> Simulation {
         cpus: vec![Arc::clone(model)],
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
+        one_core: false,
     });
     support::begin(&mut simulation, Arch::X86_64, blocks);
     simulation

@@ -46,6 +46,10 @@ pub struct AnalysisArgs {
     /// Ignore memory addresses: no dependencies through memory
     #[arg(long)]
     no_memory: bool,
+    /// Cores that the threads of a process run on: each has its own, or all share one and take turns, as under taskset. With one,
+    /// call stacks are not known of programs with several threads [default: each; one with --measure, which runs on one CPU]
+    #[arg(long, value_name = "each|one")]
+    cores: Option<CoreUse>,
     /// Cut the run into intervals and simulate them on N threads; the report says how far that may
     /// be from an uncut simulation, and does not depend on N; call stacks are not known then. 1: all
     /// on one thread, uncut unless --interval or --warm-up is given
@@ -58,6 +62,15 @@ pub struct AnalysisArgs {
     /// Instructions before an interval that warm it up [default: 20000]
     #[arg(long, value_name = "N", requires = "jobs")]
     warm_up: Option<u64>,
+}
+
+/// Who has a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CoreUse {
+    /// Each thread
+    Each,
+    /// Each process
+    One,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -115,6 +128,10 @@ impl AnalysisArgs {
                 *cpu = with_last_level(cpu, kib)
                     .map_err(|error| anyhow!("--last-level {kib}: {error}; leave it out"))?;
             }
+        }
+        analysis.options.one_core = self.cores == Some(CoreUse::One);
+        if analysis.options.one_core && !self.regions.is_empty() {
+            bail!("--region is for threads with a core each; leave --cores one out");
         }
         analysis.options.cpus = with_ideals(analysis.options.cpus, &self.ideals)?;
         analysis.parallel = self.parallel(analysis.options.cpus.len())?;
@@ -198,6 +215,9 @@ impl AnalysisArgs {
         if self.no_memory {
             add("memory", "off".to_owned());
         }
+        if self.cores == Some(CoreUse::One) {
+            add("cores", "one".to_owned());
+        }
         pairs
     }
 
@@ -244,10 +264,19 @@ impl AnalysisArgs {
                 }
                 ("memory", "off") => args.no_memory = true,
                 ("memory", "on") => args.no_memory = false,
+                ("cores", "one") => args.cores = Some(CoreUse::One),
+                ("cores", "each") => args.cores = Some(CoreUse::Each),
                 _ => bail!("unknown option {}={}", excerpt(key), excerpt(value)),
             }
         }
         Ok(args)
+    }
+
+    /// The same for a program that is measured on one CPU, too: unless something else was asked for, its threads share a core.
+    pub fn measured_on_one_cpu(&mut self) {
+        if self.cores.is_none() && self.regions.is_empty() {
+            self.cores = Some(CoreUse::One);
+        }
     }
 
     /// Regions that are asked for.
@@ -333,6 +362,7 @@ fn resolve(
             cpus,
             analyses,
             memory,
+            one_core: false,
         },
         parallel: None,
         regions: regions.to_vec(),

@@ -163,6 +163,17 @@ impl TraceArgs {
     }
 }
 
+impl Args {
+    /// What to analyse; a program that is measured, too, is so on one CPU.
+    fn analysis(&self) -> AnalysisArgs {
+        let mut analysis = self.analysis.clone();
+        if self.measure.is_some() {
+            analysis.measured_on_one_cpu();
+        }
+        analysis
+    }
+}
+
 /// Runs the program; the exit status is its.
 pub(super) fn run(args: &Args) -> ExitCode {
     match traced(args) {
@@ -189,7 +200,7 @@ fn traced(args: &Args) -> anyhow::Result<u8> {
         }
         return forwarded(args, address, measure.as_ref(), output);
     }
-    let mut analysis = args.analysis.resolve()?;
+    let mut analysis = args.analysis().resolve()?;
     let timeline = args.timeline.open(&mut analysis, args.output.page())?;
     trace(
         &args.trace,
@@ -316,7 +327,7 @@ fn forwarded(
     let forward = Forward {
         address: address.clone(),
         token: args.token.get()?.unwrap_or_default(),
-        options: args.analysis.to_foreign()?,
+        options: args.analysis().to_foreign()?,
         record,
     };
     let mut source = args.trace.open(args.analysis.memory(), &[])?;

@@ -48,6 +48,7 @@ fn options() -> Options {
         cpus: vec![machine::cpu("skl").unwrap()],
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
+        one_core: false,
     }
 }
 

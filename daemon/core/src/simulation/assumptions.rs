@@ -32,7 +32,7 @@ pub(super) fn doubts_of_blocks(evidence: Option<&Evidence>) -> Vec<String> {
 }
 
 /// What the analysis of whole programs on this core assumes, for people; most important first.
-pub(super) fn of_programs(core: &Core) -> Vec<String> {
+pub(super) fn of_programs(core: &Core, one_core: bool) -> Vec<String> {
     let mut all = Vec::new();
     let mut unless = |modelled: bool, text: &str| {
         if !modelled {
@@ -77,7 +77,11 @@ pub(super) fn of_programs(core: &Core) -> Vec<String> {
             unless(translated, "no page walks");
         }
     }
-    all.push("each thread has a core of its own".to_owned());
+    let whose = match one_core {
+        false => "each thread has a core of its own",
+        true => "the threads of a process share a core",
+    };
+    all.push(whose.to_owned());
     all.push("the kernel's work is left out".to_owned());
     all
 }

@@ -258,6 +258,10 @@ impl<W: Watch> Core<W> {
     /// Something happens to processes.
     pub(super) fn change(&mut self, change: &Change) {
         self.homes.change(&self.model, change);
+        if let Change::Mixed = change {
+            // Who called whom cannot be told from blocks of several threads.
+            self.calls = None;
+        }
         if let (true, Change::MapFile(process, addresses)) = (self.cut, change) {
             let mut lines = SharedLines::of_program(&self.model.core);
             let threads = self.threads.values_mut();

@@ -21,6 +21,8 @@ pub(super) enum Change {
     /// A process has other memory from here on, or none: nothing of it is in a cache that its
     /// threads share, and no file is mapped.
     Renew(ProcessId),
+    /// Threads of one process have a core together.
+    Mixed,
 }
 
 /// Processes at home on one CPU model.
@@ -42,6 +44,7 @@ impl Homes {
                 }
             }
             Change::AtHome(stream, process) => drop(self.of.insert(*stream, *process)),
+            Change::Mixed => {}
             Change::Renew(process) => {
                 if let Some(shared) = self.shared.get_mut(process.0 as usize) {
                     *shared = SharedLines::default();

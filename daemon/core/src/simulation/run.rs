@@ -6,12 +6,14 @@ use mcad_isa::code::Code;
 use mcad_proto::event::RegionDef;
 use mcad_proto::word::{BlockId, ProcessId, StreamId};
 
+use super::Options;
 use super::core::Core;
 use super::dictionary::{Dictionary, TranslatedBlock};
 use super::evidence::Evidence;
 use super::execution::Execution;
 use super::homes::Change;
 use super::processes::Processes;
+use super::seats::Seats;
 use super::timeline::Recording;
 use super::workers::Workers;
 
@@ -46,7 +48,6 @@ impl Cores {
 }
 
 /// A run, as far as it has come.
-#[derive(Default)]
 pub(super) struct Run {
     pub(super) cores: Cores,
     pub(super) recording: Option<Recording>,
@@ -58,14 +59,21 @@ pub(super) struct Run {
     pub(super) evidence: Option<Evidence>,
     /// Whether memory dependencies are simulated from the recorded addresses.
     memory: bool,
+    seats: Seats,
 }
 
 impl Run {
     /// Nothing has run.
-    pub(super) fn new(memory: bool) -> Self {
+    pub(super) fn new(options: &Options) -> Self {
         Self {
-            memory,
-            ..Self::default()
+            cores: Cores::default(),
+            recording: None,
+            executed: Vec::new(),
+            processes: Processes::default(),
+            regions: Vec::new(),
+            evidence: None,
+            memory: options.memory,
+            seats: Seats::new(options.one_core),
         }
     }
 
@@ -148,6 +156,11 @@ impl Run {
         if let Some(file) = self.processes.executes(process, execution.block, address) {
             self.change(&Change::MapFile(process, file));
         }
+        let seated = self.seats.of(stream, process);
+        if seated.joins {
+            self.change(&Change::Mixed);
+        }
+        let stream = seated.core;
         let (memory, regions) = (self.memory, &*self.regions);
         match &mut self.cores {
             Cores::Here(cores) => {
@@ -170,6 +183,10 @@ impl Run {
         if let Some(evidence) = &mut self.evidence {
             evidence.end_thread(stream);
         }
+        let process = self.processes.of(stream);
+        let Some(stream) = self.seats.end(stream, process) else {
+            return;
+        };
         match &mut self.cores {
             Cores::Here(cores) => {
                 for core in cores {

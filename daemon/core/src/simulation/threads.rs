@@ -158,6 +158,7 @@ mod tests {
             cpus: vec![machine::cpu(cpu).unwrap()],
             analyses: vec![AnalysisKind::Pipeline],
             memory: true,
+            one_core: false,
         });
         take(
             &mut simulation,

@@ -19,6 +19,7 @@ pub fn simulation(cpu: &str) -> Simulation {
         cpus: vec![machine::cpu(cpu).unwrap()],
         analyses: vec![AnalysisKind::Pipeline],
         memory: true,
+        one_core: false,
     })
 }
 

@@ -203,7 +203,8 @@ fn digest(files: impl IntoIterator<Item = impl AsRef<Path>>) -> anyhow::Result<u
 fn one(own: &Path, job: &Job, cpu: &str) -> anyhow::Result<Outcome> {
     let file = tempfile::NamedTempFile::new().context("cannot make a file for the report")?;
     let mut command = Command::new(own);
-    command.args(["run", "--quiet", "--cpu", cpu, "--json"]);
+    // Programs are measured on one CPU.
+    command.args(["run", "--quiet", "--cores", "one", "--cpu", cpu, "--json"]);
     command.arg(file.path());
     if let Some(qemu_cpu) = &job.qemu_cpu {
         command.args(["--qemu-cpu", qemu_cpu]);
