@@ -10,7 +10,7 @@ use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Parallel, Simulati
 use mcad_isa::machine;
 use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ProcessEvent};
 use mcad_proto::word::{Access, BlockId, GuestAddr, ProcessId, StreamId, access_word, block_word};
-use mcad_report::Report;
+use mcad_report::{CpuReport, Report};
 
 /// A load of each of some lines: `mov rax, [rdi]`.
 const LOAD: [u8; 3] = [0x48, 0x8b, 0x07];
@@ -100,12 +100,9 @@ fn threads_on_one_core_take_what_one_thread_takes() {
     assert_eq!(alone.blocks, shared.blocks);
     assert_eq!(shared.threads.len(), 1);
     assert_eq!(shared.threads[0].instructions, 4 * LINES);
-    assert!(
-        shared
-            .assumes
-            .iter()
-            .any(|text| text.contains("share a core"))
-    );
+    let shares = |cpu: &CpuReport| cpu.assumes.iter().any(|text| text.contains("share a core"));
+    assert!(shares(shared) && !shares(alone));
+    assert!(!shares(&run(true, false, &[0, 0]).cpus[0]));
 }
 
 #[test]

@@ -31,8 +31,9 @@ pub(super) fn doubts_of_blocks(evidence: Option<&Evidence>) -> Vec<String> {
     evidence.map_or_else(Vec::new, |e| e.against(false, false))
 }
 
-/// What the analysis of whole programs on this core assumes, for people; most important first.
-pub(super) fn of_programs(core: &Core, one_core: bool) -> Vec<String> {
+/// What the analysis of whole programs on this core assumes, for people; most important first. `mixed`: threads of a process have a
+/// core together.
+pub(super) fn of_programs(core: &Core, mixed: bool) -> Vec<String> {
     let mut all = Vec::new();
     let mut unless = |modelled: bool, text: &str| {
         if !modelled {
@@ -77,7 +78,7 @@ pub(super) fn of_programs(core: &Core, one_core: bool) -> Vec<String> {
             unless(translated, "no page walks");
         }
     }
-    let whose = match one_core {
+    let whose = match mixed {
         false => "each thread has a core of its own",
         true => "the threads of a process share a core",
     };

@@ -301,7 +301,7 @@ fn pipeline_report(
         name: core.model.full_name.clone(),
         analysis: "pipeline".into(),
         in_order: core.model.core.in_order.is_some(),
-        assumes: assumptions::of_programs(&core.model.core, s.options.one_core),
+        assumes: assumptions::of_programs(&core.model.core, s.run.mixed),
         doubts: assumptions::doubts_of_programs(&core.model.core, s.run.evidence.as_ref()),
         instructions: s.stats.instructions,
         uops: core.totals.uops,

@@ -60,6 +60,8 @@ pub(super) struct Run {
     /// Whether memory dependencies are simulated from the recorded addresses.
     memory: bool,
     seats: Seats,
+    /// Threads of one process have a core together.
+    pub(super) mixed: bool,
 }
 
 impl Run {
@@ -74,6 +76,7 @@ impl Run {
             evidence: None,
             memory: options.memory,
             seats: Seats::new(options.one_core),
+            mixed: false,
         }
     }
 
@@ -158,6 +161,7 @@ impl Run {
         }
         let seated = self.seats.of(stream, process);
         if seated.joins {
+            self.mixed = true;
             self.change(&Change::Mixed);
         }
         let stream = seated.core;
