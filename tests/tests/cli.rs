@@ -192,3 +192,10 @@ fn symbols_lines_and_regions_of_a_program_with_debug_information() {
     assert_eq!(without.trace.memory_accesses, 0);
     assert!(without.trace.instructions > 1_000_000);
 }
+
+#[test]
+fn a_filter_of_logs_that_is_none_is_told() {
+    let said = |filter: &str| mcad(["cpus"]).env("MCAD_LOG", filter).run().expect(0);
+    said("mcad_daemon=loud").says("MCAD_LOG=\"mcad_daemon=loud\" is no filter of logs");
+    assert_eq!(said("warn,mcad_daemon=debug").stderr, "");
+}

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::build::PACKAGES;
 use crate::command::{cargo, execute, output};
 use crate::setup;
 
@@ -61,7 +60,6 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         });
     };
     step("format", Some(with(&["fmt", "--all", "--check"])), "");
-    step("build", Some(build()), "");
     step("lint", Some(lint()), "");
     let tests = [
         "test",
@@ -85,14 +83,6 @@ fn with(arguments: &[&str]) -> Command {
     let mut command = cargo();
     command.args(arguments);
     command
-}
-
-fn build() -> Command {
-    let mut build = with(&["build", "--profile", "ci", "--locked"]);
-    for package in PACKAGES {
-        build.args(["--package", package]);
-    }
-    build
 }
 
 fn lint() -> Command {

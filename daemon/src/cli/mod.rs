@@ -41,6 +41,8 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
 
 use exit::{BROKEN_PIPE, ERROR, exit_code};
 
@@ -131,7 +133,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return usage(&error, ERROR),
     };
     if !matches!(command, Command::Daemon(_)) {
-        init_logging("warn");
+        init_logging(LevelFilter::WARN);
     }
     let result = match command {
         // The exit statuses of mcad-run are its own.
@@ -141,7 +143,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::View(args) => view::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Daemon(args) => {
-            init_logging("info");
+            init_logging(LevelFilter::INFO);
             daemon::run(&args)
         }
         Command::Status(args) => status::status(&args),
@@ -170,7 +172,7 @@ pub fn mcad(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 #[must_use]
 pub fn mcad_run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     take_file_limits();
-    init_logging("warn");
+    init_logging(LevelFilter::WARN);
     let matches = mcad_run_command().try_get_matches_from(args);
     match matches.and_then(|matches| run::Args::from_arg_matches(&matches)) {
         Ok(args) => run::run(&args),
@@ -241,19 +243,26 @@ fn causes(error: &anyhow::Error) -> String {
     })
 }
 
-/// Logs go to stderr; `MCAD_LOG` filters them.
-fn init_logging(default: &str) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("MCAD_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(default));
-    // A second initialisation in one process (tests) keeps the first.
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+/// Logs go to stderr; `MCAD_LOG` filters them: a level, or levels of modules (`warn,mcad_daemon::session=debug`).
+fn init_logging(default: LevelFilter) {
+    let parsed = |asked: &str| match asked.parse::<Targets>() {
+        Ok(filter) => Some(filter),
+        Err(error) => {
+            crate::say!("mcad: MCAD_LOG={asked:?} is no filter of logs: {error}");
+            None
+        }
+    };
+    let asked = std::env::var("MCAD_LOG").ok();
+    let filter = asked.as_deref().and_then(parsed);
+    let stderr = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_target(false)
         // Its complaint about a stderr that takes nothing would go there, too, and panic.
         .log_internal_errors(false)
-        .try_init();
+        .with_filter(filter.unwrap_or_else(|| Targets::new().with_default(default)));
+    // A second initialisation in one process (tests) keeps the first.
+    let _ = tracing_subscriber::registry().with(stderr).try_init();
 }
 
 #[cfg(test)]
