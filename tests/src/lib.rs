@@ -16,4 +16,4 @@ pub mod same;
 pub use inputs::tool;
 pub use programs::programs;
 pub use run::{Run, arg, mcad, mcad_run};
-pub use same::same;
+pub use same::{FAST, same, same_with};

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use mcad_tests::{inputs, mcad_run, programs, report, tool};
+use mcad_tests::{FAST, inputs, mcad_run, programs, report, tool};
 
 /// Runs a command with mcad's plugin and the counting one; returns both counts.
 fn both(directory: &Path, command: &[&str], input: &[u8]) -> (u64, u64) {
@@ -18,18 +18,19 @@ fn both(directory: &Path, command: &[&str], input: &[u8]) -> (u64, u64) {
         count.display()
     );
     inputs::script(&wrapper, &script);
-    mcad_run([
-        "-q",
-        "--json",
-        json.to_str().unwrap(),
-        "--qemu",
-        wrapper.to_str().unwrap(),
-        "--",
-    ])
-    .args(command)
-    .input(input)
-    .run()
-    .expect(0);
+    mcad_run(FAST)
+        .args([
+            "-q",
+            "--json",
+            json.to_str().unwrap(),
+            "--qemu",
+            wrapper.to_str().unwrap(),
+            "--",
+        ])
+        .args(command)
+        .input(input)
+        .run()
+        .expect(0);
     let counted = fs::read_to_string(&count).expect("the counting plugin writes its count");
     let digits = counted
         .split(|c: char| !c.is_ascii_digit())
@@ -49,7 +50,7 @@ fn single_threaded_programs_count_exactly() {
         (&["true"][..], &b""[..]),
         (&["gzip", "-c"], &text),
         (&["sqlite3", ":memory:", sql], b""),
-        (&[&python, "-c", "print(sorted('hello')[0])"], b""),
+        (&[&python, "-IS", "-c", "print(sorted('hello')[0])"], b""),
     ] {
         let (ours, theirs) = both(directory.path(), command, input);
         assert_eq!(ours, theirs, "{command:?}");

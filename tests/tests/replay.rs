@@ -42,7 +42,7 @@ fn recording() -> &'static Recording {
             "gzip",
             "-c",
         ])
-        .input(inputs::text(40_000))
+        .input(inputs::text(15_000))
         .run()
         .expect(0);
         Recording {
