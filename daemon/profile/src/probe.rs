@@ -20,6 +20,7 @@ mod crossing;
 mod foretold;
 mod forwarding;
 mod kernel;
+mod late;
 mod linked;
 mod locked;
 mod mixes;
@@ -138,6 +139,7 @@ pub fn probes() -> Vec<Probe> {
         branches::PROBES,
         behind_jumps::PROBES,
         not_taken::PROBES,
+        late::PROBES,
         linked::PROBES,
         overridden::PROBES,
         told::PROBES,
