@@ -9,24 +9,13 @@ use std::sync::Arc;
 use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Parallel, Simulation};
 use mcad_isa::machine;
 use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ProcessEvent};
-use mcad_proto::word::{Access, BlockId, GuestAddr, ProcessId, StreamId, access_word, block_word};
+use mcad_proto::word::{BlockId, GuestAddr, ProcessId, StreamId};
 use mcad_report::{CpuReport, Report};
 
-/// A load of each of some lines: `mov rax, [rdi]`.
-const LOAD: [u8; 3] = [0x48, 0x8b, 0x07];
 const LINES: u64 = 200;
 
 fn loads() -> Vec<u64> {
-    let one = |n: u64| {
-        let access = Access {
-            index: 0,
-            store: false,
-            size: 8,
-            address: GuestAddr(0x10_0000 + n * 64),
-        };
-        [block_word(BlockId(0)), access_word(access)]
-    };
-    (0..LINES).flat_map(one).collect()
+    support::loads_of_lines(LINES)
 }
 
 fn begun(one_core: bool, parallel: bool) -> Simulation {
@@ -53,7 +42,7 @@ fn begun(one_core: bool, parallel: bool) -> Simulation {
         id: BlockId(0),
         address: GuestAddr(0x1000),
         instructions: 1,
-        bytes: &LOAD,
+        bytes: &support::LOAD,
     };
     simulation.event(&Event::Block(load)).unwrap();
     simulation

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)] // As in the tests themselves.
 
+mod support;
+
 use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
 use mcad_isa::machine;
 use mcad_proto::event::{Arch, BlockDef, EndReason, Event, ProcessEvent, SessionInfo};
-use mcad_proto::word::{Access, BlockId, GuestAddr, ProcessId, StreamId, access_word, block_word};
+use mcad_proto::word::{BlockId, GuestAddr, ProcessId, StreamId};
 
 #[test]
 fn processes_share_nothing_and_are_numbered_by_descent() {
@@ -17,18 +19,7 @@ fn processes_share_nothing_and_are_numbered_by_descent() {
         parent: ProcessId(parent),
     };
     // A load of a line that the one before has brought.
-    let code = [0x48, 0x8b, 0x07]; // mov rax, [rdi]
-    let words: Vec<u64> = (0..64)
-        .flat_map(|n| {
-            let access = Access {
-                index: 0,
-                store: false,
-                size: 8,
-                address: GuestAddr(0x10_0000 + n * 64),
-            };
-            [block_word(BlockId(0)), access_word(access)]
-        })
-        .collect();
+    let words = support::loads_of_lines(64);
     let run = |order: &[u32]| {
         let mut simulation = Simulation::new(Options {
             cpus: vec![machine::cpu("skl").unwrap()],
@@ -47,7 +38,7 @@ fn processes_share_nothing_and_are_numbered_by_descent() {
             id: BlockId(0),
             address: GuestAddr(0x1000),
             instructions: 1,
-            bytes: &code,
+            bytes: &support::LOAD,
         }));
         take(Event::StreamStart(StreamId(0)));
         // The second child is made known before the first one's child, or behind it.

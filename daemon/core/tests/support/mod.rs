@@ -7,7 +7,7 @@ pub mod predictors;
 use mcad_core::simulation::{AnalysisKind, NoSymbols, Options, Simulation};
 use mcad_isa::machine;
 use mcad_proto::event::{Arch, BlockDef, EndReason, Event, SessionInfo};
-use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word};
+use mcad_proto::word::{Access, BlockId, GuestAddr, StreamId, access_word, block_word};
 use mcad_report::Report;
 
 /// The only thread.
@@ -31,6 +31,23 @@ pub fn session(arch: Arch) -> Event<'static> {
         command: vec!["test".into()],
         memory: true,
     })
+}
+
+/// `mov rax, [rdi]`.
+pub const LOAD: [u8; 3] = [0x48, 0x8b, 0x07];
+
+/// Words of a thread that executes its first block, a [`LOAD`], once for each of so many lines.
+pub fn loads_of_lines(lines: u64) -> Vec<u64> {
+    let one = |line: u64| {
+        let access = Access {
+            index: 0,
+            store: false,
+            size: 8,
+            address: GuestAddr(0x10_0000 + line * 64),
+        };
+        [block_word(BlockId(0)), access_word(access)]
+    };
+    (0..lines).flat_map(one).collect()
 }
 
 /// Begins a session with these blocks: address, instructions, bytes.
