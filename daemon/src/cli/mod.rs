@@ -245,22 +245,22 @@ fn causes(error: &anyhow::Error) -> String {
 
 /// Logs go to stderr; `MCAD_LOG` filters them: a level, or levels of modules (`warn,mcad_daemon::session=debug`).
 fn init_logging(default: LevelFilter) {
-    let parsed = |asked: &str| match asked.parse::<Targets>() {
-        Ok(filter) => Some(filter),
+    let asked = std::env::var("MCAD_LOG").unwrap_or_default();
+    let filter = match asked.parse::<Targets>() {
+        Ok(filter) if !asked.is_empty() => filter,
+        Ok(_) => Targets::new().with_default(default),
         Err(error) => {
             crate::say!("mcad: MCAD_LOG={asked:?} is no filter of logs: {error}");
-            None
+            Targets::new().with_default(default)
         }
     };
-    let asked = std::env::var("MCAD_LOG").ok();
-    let filter = asked.as_deref().and_then(parsed);
     let stderr = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_target(false)
         // Its complaint about a stderr that takes nothing would go there, too, and panic.
         .log_internal_errors(false)
-        .with_filter(filter.unwrap_or_else(|| Targets::new().with_default(default)));
+        .with_filter(filter);
     // A second initialisation in one process (tests) keeps the first.
     let _ = tracing_subscriber::registry().with(stderr).try_init();
 }
