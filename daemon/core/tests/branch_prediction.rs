@@ -50,6 +50,7 @@ fn parameters() -> Branch {
         lines_in_pairs: false,
         makes_up_behind_chosen: false,
         branches_in_pairs: false,
+        address_path: None,
         direction: Direction {
             base_entries: 8192,
             tables: 15,
@@ -92,6 +93,7 @@ fn parameters() -> Branch {
             by_direction: false,
             other_page_takes_two: false,
             other_page_bubbles: 0,
+            passed_bubbles: 0,
             victim: Victim::LeastRecent,
         }],
     }
@@ -410,6 +412,7 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         by_direction: false,
         other_page_takes_two: false,
         other_page_bubbles: 0,
+        passed_bubbles: 0,
         victim: Victim::LeastRecent,
     };
     for unknown_not_taken in [false, true] {

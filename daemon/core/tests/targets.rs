@@ -5,7 +5,7 @@ mod support;
 use std::collections::HashMap;
 
 use mcad_core::pipeline::frontend::predict::{Executed, Kind, Predictor};
-use mcad_isa::machine::params::branch::{Branch, TargetArray};
+use mcad_isa::machine::params::branch::{AddressPath, Branch, TargetArray};
 use support::predictors::{jump, predictors_of};
 
 /// Where the indirect jump of a loop is, and the places that it goes to, each of which jumps back.
@@ -26,6 +26,10 @@ fn indirect(pc: u64, target: u64) -> Executed {
 
 fn array_of(p: &Branch) -> TargetArray {
     p.indirect.array.expect("it has an array")
+}
+
+fn path_of(p: &Branch) -> AddressPath {
+    p.address_path.expect("its paths are of addresses")
 }
 
 /// Share of wrong predictions of an indirect jump that goes to these places in turn, with so many jumps between.
@@ -83,6 +87,7 @@ fn what_a_change_costs_does_not_depend_on_how_long_there_was_none() {
 /// The same by its definition: bits of the register one by one, and entries in a map.
 struct Literal {
     p: TargetArray,
+    path: AddressPath,
     /// The latest bit first.
     register: Vec<bool>,
     entries: HashMap<(u64, u64), u64>,
@@ -92,8 +97,8 @@ struct Literal {
 
 impl Literal {
     fn take(&mut self, b: &Executed) {
-        let [low, high] = self.p.address_bits;
-        for _ in 0..self.p.shift {
+        let [low, high] = self.path.address_bits;
+        for _ in 0..self.path.shift {
             self.register.insert(0, false);
         }
         for bit in low..=high {
@@ -148,6 +153,7 @@ fn the_array_does_what_its_definition_says() {
     let array = array_of(&p);
     let mut literal = Literal {
         p: array,
+        path: path_of(&p),
         register: vec![false; array.history_bits as usize],
         entries: HashMap::new(),
         last: HashMap::new(),
@@ -189,7 +195,7 @@ fn the_array_does_what_its_definition_says() {
 fn nine_taken_branches_back_are_seen_and_none_before() {
     let p = predictors_of("zen1");
     let array = array_of(&p);
-    let seen = u64::from(array.history_bits / array.shift);
+    let seen = u64::from(array.history_bits / path_of(&p).shift);
     for (between, told) in [
         (0, true),
         (seen - 1, true),
@@ -202,7 +208,7 @@ fn nine_taken_branches_back_are_seen_and_none_before() {
         for round in 0..rounds {
             let bit = random.u64(0..2);
             // Two ways to one place that differ in the lowest bit that is seen, in pages of their own.
-            let way = 0x50_0000 + bit * (0x2000 + (1 << array.address_bits[0]));
+            let way = 0x50_0000 + bit * (0x2000 + (1 << path_of(&p).address_bits[0]));
             predictor.branch(&jump(way));
             for n in 0..between {
                 predictor.branch(&jump(0x51_0000 + 32 * n));

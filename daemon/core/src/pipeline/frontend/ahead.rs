@@ -99,7 +99,8 @@ pub struct Ahead {
     bubbles: [u64; MAX_BTB_LEVELS],
     /// Those behind a branch that the quick predictor had wrong.
     overridden: u64,
-    overridden_back: u64,
+    /// Those behind one that is not taken though the nearest buffer has it.
+    passed: u64,
     lines: usize,
     line_delay: u64,
     line_spacing: u64,
@@ -154,8 +155,7 @@ impl Ahead {
             per_cycle: u64::from(p.starts_per_cycle),
             bubbles,
             overridden: p.quick.as_ref().map_or(0, |quick| quick.bubbles),
-            overridden_back: (p.quick.as_ref())
-                .map_or(0, |quick| quick.bubbles.max(quick.back_bubbles)),
+            passed: p.btb.first().map_or(0, |level| level.passed_bubbles),
             lines: (p.ahead as usize).clamp(1, RING),
             line_delay: p.line_delay,
             line_spacing: p.line_spacing,
@@ -248,8 +248,8 @@ impl Ahead {
                     of(level)
                 }
                 Way::Branch(Steer::Overridden(level)) => of(level).max(self.overridden),
-                Way::Branch(Steer::OverriddenStraight { back: false }) => self.overridden,
-                Way::Branch(Steer::OverriddenStraight { back: true }) => self.overridden_back,
+                Way::Branch(Steer::OverriddenStraight) => self.overridden,
+                Way::Branch(Steer::Held) => self.passed,
                 _ => 0,
             };
             let oldest = self.count.wrapping_sub(self.lines) % RING;
@@ -268,7 +268,7 @@ impl Ahead {
         if line != self.line {
             let before = std::mem::replace(&mut self.line, line);
             self.behind = match start.way {
-                Way::Line | Way::Branch(Steer::OverriddenStraight { .. }) => {
+                Way::Line | Way::Branch(Steer::OverriddenStraight | Steer::Held) => {
                     self.behind.saturating_add(1)
                 }
                 Way::Branch(_) | Way::String => 1,

@@ -8,12 +8,14 @@
 //!
 //! Wrong paths are not followed: they change neither tables nor buffers here.
 
+pub mod addresses;
 pub mod btb;
 mod chance;
 pub mod corrector;
 pub mod foretell;
 pub mod frames;
 pub mod history;
+mod hold;
 pub mod indirect;
 mod last_targets;
 pub mod loops;
@@ -29,6 +31,7 @@ pub mod tage;
 pub mod target_array;
 
 use crate::pipeline::fold::Folding;
+use addresses::AddressRegisters;
 use btb::{Btb, Sought};
 use corrector::Corrector;
 use history::{Path, geometric};
@@ -75,10 +78,9 @@ pub enum Steer {
     /// Taken, predicted so but not at once, and its target was in that level.
     Overridden(u8),
     /// Not taken, predicted so but not at once.
-    OverriddenStraight {
-        /// Its target lies before it.
-        back: bool,
-    },
+    OverriddenStraight,
+    /// The same where it was the nearest branch target buffer that said otherwise.
+    Held,
     /// Taken, and found out at decode: the target was in none.
     Decoded,
     /// The same of a conditional branch, of which the decoders had to ask where it goes.
@@ -108,7 +110,10 @@ impl Steer {
     #[inline]
     #[must_use]
     pub fn is_overridden(self) -> bool {
-        matches!(self, Self::Overridden(_) | Self::OverriddenStraight { .. })
+        matches!(
+            self,
+            Self::Overridden(_) | Self::OverriddenStraight | Self::Held
+        )
     }
 
     /// The same branch had it been predicted at once.
@@ -117,17 +122,17 @@ impl Steer {
     pub fn at_once(self) -> Self {
         match self {
             Self::Overridden(level) => Self::Taken(level),
-            Self::OverriddenStraight { .. } => Self::Straight,
+            Self::OverriddenStraight | Self::Held => Self::Straight,
             other => other,
         }
     }
 
-    /// The same of one that the quick predictor had told to go on otherwise; `back`: its target lies before it.
+    /// The same of one that the quick predictor had told to go on otherwise.
     #[inline]
-    fn overridden(self, back: bool) -> Self {
+    fn overridden(self) -> Self {
         match self {
             Self::Taken(level) => Self::Overridden(level),
-            Self::Straight => Self::OverriddenStraight { back },
+            Self::Straight => Self::OverriddenStraight,
             other => other,
         }
     }
@@ -153,7 +158,7 @@ enum Directions {
 impl Directions {
     fn new(p: &branch::Direction) -> Self {
         match p.weights {
-            Some(weights) => Self::Perceptron(Perceptron::new(p, weights, 0)),
+            Some(weights) => Self::Perceptron(Perceptron::new(p, weights)),
             None => Self::Tage(Tage::new(p, 0)),
         }
     }
@@ -167,10 +172,10 @@ impl Directions {
 
     /// Of the branch at `pc`.
     #[inline]
-    fn predict(&mut self, pc: u64, history: &Path) -> Guess {
+    fn predict(&mut self, pc: u64, history: &Path, addresses: &AddressRegisters) -> Guess {
         match self {
             Self::Tage(tage) => tage.predict(pc, history),
-            Self::Perceptron(perceptron) => perceptron.predict(pc, history),
+            Self::Perceptron(perceptron) => perceptron.predict(pc, addresses),
         }
     }
 
@@ -200,7 +205,12 @@ impl Targets {
     }
 
     /// Predicts where the branch goes, and learns where it went.
-    fn guess(&mut self, b: &Executed, history: &Path) -> indirect::Guess {
+    fn guess(
+        &mut self,
+        b: &Executed,
+        history: &Path,
+        addresses: &AddressRegisters,
+    ) -> indirect::Guess {
         match self {
             Self::Tagged(tagged) => {
                 let guess = tagged.predict(b.pc, history);
@@ -208,7 +218,7 @@ impl Targets {
                 guess
             }
             Self::Array(array) => {
-                let guess = array.predict(b.pc);
+                let guess = array.predict(b.pc, addresses);
                 array.update(b.target);
                 guess
             }
@@ -222,6 +232,7 @@ pub struct Predictor {
     unknown_not_taken: bool,
     returns_fall_back: bool,
     path: Path,
+    addresses: AddressRegisters,
     directions: Directions,
     loops: Loops,
     /// Whether loop predictions have been better than the others.
@@ -253,17 +264,18 @@ impl Predictor {
             false => 0..0,
         };
         let first_quick = lengths.len();
-        let quick = p.quick.as_ref().map(|quick| &quick.direction);
-        lengths.extend(quick.map(lengths_of).unwrap_or_default());
+        let tables = p.quick.as_ref().and_then(|quick| quick.direction.as_ref());
+        lengths.extend(tables.map(lengths_of).unwrap_or_default());
         Self {
             unknown_not_taken: p.unknown_not_taken,
             returns_fall_back: p.returns_fall_back,
             path: Path::new(p.history, &lengths, registered),
+            addresses: AddressRegisters::new(p.address_path),
             directions: Directions::new(d),
             loops: Loops::new(d.loops),
             with_loops: -1,
             corrector: (d.corrector_entries > 0).then(|| Corrector::new(d.corrector_entries)),
-            quick: quick.map(|quick| Quick::new(quick, first_quick)),
+            quick: (p.quick.as_ref()).and_then(|quick| Quick::new(quick, first_quick)),
             targets: match i.array {
                 Some(array) => Targets::Array(PathTargets::new(i, array)),
                 None => Targets::Tagged(IndirectTargets::new(i, first, every, p.chosen)),
@@ -300,9 +312,11 @@ impl Predictor {
             Kind::Conditional => {
                 let direction = self.direction(b);
                 settled = direction.settled;
+                let held = !settled && self.btb.conditional(Sought::conditional(b), b.taken);
                 match self.conditional(b, direction.taken) {
                     Steer::Taken(level) if settled => Steer::Always(level),
-                    steer if direction.overridden => steer.overridden(b.target <= b.pc),
+                    steer if direction.overridden => steer.overridden(),
+                    Steer::Straight if held => Steer::Held,
                     Steer::Straight if !settled => Steer::Passed,
                     steer => steer,
                 }
@@ -318,10 +332,11 @@ impl Predictor {
             self.returns.push(b.next);
         }
         self.path.take(b, settled);
-        if let Targets::Array(array) = &mut self.targets
-            && b.taken
-        {
-            array.take(b.next.wrapping_sub(1));
+        if b.taken {
+            self.addresses.take(b.next.wrapping_sub(1));
+            if let Targets::Array(array) = &mut self.targets {
+                array.take();
+            }
         }
         match &mut self.streamed {
             Some(streamed) => streamed.branch(b, steer),
@@ -347,12 +362,7 @@ impl Predictor {
     #[inline]
     fn conditional(&mut self, b: &Executed, direction: bool) -> Steer {
         if !b.taken {
-            let branch = Sought {
-                pc: b.pc,
-                other_page: false,
-                links: false,
-                back: b.target <= b.pc,
-            };
+            let branch = Sought::conditional(b);
             let known = !direction || (self.unknown_not_taken && self.btb.find(branch).is_none());
             return if known {
                 Steer::Straight
@@ -371,7 +381,7 @@ impl Predictor {
     /// The direction that is predicted.
     #[inline]
     fn direction(&mut self, b: &Executed) -> Direction {
-        let guess = self.directions.predict(b.pc, &self.path);
+        let guess = (self.directions).predict(b.pc, &self.path, &self.addresses);
         if guess.settled {
             self.directions.update(b.taken, guess.taken, &self.path);
             if let Some(corrector) = &mut self.corrector {
@@ -384,7 +394,8 @@ impl Predictor {
             };
         }
         let counted = self.loops.predict(b.pc);
-        let quick = (self.quick.as_mut()).map(|quick| quick.predicts(b.pc, b.taken, &self.path));
+        let quick = (self.quick.as_mut())
+            .map(|quick| quick.predicts(b.pc, b.taken, &self.path, &self.addresses));
         let base = match counted {
             Some(counted) if self.with_loops >= 0 => counted,
             _ => guess.taken,
@@ -416,7 +427,7 @@ impl Predictor {
     }
 
     fn indirect(&mut self, b: &Executed) -> Steer {
-        let guess = self.targets.guess(b, &self.path);
+        let guess = (self.targets).guess(b, &self.path, &self.addresses);
         match self.find(b) {
             Some(level) if guess.target == b.target => match guess.chosen {
                 true => Steer::Chosen(level),
@@ -431,7 +442,10 @@ impl Predictor {
         let target = self.returns.pop();
         let found = self.find(b);
         let target = match target {
-            None if self.returns_fall_back => Some(self.targets.guess(b, &self.path).target),
+            None if self.returns_fall_back => {
+                let guess = (self.targets).guess(b, &self.path, &self.addresses);
+                Some(guess.target)
+            }
             other => other,
         };
         let last = self.last_returns.as_mut();

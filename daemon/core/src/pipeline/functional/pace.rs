@@ -85,7 +85,8 @@ impl Pace {
             | Steer::Always(_)
             | Steer::Chosen(_)
             | Steer::Overridden(_)
-            | Steer::OverriddenStraight { .. } => 0,
+            | Steer::OverriddenStraight
+            | Steer::Held => 0,
             Steer::Decoded => self.decode_redirect,
             Steer::DecodedConditional => self.decode_redirect + self.decode_redirect_conditional,
             Steer::WrongDirection | Steer::WrongTarget => self.redirect,

@@ -188,6 +188,9 @@ pub struct Branch {
     /// A return with an empty return stack is predicted as an indirect branch.
     #[serde(default)]
     pub returns_fall_back: bool,
+    /// What a path is where weights or an array of targets depend on it by addresses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_path: Option<AddressPath>,
     /// Direction of conditional branches.
     pub direction: Direction,
     /// A smaller predictor of directions whose answer is there at once, if that one's comes later.
@@ -256,8 +259,10 @@ pub struct Direction {
     pub replacement: Replacement,
     /// Bits of their tags, at most 12; of no use to weights.
     pub tag_bits: u32,
-    /// The tables have weights whose sum says where a branch goes, not entries with tags, and there is one more whose history is empty; each
-    /// sees the part of the history behind that of the table before it.
+    /// The three tables have weights whose sum says where a branch goes, not entries with tags, and there is one more without a history. The
+    /// first one sees as many of the lowest bits of the path's register of addresses ([`AddressPath`]) as the number of an entry has, the
+    /// second one the others, and the third one `longest_history` bits of the register that is shifted by one bit; in turns of as many
+    /// bits, with the branch's address, by exclusive or.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Weights>,
     /// History of the first tagged table, in taken branches.
@@ -274,6 +279,17 @@ pub struct Direction {
     pub corrector_entries: u32,
 }
 
+/// Counters of two bits, chosen by a branch's address and the path to it, by exclusive or (McFarling, "Combining branch predictors", WRL TN-36,
+/// 1993, with taken branches' addresses for directions).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathCounters {
+    /// How many.
+    pub entries: u32,
+    /// Bits of the path's register that is shifted by one bit.
+    pub history_bits: u32,
+}
+
 /// What a hashed perceptron's tables hold (Tarjan & Skadron, TACO 2005).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -282,6 +298,22 @@ pub struct Weights {
     pub bits: u8,
     /// Size of a sum up to which weights learn from right predictions, too.
     pub threshold: u16,
+    /// Bits of the path's register that the first two tables see.
+    pub near_bits: u32,
+}
+
+/// Tables of weights with a history.
+pub const WEIGHT_TABLES: u32 = 3;
+
+/// What a path is to an array of targets and to weights: a register, shifted by some bits with each taken branch, in which the address of
+/// its last byte is left by exclusive or. A second one is shifted by one bit; bits that are a shift of the first apart lie one apart in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AddressPath {
+    /// Bits by which a taken branch shifts the first one.
+    pub shift: u32,
+    /// The lowest and the highest bit of addresses that are taken.
+    pub address_bits: [u32; 2],
 }
 
 /// Which entries of the tagged tables are given to a branch that was predicted wrongly.
@@ -305,11 +337,12 @@ pub struct Quick {
     /// Cycles in which the predictor finds nothing more after a branch of which the two disagree. Those of the branch
     /// target buffer are among them.
     pub bubbles: u64,
-    /// The same behind a jump back that is not taken, the end of a loop, if these are more.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub back_bubbles: u64,
-    /// What it predicts by. It has neither loops nor a corrector, and never more than the other one's base table.
-    pub direction: Direction,
+    /// What it predicts by, if not by counters. It has neither loops nor a corrector, and never more than the other one's base table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
+    /// What it predicts by, if not by tagged tables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<PathCounters>,
 }
 
 /// An array of targets that is chosen from by the path alone, as measured on Zen (docs/ZEN1.md, "Targets"): a register takes some bits of
@@ -322,10 +355,6 @@ pub struct TargetArray {
     pub entries: u32,
     /// Bits of the register.
     pub history_bits: u32,
-    /// Bits by which a taken branch shifts it.
-    pub shift: u32,
-    /// The lowest and the highest bit of addresses that it takes.
-    pub address_bits: [u32; 2],
     /// Taken branches in between until what a branch wrote is read.
     pub late: u32,
 }
@@ -380,6 +409,10 @@ pub struct Btb {
     pub hashed: bool,
     /// Cycles in which the predictor finds nothing more after a taken branch that hits here.
     pub bubbles: u64,
+    /// In the nearest one: the same after a conditional branch that is in it and is not taken, for it is taken to be until the predictors of
+    /// directions say otherwise. Such branches leave it when they are passed again and again. 0: it costs nothing, and they stay.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub passed_bubbles: u64,
     /// It has neither calls nor returns.
     #[serde(default, skip_serializing_if = "is_default")]
     pub jumps_alone: bool,

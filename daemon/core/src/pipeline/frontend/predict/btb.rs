@@ -2,7 +2,9 @@
 //! ([`Victim`]) makes room. A taken branch is in all levels after it was taken; a level that hits brings it into
 //! the nearer ones.
 
+use super::Executed;
 use super::chance::Chance;
+use super::hold::{Hold, Holds};
 use super::stream::PAGE_SHIFT;
 use crate::pipeline::fold::Folding;
 use mcad_isa::machine::params::branch::{self, Victim};
@@ -26,6 +28,20 @@ pub struct Sought {
     pub links: bool,
     /// It goes to a lower address.
     pub back: bool,
+}
+
+impl Sought {
+    /// A conditional branch, whose target does not matter.
+    #[inline]
+    #[must_use]
+    pub fn conditional(b: &Executed) -> Self {
+        Self {
+            pc: b.pc,
+            other_page: false,
+            links: false,
+            back: b.target <= b.pc,
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -70,15 +86,28 @@ impl Level {
             return false;
         }
         let key = pc.wrapping_add(1);
-        let set = match self.by_direction {
-            true => usize::from(branch.back),
-            false => self.set(pc),
-        };
+        let set = self.set_of(branch);
         let has = self.has(set, key, insert);
         match branch.other_page && self.other_page_takes_two {
             // No code is up there.
             true => self.has(set, !key, insert) && has,
             false => has,
+        }
+    }
+
+    /// The entry of a branch that takes one.
+    fn entry(&mut self, branch: Sought) -> Option<&mut u64> {
+        let first = self.set_of(branch) * self.ways;
+        let key = branch.pc.wrapping_add(1);
+        let set = self.held.get_mut(first..first + self.ways)?;
+        set.iter_mut().find(|held| **held == key)
+    }
+
+    #[inline]
+    fn set_of(&self, branch: Sought) -> usize {
+        match self.by_direction {
+            true => usize::from(branch.back),
+            false => self.set(branch.pc),
         }
     }
 
@@ -126,6 +155,10 @@ impl Level {
 #[derive(Clone)]
 pub struct Btb {
     levels: Vec<Level>,
+    /// Where branches that are passed leave the nearest one.
+    holds: Option<Holds>,
+    /// The branch that is being taken does not come into the nearest one.
+    barred: bool,
 }
 
 impl Btb {
@@ -134,6 +167,10 @@ impl Btb {
     pub fn new(p: &[branch::Btb]) -> Self {
         Self {
             levels: p.iter().map(Level::new).collect(),
+            holds: (p.first())
+                .is_some_and(|nearest| nearest.passed_bubbles > 0)
+                .then(Holds::default),
+            barred: false,
         }
     }
 
@@ -153,12 +190,44 @@ impl Btb {
             .map(|n| n as u8)
     }
 
+    /// A conditional branch that has gone both ways goes one of them; gives whether it is held though it is not taken.
+    #[inline]
+    pub fn conditional(&mut self, branch: Sought, taken: bool) -> bool {
+        let (Some(holds), Some(nearest)) = (&mut self.holds, self.levels.first_mut()) else {
+            return false;
+        };
+        let hold = holds.of(branch.pc);
+        let before = *hold;
+        *hold = before.after(taken);
+        self.barred = taken && matches!(*hold, Hold::Out | Hold::BarredTaken);
+        let entry = nearest.entry(branch);
+        let held = entry.is_some() && !taken;
+        // Where it leaves as it is taken, it is found once more.
+        if let Some(entry) = entry
+            && matches!(*hold, Hold::Barred | Hold::BarredTaken)
+        {
+            *entry = 0;
+        }
+        held
+    }
+
     /// A branch was taken that level `found` had, or none.
     #[inline]
     pub fn take(&mut self, branch: Sought, found: Option<u8>) {
         let missed = found.map_or(self.levels.len(), usize::from);
-        for level in self.levels.iter_mut().take(missed) {
+        let barred = std::mem::take(&mut self.barred);
+        let levels = self.levels.iter_mut().take(missed);
+        for level in levels.skip(usize::from(barred)) {
             level.access(branch, true);
+        }
+        if barred
+            && found == Some(0)
+            && let Some(entry) = self
+                .levels
+                .first_mut()
+                .and_then(|nearest| nearest.entry(branch))
+        {
+            *entry = 0;
         }
     }
 }
@@ -180,6 +249,7 @@ mod tests {
                 by_direction: false,
                 other_page_takes_two: true,
                 other_page_bubbles: 0,
+                passed_bubbles: 0,
                 victim: Victim::LeastRecent,
             })
             .collect();
@@ -243,6 +313,7 @@ mod tests {
             by_direction: false,
             other_page_takes_two: false,
             other_page_bubbles: 0,
+            passed_bubbles: 0,
             victim: Victim::LeastRecent,
         };
         let mut btb = Btb::new(&[level(8, true), level(256, false)]);
@@ -290,6 +361,7 @@ mod tests {
                 by_direction: false,
                 other_page_takes_two: false,
                 other_page_bubbles: 0,
+                passed_bubbles: 0,
                 victim: Victim::LeastRecent,
             }]);
             let found = settled(&mut btb, 256, 1024);
@@ -320,6 +392,7 @@ mod tests {
                 by_direction: false,
                 other_page_takes_two: false,
                 other_page_bubbles: 0,
+                passed_bubbles: 0,
                 victim: Victim::Random,
             }]);
             let branches = (1024.0 * times) as u64;

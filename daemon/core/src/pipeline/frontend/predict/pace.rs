@@ -136,7 +136,9 @@ impl Pace {
             }
             Kind::IndirectJump if self.indirect_alone => self.per_cycle + with_target(indirect),
             // What is left of a line behind a branch that is not taken needs nothing new.
-            Kind::Conditional if matches!(way, Way::Branch(Steer::OverriddenStraight { .. })) => {
+            Kind::Conditional
+                if matches!(way, Way::Branch(Steer::OverriddenStraight | Steer::Held)) =>
+            {
                 u32::from(to.address >> LINE_SHIFT != branch.pc >> LINE_SHIFT)
             }
             Kind::IndirectJump => 1 + with_target(indirect),

@@ -1,24 +1,27 @@
 //! Direction of conditional branches by a hashed perceptron: a sum of weights, one of each table, chosen by
-//! a hash of the branch's address and of one part of the history, of which each table has another (Tarjan &
-//! Skadron, "Merging path and gshare indexing in perceptron branch prediction", TACO 2005).
+//! a hash of the branch's address and of a part of the history, of which each table has another (Tarjan &
+//! Skadron, "Merging path and gshare indexing in perceptron branch prediction", TACO 2005), as found in Zen (docs/ZEN1.md, "Branches").
 //!
 //! Unlike tagged tables ([`super::tage`]) it has no entries that belong to one history: what it forgets
 //! it forgets by degrees, and an order too long for it is still foreseen in part.
 
-use mcad_isa::machine::params::branch::{Direction, MAX_TABLES, Weights};
+use mcad_isa::machine::params::branch::{Direction, WEIGHT_TABLES, Weights};
 
-use super::history::{Path, place, spread};
+use super::addresses::{AddressRegisters, turns};
+use super::history::spread;
 use super::tage::{Confidence, Guess, base};
 use crate::pipeline::fold::Folding;
+
+/// One table without a history comes before those with one.
+const TABLES: usize = WEIGHT_TABLES as usize + 1;
 
 /// The predictor.
 #[derive(Clone)]
 pub struct Perceptron {
-    /// Tables with a history; one without comes before them.
-    tables: usize,
-    first_length: usize,
     /// Binary logarithm of a table's weights.
     log: u32,
+    near_bits: u32,
+    long_bits: u32,
     most: i8,
     /// What is known of each branch: whether it has gone two ways.
     ways: Box<[u8]>,
@@ -27,25 +30,24 @@ pub struct Perceptron {
     threshold: i32,
     // Of the branch predicted last.
     way: usize,
-    places: [u32; MAX_TABLES as usize + 1],
+    places: [u32; TABLES],
     sum: i32,
 }
 
 impl Perceptron {
-    /// An empty predictor, whose tables' parts of the history end at its lengths from this one on.
+    /// An empty predictor.
     #[must_use]
-    pub fn new(p: &Direction, weights: Weights, first_length: usize) -> Self {
-        let tables = p.tables.min(MAX_TABLES) as usize;
+    pub fn new(p: &Direction, weights: Weights) -> Self {
         Self {
-            tables,
-            first_length,
             log: p.table_entries.trailing_zeros(),
+            near_bits: weights.near_bits,
+            long_bits: p.longest_history,
             most: i8::MAX >> (8 - weights.bits),
             ways: vec![base::UNSEEN; p.base_entries as usize].into(),
-            weights: vec![0; (tables + 1) << p.table_entries.trailing_zeros()].into(),
+            weights: vec![0; TABLES << p.table_entries.trailing_zeros()].into(),
             threshold: i32::from(weights.threshold),
             way: 0,
-            places: [0; MAX_TABLES as usize + 1],
+            places: [0; TABLES],
             sum: 0,
         }
     }
@@ -56,11 +58,10 @@ impl Perceptron {
         folding.table(&mut self.weights, 0);
     }
 
-    /// Predicts the branch at `pc`; `history` has a length for each table but the first.
+    /// Predicts the branch at `pc`, to which that path led.
     #[inline]
-    pub fn predict(&mut self, pc: u64, history: &Path) -> Guess {
-        let key = spread(pc);
-        self.way = key as usize & (self.ways.len() - 1);
+    pub fn predict(&mut self, pc: u64, path: &AddressRegisters) -> Guess {
+        self.way = spread(pc) as usize & (self.ways.len() - 1);
         let known = self.ways.get(self.way).copied().unwrap_or(base::UNSEEN);
         let mut guess = Guess {
             taken: known == base::TAKEN,
@@ -72,15 +73,12 @@ impl Perceptron {
         if guess.settled {
             return guess;
         }
-        self.places[0] = place(key, self.log) as u32;
-        let mut nearer = 0;
-        for table in 1..=self.tables {
-            let hash = history.hash(self.first_length + table - 1);
-            // Less that of the branches that other tables see; it is a sum over all.
-            let part = hash.wrapping_sub(nearer);
-            let place = place(spread(part) ^ key, self.log);
-            self.places[table] = ((table << self.log) + place) as u32;
-            nearer = hash;
+        let (near, long) = (path.near(self.near_bits), path.long(self.long_bits));
+        let parts = [0, path.near(self.log), near >> self.log, long];
+        // The highest bit of the lowest turn has no part in it.
+        let key = turns(pc & !(1 << (self.log - 1)), self.log);
+        for (table, (place, part)) in self.places.iter_mut().zip(parts).enumerate() {
+            *place = ((table as u64) << self.log | (turns(part, self.log) ^ key)) as u32;
         }
         let weight = |place: &u32| {
             self.weights
@@ -88,7 +86,7 @@ impl Perceptron {
                 .copied()
                 .map_or(0, i32::from)
         };
-        self.sum = self.places[..=self.tables].iter().map(weight).sum();
+        self.sum = self.places.iter().map(weight).sum();
         guess.taken = self.sum >= 0;
         if self.sum.abs() <= self.threshold {
             guess.confidence = Confidence::Low;
@@ -117,7 +115,7 @@ impl Perceptron {
         if !wrong && self.sum.abs() > self.threshold {
             return;
         }
-        for place in &self.places[..=self.tables] {
+        for place in &self.places {
             if let Some(weight) = self.weights.get_mut(*place as usize) {
                 *weight = match taken {
                     true => weight.saturating_add(1).min(self.most),

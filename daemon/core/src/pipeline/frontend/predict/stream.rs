@@ -390,7 +390,8 @@ impl Starts {
                             | Steer::Always(_)
                             | Steer::Chosen(_)
                             | Steer::Overridden(_)
-                            | Steer::OverriddenStraight { .. }
+                            | Steer::OverriddenStraight
+                            | Steer::Held
                     )
             );
             if !(replayed && free) {
@@ -416,7 +417,9 @@ impl Starts {
         self.counts.taken += u64::from(taken);
         self.counts.overridden += u64::from(steer.is_overridden());
         match steer {
-            Steer::Straight | Steer::Passed | Steer::OverriddenStraight { .. } => return steer,
+            Steer::Straight | Steer::Passed | Steer::OverriddenStraight | Steer::Held => {
+                return steer;
+            }
             Steer::Taken(level)
             | Steer::Always(level)
             | Steer::Chosen(level)

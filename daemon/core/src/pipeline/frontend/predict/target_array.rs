@@ -4,6 +4,7 @@
 
 use mcad_isa::machine::params::branch::{Indirect, TargetArray};
 
+use super::addresses::{AddressRegisters, lowest, turns};
 use super::indirect::Guess;
 use super::last_targets::LastTargets;
 use super::stream::{LINE_SHIFT, PAGE_SHIFT};
@@ -28,7 +29,6 @@ struct Written {
 #[derive(Clone)]
 pub struct PathTargets {
     p: TargetArray,
-    register: u64,
     last: LastTargets,
     entries: Box<[Entry]>,
     written: Option<Written>,
@@ -38,28 +38,12 @@ pub struct PathTargets {
     guess: u64,
 }
 
-/// The lowest `bits` of a number.
-fn lowest(number: u64, bits: u32) -> u64 {
-    number & ((1 << bits) - 1)
-}
-
-/// A number in turns of so many bits, by exclusive or.
-fn turns(mut number: u64, bits: u32) -> u64 {
-    let mut all = 0;
-    while number > 0 {
-        all ^= lowest(number, bits);
-        number >>= bits;
-    }
-    all
-}
-
 impl PathTargets {
     /// Those that have seen nothing.
     #[must_use]
     pub fn new(p: &Indirect, array: TargetArray) -> Self {
         Self {
             p: array,
-            register: 0,
             last: LastTargets::new(p.base_entries, p.base_ways),
             entries: vec![Entry::default(); array.entries as usize].into(),
             written: None,
@@ -77,17 +61,14 @@ impl PathTargets {
 
     /// A branch is taken.
     #[inline]
-    pub fn take(&mut self, last_byte: u64) {
-        let [low, high] = self.p.address_bits;
-        let left = lowest(last_byte >> low, high - low + 1);
-        self.register = lowest(self.register << self.p.shift ^ left, self.p.history_bits);
+    pub fn take(&mut self) {
         if let Some(written) = &mut self.written {
             written.since += 1;
         }
     }
 
-    /// Predicts where the branch at `pc` goes.
-    pub fn predict(&mut self, pc: u64) -> Guess {
+    /// Predicts where the branch at `pc` goes, to which that path led.
+    pub fn predict(&mut self, pc: u64, path: &AddressRegisters) -> Guess {
         if self
             .written
             .is_some_and(|written| written.since > self.p.late)
@@ -95,7 +76,8 @@ impl PathTargets {
             self.write();
         }
         let bits = self.p.entries.trailing_zeros();
-        self.place = (turns(self.register, bits) ^ turns(pc >> PAGE_SHIFT, bits)) as usize;
+        self.place =
+            (turns(path.near(self.p.history_bits), bits) ^ turns(pc >> PAGE_SHIFT, bits)) as usize;
         self.line = lowest(pc >> LINE_SHIFT, PAGE_SHIFT - LINE_SHIFT) as u8;
         let last = self.last.find(pc);
         let entry = self.entries.get(self.place).copied().unwrap_or_default();

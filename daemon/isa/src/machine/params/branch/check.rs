@@ -1,8 +1,8 @@
 //! What makes sense of branch prediction's parameters, and the errors where something does not.
 
 use super::{
-    Branch, Direction, Indirect, MAX_BTB_LEVELS, MAX_HISTORY, MAX_NEAR_PAGES, MAX_TABLES,
-    TargetArray,
+    AddressPath, Branch, Direction, Indirect, MAX_BTB_LEVELS, MAX_HISTORY, MAX_NEAR_PAGES,
+    MAX_TABLES, Quick, TargetArray, WEIGHT_TABLES,
 };
 
 /// Sets of a table of directions whose numbers are of a path history register: it in turns of nine bits, and one bit of a branch's address.
@@ -69,6 +69,7 @@ impl Direction {
         };
         let others = [
             ("path_register", self.path_register),
+            ("histories", !self.histories.is_empty()),
             ("set_bit", self.set_bit.is_some()),
             ("ways", self.ways > 1),
             ("entries", !self.entries.is_empty()),
@@ -79,10 +80,20 @@ impl Direction {
         if let Some((field, _)) = others.into_iter().find(|(_, given)| *given) {
             return Err(format!(" are of tables that have no {field}"));
         }
-        match weights.bits {
-            2..=8 => Ok(()),
-            bits => Err(format!(".bits = {bits} is not in 2..=8")),
+        for (field, value, least, most) in [
+            ("bits", weights.bits.into(), 2, 8),
+            ("near_bits", weights.near_bits, 1, 63),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(format!(".{field} = {value} is not in {least}..={most}"));
+            }
         }
+        if self.tables != WEIGHT_TABLES || self.longest_history > 63 {
+            return Err(format!(
+                " need {WEIGHT_TABLES} tables and a longest_history of up to 63"
+            ));
+        }
+        Ok(())
     }
 
     /// Checks what the types cannot say; `name` is its own in a CPU's file.
@@ -204,14 +215,50 @@ impl Indirect {
 
 impl TargetArray {
     fn check(&self) -> Result<(), String> {
-        let [low, high] = self.address_bits;
         check_power("indirect.array.entries", self.entries, 16)?;
         check_bounds(&[
             ("indirect.array.history_bits", self.history_bits, 1, 63),
-            ("indirect.array.shift", self.shift, 1, self.history_bits),
-            ("indirect.array.address_bits[0]", low, 0, high),
-            ("indirect.array.address_bits[1]", high, low, 47),
             ("indirect.array.late", self.late, 0, 255),
+        ])
+    }
+}
+
+impl Quick {
+    fn check(&self) -> Result<(), String> {
+        match (&self.direction, &self.counters) {
+            (Some(direction), None) => {
+                direction.check("quick.direction")?;
+                if direction.loops > 0 || direction.corrector_entries > 0 {
+                    return Err(
+                        "branch.quick.direction has loops or a corrector, which are not quick: \
+                         both must be 0"
+                            .into(),
+                    );
+                }
+                match direction.weights {
+                    Some(_) => {
+                        Err("branch.quick.direction has weights, whose sum is not quick".into())
+                    }
+                    None => Ok(()),
+                }
+            }
+            (None, Some(counters)) => {
+                check_power("quick.counters.entries", counters.entries, 16)?;
+                let bits = counters.history_bits;
+                check_bounds(&[("quick.counters.history_bits", bits, 1, 63)])
+            }
+            _ => Err("branch.quick needs either direction or counters".into()),
+        }
+    }
+}
+
+impl AddressPath {
+    fn check(&self) -> Result<(), String> {
+        let [low, high] = self.address_bits;
+        check_bounds(&[
+            ("address_path.shift", self.shift, 1, 8),
+            ("address_path.address_bits[0]", low, 0, high.min(47)),
+            ("address_path.address_bits[1]", high, low, low + 11),
         ])
     }
 }
@@ -241,19 +288,25 @@ impl Branch {
         check_bounds(&bounds)?;
         d.check("direction")?;
         if let Some(quick) = &self.quick {
-            quick.direction.check("quick.direction")?;
-            if quick.direction.loops > 0 || quick.direction.corrector_entries > 0 {
+            quick.check()?;
+        }
+        i.check(d)?;
+        let by_addresses = d.weights.is_some()
+            || i.array.is_some()
+            || self
+                .quick
+                .as_ref()
+                .is_some_and(|quick| quick.counters.is_some());
+        match &self.address_path {
+            Some(path) => path.check()?,
+            None if by_addresses => {
                 return Err(
-                    "branch.quick.direction has loops or a corrector, which are not quick: \
-                            both must be 0"
+                    "branch.direction.weights and branch.indirect.array need branch.address_path"
                         .into(),
                 );
             }
-            if quick.direction.weights.is_some() {
-                return Err("branch.quick.direction has weights, whose sum is not quick".into());
-            }
+            None => {}
         }
-        i.check(d)?;
         let powers = [
             ("indirect.base_entries", i.base_entries, 16),
             ("indirect.base_ways", i.base_ways, 1),
@@ -261,6 +314,13 @@ impl Branch {
         let sets = self.btb.iter().map(|b| ("btb.set_bytes", b.set_bytes, 1));
         for (name, value, least) in powers.into_iter().chain(sets) {
             check_power(name, value, least)?;
+        }
+        if let Some(n) = (self.btb.iter().enumerate())
+            .position(|(n, b)| b.passed_bubbles > 0 && (n > 0 || b.other_page_takes_two))
+        {
+            return Err(format!(
+                "branch.btb[{n}].passed_bubbles is of the nearest one whose branches take one entry each"
+            ));
         }
         for (name, delay) in [
             ("redirect", self.redirect),
@@ -285,14 +345,10 @@ impl Branch {
                 self.quick.as_ref().map_or(0, |quick| quick.bubbles),
             ),
             (
-                "quick.back_bubbles",
-                self.quick.as_ref().map_or(0, |quick| quick.back_bubbles),
-            ),
-            (
                 "btb.bubbles",
                 self.btb
                     .iter()
-                    .map(|b| b.bubbles.max(b.other_page_bubbles))
+                    .map(|b| b.bubbles.max(b.other_page_bubbles).max(b.passed_bubbles))
                     .max()
                     .unwrap_or(0),
             ),
@@ -400,16 +456,28 @@ mod tests {
         wide.direction.weights = Some(Weights {
             bits: 9,
             threshold: 6,
+            near_bits: 42,
         });
         let refused = wide.check().unwrap_err();
         assert!(refused.contains("weights.bits = 9"), "{refused}");
+        let mut lost = branch.clone();
+        lost.address_path = None;
+        let refused = lost.check().unwrap_err();
+        assert!(refused.contains("need branch.address_path"), "{refused}");
         let mut counted = branch.clone();
         counted.direction.loops = 64;
         let refused = counted.check().unwrap_err();
         assert!(refused.contains("no loops"), "{refused}");
         let mut quick = branch;
-        let weights = quick.direction.weights;
-        quick.quick.as_mut().unwrap().direction.weights = weights;
+        let direction = quick.direction.clone();
+        let both = quick.quick.as_mut().unwrap();
+        both.direction = Some(direction);
+        let refused = both.check().unwrap_err();
+        assert!(
+            refused.contains("either direction or counters"),
+            "{refused}"
+        );
+        both.counters = None;
         let refused = quick.check().unwrap_err();
         assert!(refused.contains("not quick"), "{refused}");
     }
