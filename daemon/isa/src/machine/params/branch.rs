@@ -188,7 +188,7 @@ pub struct Branch {
     /// A return with an empty return stack is predicted as an indirect branch.
     #[serde(default)]
     pub returns_fall_back: bool,
-    /// What a path is where weights or an array of targets depend on it by addresses.
+    /// What a path is where weights, counters or an array of targets depend on it by addresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_path: Option<AddressPath>,
     /// Direction of conditional branches.
@@ -305,7 +305,7 @@ pub struct Weights {
 /// Tables of weights with a history.
 pub const WEIGHT_TABLES: u32 = 3;
 
-/// What a path is to an array of targets and to weights: a register, shifted by some bits with each taken branch, in which the address of
+/// What a path is to an array of targets, to weights and to a quick predictor's counters: a register, shifted by some bits with each taken branch, in which the address of
 /// its last byte is left by exclusive or. A second one is shifted by one bit; bits that are a shift of the first apart lie one apart in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -301,7 +301,8 @@ impl Branch {
             Some(path) => path.check()?,
             None if by_addresses => {
                 return Err(
-                    "branch.direction.weights and branch.indirect.array need branch.address_path"
+                    "branch.direction.weights, branch.quick.counters and branch.indirect.array \
+                     need branch.address_path"
                         .into(),
                 );
             }
