@@ -5,6 +5,7 @@
 //! result is `mcad-report`'s.
 
 pub mod block;
+mod chance;
 pub mod fuzz;
 mod lists;
 pub mod llvm_mca;

@@ -5,11 +5,11 @@
 //! name in [`BUILT_IN`]; anyone's own is a file in the same format.
 
 pub mod ablation;
+pub mod conditions;
 pub mod file;
 pub mod hierarchy;
 pub mod ideal;
 pub mod inorder;
-pub mod last_level;
 pub mod measured;
 pub mod params;
 pub mod table;

@@ -7,7 +7,7 @@ use std::thread;
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use mcad_core::simulation::{AnalysisKind, Intervals, Options, Parallel};
-use mcad_isa::machine::last_level::with_last_level;
+use mcad_isa::machine::conditions::{with_clock, with_last_level};
 use mcad_isa::machine::{self, CpuModel, ideal};
 use mcad_proto::event::Arch;
 
@@ -43,6 +43,10 @@ pub struct AnalysisArgs {
     /// of a virtual machine, share it [default: what the model's file says]
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(1..=1 << 21))]
     last_level: Option<u32>,
+    /// The core's clock in MHz, of models that say at which theirs is: memory takes its nanoseconds, so as many more
+    /// cycles as the core is quicker [default: what the model's file says]
+    #[arg(long, value_name = "MHZ", value_parser = clap::value_parser!(u32).range(500..=10_000))]
+    clock: Option<u32>,
     /// Ignore memory addresses: no dependencies through memory
     #[arg(long)]
     no_memory: bool,
@@ -116,7 +120,8 @@ impl AnalysisArgs {
         } else {
             self.analyses.clone()
         };
-        let names = match self.ideals.is_empty() && self.last_level.is_none() {
+        let changed = self.last_level.is_some() || self.clock.is_some() || !self.ideals.is_empty();
+        let names = match !changed {
             true => self.cpus.clone(),
             // What is changed must be known before the session begins.
             false if self.cpus.is_empty() => vec![machine::default_cpu(Arch::X86_64).to_owned()],
@@ -127,6 +132,12 @@ impl AnalysisArgs {
             for cpu in &mut analysis.options.cpus {
                 *cpu = with_last_level(cpu, kib)
                     .map_err(|error| anyhow!("--last-level {kib}: {error}; leave it out"))?;
+            }
+        }
+        if let Some(mhz) = self.clock {
+            for cpu in &mut analysis.options.cpus {
+                *cpu = with_clock(cpu, mhz)
+                    .map_err(|error| anyhow!("--clock {mhz}: {error}; leave it out"))?;
             }
         }
         analysis.options.one_core = self.cores == Some(CoreUse::One);
@@ -212,6 +223,9 @@ impl AnalysisArgs {
         if let Some(kib) = self.last_level {
             add("last-level", kib.to_string());
         }
+        if let Some(mhz) = self.clock {
+            add("clock", mhz.to_string());
+        }
         if self.no_memory {
             add("memory", "off".to_owned());
         }
@@ -261,6 +275,13 @@ impl AnalysisArgs {
                     args.last_level = Some(kib.with_context(|| {
                         format!("last-level={} is no number of KiB", excerpt(value))
                     })?);
+                }
+                ("clock", mhz) => {
+                    let mhz = mhz.parse().ok().filter(|mhz| (500..=10_000).contains(mhz));
+                    args.clock =
+                        Some(mhz.with_context(|| {
+                            format!("clock={} is no clock in MHz", excerpt(value))
+                        })?);
                 }
                 ("memory", "off") => args.no_memory = true,
                 ("memory", "on") => args.no_memory = false,
@@ -381,6 +402,7 @@ mod tests {
             regions: vec!["main".parse().unwrap(), "0x10-0x20".parse().unwrap()],
             ideals: vec!["l1d".into()],
             last_level: Some(4096),
+            clock: Some(3600),
             no_memory: true,
             ..AnalysisArgs::default()
         };

@@ -42,6 +42,9 @@ pub struct Row {
     /// KiB of the third level of cache that the machine had for it; what the model's file says without.
     #[serde(default)]
     pub last_level_kib: Option<u32>,
+    /// The core's clock in MHz while it was measured; what the model's file says without.
+    #[serde(default)]
+    pub core_mhz: Option<u32>,
     /// CPU that QEMU shows the program.
     #[serde(default)]
     pub qemu_cpu: Option<String>,
@@ -266,6 +269,7 @@ mod tests {
                 min_cycles: None,
                 tunables: None,
                 last_level_kib: None,
+                core_mhz: None,
                 qemu_cpu: None,
                 environment: None,
             },

@@ -7,6 +7,7 @@
 use mcad_isa::machine::hierarchy::Replacement;
 
 use super::Level;
+use crate::chance::Chance;
 use crate::pipeline::fold::Folding;
 
 /// Number of what an entry is for: of a line (address / 64) or of a page.
@@ -72,14 +73,22 @@ impl State {
     }
 }
 
-/// A hash of a page's number, which stands for the frame that the kernel gave it.
+/// A hash of a page's number, which stands for the frame that the kernel gave it: pages in order get frames without any (Steele, Lea
+/// and Flood's SplitMix, OOPSLA 2014, whose last steps these are).
 #[inline]
 fn frame(key: Key) -> u64 {
-    (key.0 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24
+    let page = (key.0 >> 6)
+        .wrapping_add(1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let page = (page ^ page >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (page ^ page >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 24
 }
 
 /// Bits of a frame's number of which sets are numbered, more than any cache has.
 const FRAME_BITS_OF_SETS: u32 = 20;
+
+/// Of four ages of a line the youngest, in steps from the oldest.
+const YOUNGEST: u32 = 3;
 
 /// How a set is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,11 +147,12 @@ pub struct Sets {
     /// Numbers plus 1, 0 where there is nothing; set by set.
     tags: Box<[u64]>,
     states: Box<[State]>,
-    /// When it was used last, by this storage's own count, or whether it was lately.
+    /// When it was used last, by this storage's own count, or whether it was lately, or how much younger than the oldest it is.
     used: Box<[u32]>,
     /// By set: the way used last, which is the next one more often than not.
     latest: Box<[u8]>,
     count: u32,
+    chance: Chance,
 }
 
 impl Sets {
@@ -166,6 +176,7 @@ impl Sets {
             used: vec![0; places].into(),
             latest: vec![0; sets as usize].into(),
             count: 0,
+            chance: Chance::new(0x9e37_79b9),
         }
     }
 
@@ -198,10 +209,7 @@ impl Sets {
         if self.tags[latest] != key.0 + 1 {
             return self.search(set, key);
         }
-        if self.replacement == Replacement::Lru {
-            self.count = self.count.wrapping_add(1);
-            self.used[latest] = self.count;
-        }
+        self.touch_again(set, latest);
         Some(latest)
     }
 
@@ -223,10 +231,7 @@ impl Sets {
         if !wanted(&self.states[latest]) {
             return None;
         }
-        if self.replacement == Replacement::Lru {
-            self.count = self.count.wrapping_add(1);
-            self.used[latest] = self.count;
-        }
+        self.touch_again(set, latest);
         Some(&mut self.states[latest])
     }
 
@@ -290,7 +295,10 @@ impl Sets {
         });
         self.tags[place] = key.0 + 1;
         self.states[place] = state;
-        self.touch(set, way);
+        match self.replacement {
+            Replacement::Qlru => self.age(set, way, YOUNGEST - 1),
+            _ => self.touch(set, way),
+        }
         evicted
     }
 
@@ -319,7 +327,7 @@ impl Sets {
         }
     }
 
-    fn victim(&self, first: usize) -> usize {
+    fn victim(&mut self, first: usize) -> usize {
         let used = &self.used[first..first + self.ways];
         match self.replacement {
             Replacement::Lru => {
@@ -328,7 +336,10 @@ impl Sets {
                 let oldest = used.iter().map(age).max().unwrap_or(0);
                 used.iter().position(|n| age(n) == oldest).unwrap_or(0)
             }
-            Replacement::NotRecent => used.iter().position(|n| *n == 0).unwrap_or(0),
+            Replacement::NotRecent | Replacement::Qlru => {
+                used.iter().position(|n| *n == 0).unwrap_or(0)
+            }
+            Replacement::Any => self.chance.below(self.ways),
         }
     }
 
@@ -341,6 +352,40 @@ impl Sets {
                 self.used[set * self.ways + way] = self.count;
             }
             Replacement::NotRecent => self.touch_lately(set, way),
+            Replacement::Qlru => self.age(set, way, YOUNGEST),
+            Replacement::Any => {}
+        }
+    }
+
+    /// The one that was used last in its set is used again.
+    #[inline(always)]
+    fn touch_again(&mut self, set: usize, place: usize) {
+        match self.replacement {
+            Replacement::Lru => {
+                self.count = self.count.wrapping_add(1);
+                self.used[place] = self.count;
+            }
+            Replacement::Qlru if self.used[place] != YOUNGEST => {
+                self.age(set, place - set * self.ways, YOUNGEST);
+            }
+            Replacement::NotRecent | Replacement::Qlru | Replacement::Any => {}
+        }
+    }
+
+    /// One is so much younger than the oldest age, and the others as old as makes one of them that.
+    #[inline(never)]
+    fn age(&mut self, set: usize, way: usize, youth: u32) {
+        self.latest[set] = way as u8;
+        let first = set * self.ways;
+        let used = &mut self.used[first..first + self.ways];
+        used[way] = youth;
+        let oldest = used.iter().copied().min().unwrap_or(0);
+        if oldest > 0 {
+            for (other, used) in used.iter_mut().enumerate() {
+                if other != way {
+                    *used -= oldest;
+                }
+            }
         }
     }
 
@@ -380,7 +425,12 @@ mod tests {
 
     #[test]
     fn what_fits_misses_once() {
-        for replacement in [Replacement::Lru, Replacement::NotRecent] {
+        for replacement in [
+            Replacement::Lru,
+            Replacement::NotRecent,
+            Replacement::Qlru,
+            Replacement::Any,
+        ] {
             for ways in [1, 4, 12] {
                 let mut sets = sets(64 * u64::from(ways), ways, replacement);
                 let all = 64 * u64::from(ways);
@@ -409,6 +459,63 @@ mod tests {
         let mut sets = sets(8, 8, Replacement::NotRecent);
         let missed = misses(&mut sets, 0..9, 100);
         assert!(missed > 200 && missed < 900, "{missed}");
+    }
+
+    /// One set with ages as nanoBench's authors write them down: the age of a line that is used becomes 0, of one that comes in 1;
+    /// the first of age 3 goes; where none is of age 3 then, all but the one just used grow older until one is.
+    #[test]
+    fn four_ages_are_those_of_a_literal_set() {
+        const WAYS: usize = 16;
+        let mut sets = Sets::new(WAYS as u64, WAYS as u32, Index::Direct, Replacement::Qlru);
+        let (mut lines, mut ages) = ([u64::MAX; WAYS], [3u32; WAYS]);
+        let mut chance = Chance::new(1);
+        let mut missed = 0;
+        for turn in 0..20_000u64 {
+            let key = match turn / 1000 % 2 {
+                0 => turn % 21,
+                _ => chance.below(30) as u64,
+            };
+            let known = lines.iter().position(|line| *line == key);
+            assert_eq!(sets.find(Key(key)).is_some(), known.is_some(), "{turn}");
+            let way = known.unwrap_or_else(|| {
+                missed += 1;
+                let gone = sets.insert(Key(key), State::default());
+                let empty = lines.iter().position(|line| *line == u64::MAX);
+                let way = empty.or_else(|| ages.iter().position(|age| *age == 3));
+                let way = way.unwrap();
+                assert_eq!(
+                    gone.map_or(u64::MAX, |gone| gone.key.0),
+                    lines[way],
+                    "{turn}"
+                );
+                lines[way] = key;
+                way
+            });
+            ages[way] = if known.is_some() { 0 } else { 1 };
+            let older = 3 - ages.iter().max().unwrap();
+            for (other, age) in ages.iter_mut().enumerate() {
+                *age += if other == way { 0 } else { older };
+            }
+        }
+        assert!((5_000..15_000).contains(&missed), "{missed}");
+    }
+
+    /// Of a cycle over n lines, of which c fit, a share m is missing with 1 - m = exp(-m n / c): each of the m n lines that
+    /// come in between pushes a given one out with chance 1 / c.
+    #[test]
+    fn of_a_cycle_over_more_than_fits_as_much_stays_as_chance_has_it() {
+        for (n, expected) in [
+            (2048u64, 0.0),
+            (2560, 0.371),
+            (3072, 0.583),
+            (4096, 0.797),
+            (8192, 0.980),
+        ] {
+            let mut sets = Sets::new(2048, 16, Index::Direct, Replacement::Any);
+            let missed = misses(&mut sets, 0..n, 40);
+            let share = (missed - n) as f64 / (39 * n) as f64;
+            assert!((share - expected).abs() < 0.03, "{n}: {share}");
+        }
     }
 
     #[test]

@@ -25,6 +25,12 @@ pub enum Replacement {
     /// The first line that was not used since all others were ("bit PLRU"; Abel & Reineke,
     /// "nanoBench", ISPASS 2020, section VI, call it MRU).
     NotRecent,
+    /// The first line of the greatest of four ages: one that comes in is of age 1, one that is used of age 0, and where none is of
+    /// age 3 all others grow older until one is (QLRU_H00_M1_R0_U1 there).
+    Qlru,
+    /// Any line: of more lines in turn than there is room for, some stay. It stands for a level that others share, too, whose
+    /// lines come in between at times that have nothing to do with the program's.
+    Any,
 }
 
 /// Size and shape of a first-level cache.
@@ -53,6 +59,10 @@ pub struct Level {
     pub replacement: Replacement,
     /// Cycles from a load that finds its data here to its use.
     pub latency: u64,
+    /// So many of them, while the core has the clock [`Caches::clock_mhz`], pass at a clock of its own; 0: the level has the core's
+    /// clock.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub own_clock_cycles: u64,
     /// Bytes a cycle that one core gets out of it.
     pub bytes_per_cycle: f64,
     /// Bytes a cycle of lines that the level before gives back because they were written, in which none come out of it; none: they take
@@ -105,6 +115,10 @@ pub struct Caches {
     /// Where a program finds a page of a file that it touches first.
     #[serde(default)]
     pub page_cache: PageCache,
+    /// The core's clock at which cycles of memory, and of a level with a clock of its own, are given: these take their time, whatever the
+    /// core's clock is. None where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_mhz: Option<u32>,
     /// Every data access hits the first level (ablation).
     #[serde(default, skip_serializing_if = "is_default")]
     pub perfect_l1d: bool,
@@ -303,12 +317,29 @@ impl Caches {
                     before + 1
                 ));
             }
+            let least = before.max(self.l2.latency);
+            if level.own_clock_cycles >= level.latency.saturating_sub(least).max(1) {
+                return Err(format!(
+                    "{name}.own_clock_cycles = {} is more than the {} cycles that it is behind the second level",
+                    level.own_clock_cycles,
+                    level.latency.saturating_sub(least)
+                ));
+            }
+            if level.own_clock_cycles > 0 && self.clock_mhz.is_none() {
+                return Err(format!("{name}.own_clock_cycles without cache.clock_mhz"));
+            }
             before = level.latency;
             rate(&format!("{name}.bytes_per_cycle"), level.bytes_per_cycle)?;
             if let Some(written) = level.written_bytes_per_cycle {
                 rate(&format!("{name}.written_bytes_per_cycle"), written)?;
             }
         }
+        within(
+            "cache.clock_mhz",
+            self.clock_mhz.unwrap_or(1000),
+            100,
+            10_000,
+        )?;
         within("cache.fill_buffers", self.fill_buffers, 1, 256)?;
         within("cache.l2_fill_buffers", self.l2_fill_buffers, 1, 256)?;
         within("cache.store_buffer", self.store_buffer, 1, 512)

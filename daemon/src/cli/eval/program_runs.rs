@@ -34,6 +34,8 @@ pub(super) struct Job {
     pub environment: Vec<(String, String)>,
     /// KiB of the third level of cache that it has, unless the CPU model says that.
     pub last_level: Option<u32>,
+    /// The core's clock in MHz, unless the CPU model says that.
+    pub clock: Option<u32>,
     /// What QEMU shows it, unless the CPU model says that.
     pub qemu_cpu: Option<String>,
     /// What it reads as its standard input; nothing without.
@@ -162,9 +164,10 @@ fn key(job: &Job, cpu: &str, simulator: u64) -> anyhow::Result<String> {
     let program = digest(job.command.first().map(Path::new))?;
     let stdin = digest(&job.stdin)?;
     Ok(format!(
-        "{simulator:016x} {} {:?} {:?} {:?} {:?} {stdin:016x} {program:016x}",
+        "{simulator:016x} {} {:?} {:?} {:?} {:?} {:?} {stdin:016x} {program:016x}",
         resolved(cpu),
         job.last_level,
+        job.clock,
         job.qemu_cpu,
         job.environment,
         job.command
@@ -211,6 +214,9 @@ fn one(own: &Path, job: &Job, cpu: &str) -> anyhow::Result<Outcome> {
     }
     if let Some(kib) = job.last_level {
         command.args(["--last-level", &kib.to_string()]);
+    }
+    if let Some(mhz) = job.clock {
+        command.args(["--clock", &mhz.to_string()]);
     }
     command.arg("--").args(&job.command);
     command.env_remove("MCAD_DAEMON");
@@ -303,6 +309,7 @@ mod tests {
             command: vec![program.into_os_string()],
             environment: Vec::new(),
             last_level: None,
+            clock: None,
             qemu_cpu: None,
             stdin: Some(file("input", "one")?),
             directory: directory.path().to_owned(),

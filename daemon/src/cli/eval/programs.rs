@@ -77,6 +77,7 @@ pub(super) fn run(
                 command: command(&row, &packages)?,
                 environment: environment(&row)?,
                 last_level: row.last_level_kib,
+                clock: row.core_mhz,
                 qemu_cpu: row.qemu_cpu.clone().filter(|name| !name.is_empty()),
                 stdin: (row.stdin.as_ref().filter(|file| !file.is_empty()))
                     .map(|file| directory.join(file)),
@@ -221,6 +222,7 @@ mod tests {
             min_cycles: None,
             tunables: None,
             last_level_kib: None,
+            core_mhz: None,
             qemu_cpu: None,
             environment: None,
         };

@@ -10,7 +10,6 @@
 
 pub mod addresses;
 pub mod btb;
-mod chance;
 pub mod corrector;
 pub mod foretell;
 pub mod frames;

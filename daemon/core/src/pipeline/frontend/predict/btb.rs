@@ -3,9 +3,9 @@
 //! the nearer ones.
 
 use super::Executed;
-use super::chance::Chance;
 use super::hold::{Hold, Holds};
 use super::stream::PAGE_SHIFT;
+use crate::chance::Chance;
 use crate::pipeline::fold::Folding;
 use mcad_isa::machine::params::branch::{self, Victim};
 

@@ -4,9 +4,9 @@
 
 use mcad_isa::machine::params::branch::{Chosen, Indirect, MAX_TABLES};
 
-use super::chance::Chance;
 use super::history::{Path, mix, spread};
 use super::last_targets::{self, LastTargets, SURE};
+use crate::chance::Chance;
 use crate::pipeline::fold::Folding;
 
 const TABLES: usize = MAX_TABLES as usize;

@@ -11,9 +11,9 @@ use std::ops::Range;
 
 use mcad_isa::machine::params::branch::{Direction, MAX_TABLES, Replacement};
 
-use super::chance::Chance;
 use super::history::{Path, mix, spread};
 use super::register::SET_BITS;
+use crate::chance::Chance;
 use crate::pipeline::fold::Folding;
 
 /// Counters of three bits; from this on they say taken.
