@@ -110,6 +110,8 @@ pub struct Uop {
     /// More cycles of a load that takes its data from a store; of a store's data, those until loads can
     /// take it, [`NOT_FORWARDED`] when not before it is written.
     pub forwarded_later: u8,
+    /// More cycles of a load from a cache, and until a store's data is done with, in whole programs.
+    pub vector_later: u8,
     /// Neither a register nor the instruction's own address is in the address.
     pub absolute: bool,
     /// Last µop of its fused group.
@@ -375,6 +377,8 @@ pub struct PointerLoad {
     pub near: bool,
     /// See [`Uop::forwarded_later`].
     pub forwarded_later: u8,
+    /// See [`Uop::vector_later`].
+    pub vector_later: u8,
     /// See [`Uop::absolute`].
     pub absolute: bool,
 }
@@ -384,6 +388,8 @@ pub struct PointerLoad {
 pub struct Stored {
     /// See [`Uop::forwarded_later`].
     pub forwarded_later: u8,
+    /// See [`Uop::vector_later`].
+    pub vector_later: u8,
     /// See [`Uop::absolute`].
     pub absolute: bool,
 }
@@ -491,6 +497,10 @@ impl Program {
                         forwarded_later: match uop.kind {
                             UopKind::StoreData(_) => forwarded.stored.forwarded_later,
                             _ => pointer.map_or(0, |c| c.forwarded_later),
+                        },
+                        vector_later: match uop.kind {
+                            UopKind::StoreData(_) => forwarded.stored.vector_later,
+                            _ => pointer.map_or(0, |c| c.vector_later),
                         },
                         absolute: match uop.kind {
                             UopKind::StoreAddress(_) => forwarded.stored.absolute,

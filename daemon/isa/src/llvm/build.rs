@@ -132,6 +132,7 @@ fn one(program: &mut Program, instruction: &Instruction, costs: &Costs<'_>) -> K
         index: NO_REG,
         near: false,
         forwarded_later: 0,
+        vector_later: 0,
         absolute: false,
     };
     let kinds = parts.kinds(costs.forwarding);

@@ -110,6 +110,9 @@ pub struct Caches {
     /// A line that comes into the first-level data cache takes a cycle in which no store is written there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fills_hold_up_stores: bool,
+    /// A store that is written while no other was in the cycle before is written alone, though the next one goes to the same line and has retired.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub first_store_alone: bool,
     /// Stores between issue and the cache, where `execute.store_buffer` does not say.
     pub store_buffer: u32,
     /// Where a program finds a page of a file that it touches first.

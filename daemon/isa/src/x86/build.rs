@@ -382,6 +382,10 @@ fn finish(
     let loads = pointer_loads(core, o, displacement, absolute);
     let stored = Stored {
         forwarded_later: stored_later(core, instruction, o),
+        vector_later: match o.vector {
+            true => core.execute.vector_store_later,
+            false => 0,
+        },
         // Else a `push`.
         absolute: absolute && rsp_change == 0,
     };
@@ -548,6 +552,10 @@ fn pointer_loads(core: &Core, o: &Operands, displacement: i64, absolute: bool) -
             forwarded_later: match o.vector {
                 true if m.size > 32 => p.vector_forward_extra.max(p.vector_forward_extra_64),
                 true => p.vector_forward_extra,
+                false => 0,
+            },
+            vector_later: match o.vector {
+                true => p.vector_load_later[usize::from(m.size > 16) + usize::from(m.size > 32)],
                 false => 0,
             },
             absolute,

@@ -100,6 +100,17 @@ pub(super) const PROBES: &[Probe] = &[
         points: partly,
     },
     Probe {
+        name: "forward-moves",
+        what: "48 bytes that are stored eight at a time and moved on by two vectors of 32, each turn by itself",
+        axis: Axis {
+            name: "moved",
+            unit: "",
+            logarithmic: false,
+        },
+        unit: "cycles per turn",
+        points: moves,
+    },
+    Probe {
         name: "renamed-loads",
         what: "a chain of three cycles through memory: whether loads go on being renamed, by how often a branch is not taken",
         axis: Axis {
@@ -188,6 +199,43 @@ fn partly() -> Vec<Point> {
     let point = |(n, (label, stores, load)): (usize, (&str, &str, &str))| {
         Point::named(n, label, chain(&format!("{stores}\n    {load}"), 1))
     };
+    cases.into_iter().enumerate().map(point).collect()
+}
+
+/// Each move waits for the stores of the one before, since its vectors lie in two of these or more.
+fn moves() -> Vec<Point> {
+    let stored: String = (0..6)
+        .map(|n| format!("    mov [rdi + {}], rax\n", 8 * n))
+        .collect();
+    let moved = |from: u32, to: u32| {
+        format!(
+            "\
+    vmovdqu ymm0, [rdi + {from}]
+    vmovdqu ymm1, [rdi + {}]
+    vmovdqu [rdi + {to}], ymm0
+    vmovdqu [rdi + {}], ymm1
+",
+            from + 16,
+            to + 16
+        )
+    };
+    let times = |count: u32| -> String {
+        let steps = (0..count).map(|n| moved(64 * n, 64 * (n + 1)));
+        stored.clone() + &steps.collect::<String>()
+    };
+    let more = |what: &str| format!("    .rept 80\n    {what}\n    .endr\n");
+    let cases = [
+        ("once", times(1)),
+        ("once, and 80 no-operations", times(1) + &more("nop")),
+        ("once, behind 60 no-operations", {
+            stored.clone() + "    .rept 60\n    nop\n    .endr\n" + &moved(0, 64)
+        }),
+        ("twice", times(2)),
+        ("three times", times(3)),
+        ("to and fro", moved(0, 64) + &moved(64, 0)),
+    ];
+    let point =
+        |(n, (label, body)): (usize, (&str, String))| Point::named(n, label, chain(&body, 1));
     cases.into_iter().enumerate().map(point).collect()
 }
 

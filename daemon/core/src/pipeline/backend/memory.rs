@@ -33,7 +33,7 @@ use learnt::Learning;
 use lines::{Late, Lines, Lookup, SharedLines};
 use mcad_isa::machine::hierarchy::LINE_BYTES;
 use mcad_isa::machine::params::{Core, CrossingLoads, Execute};
-use mcad_isa::program::{Instr, NOT_FORWARDED, flag};
+use mcad_isa::program::{Instr, NOT_FORWARDED, Uop, flag};
 use mcad_proto::word::Kernel;
 use older_stores::{Forward, Handed, OlderStores};
 use renaming::Renaming;
@@ -138,6 +138,9 @@ impl Memory {
             (memory.renaming).is_steady_after(core.execute.memory_renaming_steady);
             (memory.older).are_handed_on_in_parts(core.execute.store_forward_parts);
             memory.crossing = core.execute.crossing_loads;
+            memory
+                .buffer
+                .writes_the_first_alone(caches.first_store_alone);
             memory.owned = vec![0; OWNED as usize].into();
             memory.fault_cycles = core.tlb.map_or(0, |tlb| tlb.fault);
             memory.calls_displace = core.tlb.is_some_and(|tlb| tlb.call_code_lines > 0);
@@ -370,6 +373,15 @@ impl Memory {
         }
     }
 
+    /// By how much longer than of a general register a load or a store's data takes, if caches are modelled.
+    #[inline(always)]
+    pub fn longer(&self, uop: &Uop) -> u64 {
+        match self.lines.are_modelled() {
+            true => uop.vector_later.into(),
+            false => 0,
+        }
+    }
+
     /// What a load costs for where it lies, if it goes to its port twice for that.
     #[inline(always)]
     pub fn crossing(&self, inst: &Inst, number: u8, accesses: &[Access]) -> Option<CrossingLoads> {
@@ -567,16 +579,17 @@ impl Memory {
     }
 
     /// The data of the store whose address came last is sent at `dispatched`, from registers that
-    /// are there at `inputs`; returns when it is there. Loads can take it `later` by so many cycles.
+    /// are there at `inputs`; returns when it is there.
     #[inline]
     pub fn store_data(
         &mut self,
         inst: &Inst,
         instr: &Instr,
-        later: u8,
+        uop: &Uop,
         dispatched: u64,
         inputs: u64,
     ) -> u64 {
+        let later = uop.forwarded_later;
         let updates = inst.loads > 0;
         let at = dispatched + self.p.store_data_latency;
         let renamed = self.p.memory_renaming && instr.is(flag::RENAMED_STORE);
@@ -596,7 +609,7 @@ impl Memory {
             Handed::FromRegister(_) | Handed::FromStore => u64::from(later),
         };
         self.older.data(there + later, source);
-        at
+        at + self.longer(uop)
     }
 
     /// First cycle in which an instruction can issue, for its stores.

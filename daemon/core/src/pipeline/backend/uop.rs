@@ -345,13 +345,7 @@ impl Backend {
                 executed
             }
             UopKind::StoreData(_) => {
-                let at = (self.memory).store_data(
-                    i.inst,
-                    i.instr,
-                    uop.forwarded_later,
-                    dispatched,
-                    inputs,
-                );
+                let at = (self.memory).store_data(i.inst, i.instr, uop, dispatched, inputs);
                 let executed = at_least.max(at);
                 self.memory.fences_mut().store_done(executed);
                 executed
@@ -389,7 +383,11 @@ impl Backend {
         let (not_before, later) = match loaded {
             Loaded::Line(later) => {
                 self.after_fault();
-                (0, later + crossing.map_or(0, |crossing| crossing.later))
+                let longer = self.memory.longer(uop);
+                (
+                    0,
+                    later + longer + crossing.map_or(0, |crossing| crossing.later),
+                )
             }
             Loaded::Store(there) => (there + u64::from(uop.forwarded_later), 0),
             Loaded::Register(source) => {

@@ -165,6 +165,12 @@ pub struct Execute {
     /// Loads wait for older stores to the same bytes.
     #[serde(default = "yes")]
     pub dependencies_through_memory: bool,
+    /// The same of up to 16, 32 and 64 bytes where caches are modelled, thus in whole programs, beside what `vector_load_extra` says.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub vector_load_later: [u8; 3],
+    /// There, too: so many cycles later than loads can take it the data of a store is done with, of an instruction that uses vector registers.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub vector_store_later: u8,
     /// From a store's address and data being there to a load's result.
     pub store_forward: u64,
     /// More cycles of that for a load by an instruction that uses vector registers.

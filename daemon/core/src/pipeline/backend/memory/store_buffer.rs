@@ -1,8 +1,8 @@
 //! The store buffer: writes retired stores to the first-level cache in program order.
 //!
 //! Two stores in a row to one line are written together, on some cores any two, or any number to one part of
-//! a line; each other takes a cycle. A store that finds the buffer full cannot issue. docs/GOLDEN-COVE.md and
-//! docs/ZEN4.md have the measurements.
+//! a line; each other takes a cycle, on some cores also the first one behind a cycle without any. A store that finds the
+//! buffer full cannot issue. docs/GOLDEN-COVE.md, docs/REDWOOD-COVE.md and docs/ZEN4.md have the measurements.
 
 use super::partial_words::PartialWords;
 use crate::pipeline::access::{Access, Line};
@@ -23,8 +23,10 @@ pub struct StoreBuffer {
     count: u64,
     last: u64,
     line: Line,
-    /// The last store was written together with the one before it.
+    /// The last store was written together with the one before it, or must be alone.
     paired: bool,
+    /// One that is written after a cycle without any must be alone.
+    first_alone: bool,
     /// Words that are written in part, if that takes longer.
     partial: Option<PartialWords>,
 }
@@ -42,9 +44,15 @@ impl StoreBuffer {
             last: 0,
             line: Line::NONE,
             paired: false,
+            first_alone: false,
             partial: (p.partial_stores.again > 0)
                 .then(|| PartialWords::new(p.partial_stores, p.stores_together)),
         }
+    }
+
+    /// From now on a store that is written after a cycle without any is written alone, or not.
+    pub fn writes_the_first_alone(&mut self, alone: bool) {
+        self.first_alone = alone;
     }
 
     /// Stores that have retired so far.
@@ -128,7 +136,8 @@ impl StoreBuffer {
         let room = self.together.any_number() || !self.paired && !alone;
         let pairs = room && (!self.together.by_line() || line.shares(self.line, self.part));
         let mut cycle = (self.last + u64::from(!pairs)).max(retired + 1).max(owned);
-        self.paired = pairs && cycle == self.last;
+        let first = cycle > self.last + 1;
+        self.paired = pairs && cycle == self.last || first && self.first_alone;
         self.line = line;
         if access.is_some_and(Access::crosses_line) {
             // Written line by line.
@@ -158,6 +167,7 @@ impl Part for StoreBuffer {
             last,
             line,
             paired,
+            first_alone: _,
             partial,
         } = self;
         if let Some(partial) = partial {
@@ -177,6 +187,7 @@ impl Part for StoreBuffer {
             last,
             line: _,
             paired,
+            first_alone: _,
             partial,
         } = self;
         let now = at.issue;
@@ -192,5 +203,41 @@ impl Part for StoreBuffer {
             }
             h.add(written - now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcad_isa::machine;
+
+    /// Cycles in which stores to one line are written that retire in these.
+    fn written(first_alone: bool, retired: &[u64]) -> Vec<u64> {
+        let glc = machine::cpu("glc").unwrap();
+        let mut buffer = StoreBuffer::new(64, &glc.core.execute);
+        buffer.writes_the_first_alone(first_alone);
+        let store = |(n, at): (usize, &u64)| {
+            let access = Access::known(0x1000 + 8 * (n as u64 % 8), 8);
+            buffer.retire(Some(&access), *at, 0);
+            buffer.last()
+        };
+        retired.iter().enumerate().map(store).collect()
+    }
+
+    /// What a load of one, two, four and six stores' bytes waits for, docs/REDWOOD-COVE.md, "Vectors from memory".
+    #[test]
+    fn the_first_one_behind_a_cycle_without_any_is_written_alone() {
+        let retired = [100; 6];
+        assert_eq!(written(false, &retired), [101, 101, 102, 102, 103, 103]);
+        assert_eq!(written(true, &retired), [101, 102, 102, 103, 103, 104]);
+    }
+
+    #[test]
+    fn those_behind_others_go_in_pairs_all_the_same() {
+        let steadily: Vec<u64> = (0..20).map(|n| 100 + n / 2).collect();
+        let cycles = written(true, &steadily);
+        assert_eq!(cycles.last(), Some(&111));
+        let apart = [100, 110, 120];
+        assert_eq!(written(true, &apart), [101, 111, 121]);
     }
 }
