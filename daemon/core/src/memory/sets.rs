@@ -295,6 +295,7 @@ impl Sets {
         });
         self.tags[place] = key.0 + 1;
         self.states[place] = state;
+        self.latest[set] = way as u8;
         match self.replacement {
             Replacement::Qlru => self.age(set, way, YOUNGEST - 1),
             _ => self.touch(set, way),
@@ -375,7 +376,6 @@ impl Sets {
     /// One is so much younger than the oldest age, and the others as old as makes one of them that.
     #[inline(never)]
     fn age(&mut self, set: usize, way: usize, youth: u32) {
-        self.latest[set] = way as u8;
         let first = set * self.ways;
         let used = &mut self.used[first..first + self.ways];
         used[way] = youth;

@@ -223,13 +223,14 @@ fn moves() -> Vec<Point> {
         let steps = (0..count).map(|n| moved(64 * n, 64 * (n + 1)));
         stored.clone() + &steps.collect::<String>()
     };
-    let more = |what: &str| format!("    .rept 80\n    {what}\n    .endr\n");
+    let nops = |count: u32| format!("    .rept {count}\n    nop\n    .endr\n");
     let cases = [
         ("once", times(1)),
-        ("once, and 80 no-operations", times(1) + &more("nop")),
-        ("once, behind 60 no-operations", {
-            stored.clone() + "    .rept 60\n    nop\n    .endr\n" + &moved(0, 64)
-        }),
+        ("once, and 80 no-operations", times(1) + &nops(80)),
+        (
+            "once, behind 60 no-operations",
+            stored.clone() + &nops(60) + &moved(0, 64),
+        ),
         ("twice", times(2)),
         ("three times", times(3)),
         ("to and fro", moved(0, 64) + &moved(64, 0)),
