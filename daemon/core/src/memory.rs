@@ -81,6 +81,8 @@ pub struct Memory {
     /// Lines that came into the first level since somebody asked.
     filled: u64,
     fills_hold_up_stores: bool,
+    /// When lines come into the first level, since somebody asked, where they hold up loads.
+    arrivals: Option<Vec<u64>>,
     perfect_l1d: bool,
     perfect_l1i: bool,
     perfect_l2: bool,
@@ -139,6 +141,7 @@ impl Memory {
             l2_written: l2.written_bytes_per_cycle.map(Share::of_a_line),
             filled: 0,
             fills_hold_up_stores: caches.fills_hold_up_stores,
+            arrivals: caches.fills_hold_up_loads.then(Vec::new),
             l3_rate: Bandwidth::new(l3.map_or(l2.bytes_per_cycle, |l3| l3.bytes_per_cycle)),
             dram_rate: Bandwidth::new(dram.bytes_per_cycle),
             l2_more: l2.latency.saturating_sub(core.execute.load_latency),
@@ -229,6 +232,14 @@ impl Memory {
     pub fn held_up_stores(&mut self) -> u64 {
         let filled = std::mem::take(&mut self.filled);
         if self.fills_hold_up_stores { filled } else { 0 }
+    }
+
+    /// Hands over when lines came or will come into the first level, of those since this was asked last, where they hold up loads.
+    pub fn take_arrivals(&mut self, into: &mut Vec<u64>) {
+        let epoch = self.epoch;
+        if let Some(arrivals) = &mut self.arrivals {
+            into.extend(arrivals.drain(..).map(|at| at - epoch));
+        }
     }
 
     /// The first cycle from `at` on in which another line may be on its way into the first level.

@@ -44,6 +44,7 @@ fn core() -> Core {
         l3: Some(level(4096, L3)),
         fill_buffers: 10,
         fills_hold_up_stores: false,
+        fills_hold_up_loads: false,
         first_store_alone: false,
         l2_fill_buffers: 16,
         store_buffer: 56,

@@ -17,6 +17,7 @@ mod chase;
 mod code;
 mod copied;
 mod crossing;
+mod fills;
 mod foretold;
 mod forwarding;
 mod kernel;
@@ -126,6 +127,7 @@ pub fn probes() -> Vec<Probe> {
     for part in [
         chase::PROBES,
         parallel::PROBES,
+        fills::PROBES,
         streams::PROBES,
         regions::PROBES,
         forwarding::PROBES,

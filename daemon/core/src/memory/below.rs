@@ -170,6 +170,9 @@ impl Memory {
     /// A line comes into the first level; one that leaves it takes of the second's time.
     pub(super) fn fill_l1(&mut self, line: u64, state: State) {
         self.filled += 1;
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.push(state.at());
+        }
         if self.place_l1(line, state)
             && let Some(share) = self.l2_written
         {

@@ -13,8 +13,11 @@ impl Memory {
         let mut copy = Box::new(self.clone());
         self.by_instruction = misses;
         copy.epoch += now;
-        // None of its stores was held up yet.
+        // None of its stores and loads was held up yet.
         copy.filled = 0;
+        if let Some(arrivals) = &mut copy.arrivals {
+            arrivals.clear();
+        }
         copy.counts = Counts::default();
         copy.by_instruction = MissesByInstruction::default();
         copy

@@ -65,6 +65,7 @@ pub struct Backend {
     execute: Execute,
     alu_ports: PortSet,
     merge_ports: PortSet,
+    load_ports: PortSet,
     /// Ports of a conditional jump that is not taken, in programs.
     not_taken_ports: PortSet,
     /// The last conditional jump was one.
@@ -89,7 +90,7 @@ pub struct Backend {
 parts! {
     Backend { issue, ports, retirement, spacing, locks, queue, slot_count }
     remembers { memory, registers }
-    fixed { rename, execute, alu_ports, merge_ports, not_taken_ports, not_taken, ends, string_known }
+    fixed { rename, execute, alu_ports, merge_ports, load_ports, not_taken_ports, not_taken, ends, string_known }
 }
 
 impl Backend {
@@ -102,6 +103,7 @@ impl Backend {
             execute: core.execute.clone(),
             alu_ports: core.ports.alu,
             merge_ports: core.ports.merge,
+            load_ports: core.ports.load,
             not_taken_ports: PortSet::NONE,
             not_taken: false,
             issue: Issue::new(core.rename.issue_width, core.rename.most_counted()),
@@ -587,7 +589,7 @@ impl Backend {
             if extra > 2 * least {
                 why = Stall::Memory(Wait::of(late));
             }
-            self.after_fault();
+            self.after_access();
         }
         let mut done = executed + extra;
         if least == 0 {

@@ -110,6 +110,9 @@ pub struct Caches {
     /// A line that comes into the first-level data cache takes a cycle in which no store is written there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fills_hold_up_stores: bool,
+    /// A line that comes into the first-level data cache takes a cycle of all load ports.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fills_hold_up_loads: bool,
     /// A store that is written while no other was in the cycle before is written alone, though the next one goes to the same line and has retired.
     #[serde(default, skip_serializing_if = "is_default")]
     pub first_store_alone: bool,

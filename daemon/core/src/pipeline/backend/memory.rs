@@ -71,6 +71,8 @@ pub struct Memory {
     fault: Option<u64>,
     /// Until when nothing may issue, after the last load went ahead of a store in vain, or was given another one's register.
     restart: Option<u64>,
+    /// When lines come into the first level that hold up loads.
+    arrivals: Vec<u64>,
     /// When the last load was sent.
     loaded_at: u64,
     /// Page faults so far, and system calls that displace code as they do.
@@ -91,7 +93,7 @@ parts! {
     Memory { fences, older, disambiguation, buffer, renaming }
     remembers { lines }
     tables { owned: 0 }
-    fixed { p, reaches, late, crossing, fault, restart, loaded_at, visits, calls_displace, fault_cycles }
+    fixed { p, reaches, late, crossing, fault, restart, arrivals, loaded_at, visits, calls_displace, fault_cycles }
 }
 
 /// Stores whose lines are remembered, more than can be in flight.
@@ -115,6 +117,7 @@ impl Memory {
             crossing: None,
             fault: None,
             restart: None,
+            arrivals: Vec::new(),
             loaded_at: 0,
             visits: 0,
             calls_displace: false,
@@ -177,6 +180,12 @@ impl Memory {
     #[inline]
     pub fn take_restart(&mut self) -> Option<u64> {
         self.restart.take()
+    }
+
+    /// When a line comes into the first level that takes a cycle of the load ports; each is told once.
+    #[inline(always)]
+    pub fn take_arrival(&mut self) -> Option<u64> {
+        self.arrivals.pop()
     }
 
     /// What all iterations load and store of a repeated string instruction to come; whether that
@@ -514,6 +523,7 @@ impl Memory {
             return Loaded::Line(0);
         }
         let answer = self.lines.load_beyond(&lookup);
+        self.lines.take_arrivals(&mut self.arrivals);
         self.late = Wait::of(Late::of(&answer));
         if answer.fault {
             self.faulted(at, &answer);
@@ -568,7 +578,11 @@ impl Memory {
             };
             let answer = match self.lines.hits(&lookup, true) {
                 true => Answer::default(),
-                false => self.lines.store_beyond(&lookup),
+                false => {
+                    let answer = self.lines.store_beyond(&lookup);
+                    self.lines.take_arrivals(&mut self.arrivals);
+                    answer
+                }
             };
             self.owned[((self.older.count() + 1) % OWNED) as usize] = at + answer.late;
             if answer.fault {

@@ -272,6 +272,14 @@ impl Ports {
         }
     }
 
+    /// Keeps the first free cycle from `from` on of each of these ports for what is no µop.
+    #[cold]
+    pub fn occupy_all(&mut self, ports: PortSet, from: u64) {
+        for port in ports.iter() {
+            self.occupy(port, from);
+        }
+    }
+
     /// [`Ports::start`] in general.
     #[inline(never)]
     fn start_late(&mut self, port: u8, ready: u64) -> u64 {

@@ -339,7 +339,7 @@ impl Backend {
             UopKind::StoreAddress(n) => {
                 let made = self.address_of(i, uop);
                 let at = (self.memory).store_address(i.inst, n, dispatched, i.accesses, made);
-                self.after_fault();
+                self.after_access();
                 let executed = at_least.max(at);
                 self.memory.fences_mut().store_done(executed);
                 executed
@@ -353,9 +353,12 @@ impl Backend {
         }
     }
 
-    /// After a page fault, everything begins anew.
+    /// After a page fault, everything begins anew; lines that come into the first level take the load ports' time.
     #[inline(always)]
-    pub(super) fn after_fault(&mut self) {
+    pub(super) fn after_access(&mut self) {
+        while let Some(at) = self.memory.take_arrival() {
+            self.ports.occupy_all(self.load_ports, at);
+        }
         if let Some(until) = self.memory.take_fault() {
             self.issue.block_until(until, Stall::Memory(Wait::Faults));
         }
@@ -382,7 +385,7 @@ impl Backend {
         let loaded = (self.memory).load(i.inst, i.instr, number, dispatched, i.accesses, made);
         let (not_before, later) = match loaded {
             Loaded::Line(later) => {
-                self.after_fault();
+                self.after_access();
                 let longer = self.memory.longer(uop);
                 (
                     0,

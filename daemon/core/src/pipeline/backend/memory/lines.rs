@@ -128,6 +128,14 @@ impl Lines {
         (self.memory.as_mut()).map_or(0, |memory| memory.held_up_stores())
     }
 
+    /// When lines came or will come into the first level that hold up loads, of those since this was asked last.
+    #[inline]
+    pub fn take_arrivals(&mut self, into: &mut Vec<u64>) {
+        if let Some(memory) = &mut self.memory {
+            memory.take_arrivals(into);
+        }
+    }
+
     /// A load that does not hit so.
     #[inline]
     pub fn load_beyond(&mut self, lookup: &Lookup) -> Answer {
