@@ -94,11 +94,11 @@ fn wrong_of_rows(branch: &Branch, turns: u64) -> f64 {
 
 #[test]
 fn tables_that_are_full_hold_little() {
-    // On Redwood Cove all of 16 384 recur, seven tenths of the half that must be known do not of 32 768.
+    // On Redwood Cove all of 16 384 recur, 0.30 to 0.37 are wrong of 32 768.
     let branch = predictors_of("rwc");
     let [fits, does_not] = [64, 128].map(|turns| wrong_of_rows(&branch, turns));
     assert!(fits < 0.02, "{fits}");
-    assert!((0.25..0.5).contains(&does_not), "{does_not}");
+    assert!((0.2..0.4).contains(&does_not), "{does_not}");
     // One that goes by use forgets some of those that fit, where there are long histories alone.
     let mut useful = without_short(&branch);
     useful.direction.replacement = Replacement::Useful;

@@ -22,6 +22,7 @@ mod foretold;
 mod forwarding;
 mod kernel;
 mod late;
+mod learnt;
 mod linked;
 mod locked;
 mod mixes;
@@ -126,6 +127,7 @@ pub fn probes() -> Vec<Probe> {
     let mut all = Vec::new();
     for part in [
         chase::PROBES,
+        learnt::PROBES,
         parallel::PROBES,
         fills::PROBES,
         streams::PROBES,

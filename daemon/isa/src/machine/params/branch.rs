@@ -323,8 +323,10 @@ pub enum Replacement {
     /// Up to two, which were of no use and are not sure; new ones are neither (TAGE-SC-L, CBP-5 2016).
     #[default]
     Useful,
-    /// One (Seznec & Michaud, JILP 2006), in the first table with an entry in the set that is of no use, from a longer history at
-    /// random on. A new one is of no use yet; where all are of use, those of one set cease to be.
+    /// One, in the first table in which any way of the set is of no use, from a longer history at random on (Seznec & Michaud, JILP 2006), and where what was
+    /// wrong was one of the short histories or none, one of these and one of the others. A new one is of no use yet. What is of use stays, until
+    /// of the branches that ask for an entry some 1 000 more got none than twice those that got one: then none is of use any more, as in TAGE-SC-L. Measured on
+    /// Redwood Cove (docs/BRANCHES.md, "Which entry").
     Single,
 }
 

@@ -35,6 +35,12 @@ fn saturated(counter: u16) -> bool {
     counter == 0 || counter == COUNTER
 }
 
+/// An entry of a branch that went so, of no use yet.
+#[inline]
+fn new_entry(tag: u16, taken: bool) -> u16 {
+    tag << TAG_SHIFT | if taken { TAKEN } else { TAKEN - 1 }
+}
+
 #[inline]
 fn toward(counter: u16, taken: bool) -> u16 {
     if taken {
@@ -202,14 +208,14 @@ pub struct Tage {
     believed_from: usize,
     entries: Box<[u16]>,
     use_other: [i8; 16],
-    /// Failed allocations less twice those that succeeded.
-    tick: i32,
+    /// Failed allocations less twice those that succeeded, in the short tables, if there are any, and the others.
+    ticks: [i32; 2],
     random: Chance,
     replacement: Replacement,
     found: Found,
 }
 
-/// Failed allocations after which no entry is useful any more.
+/// Failed allocations after which no entry is useful any more, as in TAGE-SC-L.
 const TICKS: i32 = 1024;
 
 impl Tage {
@@ -238,7 +244,7 @@ impl Tage {
             believed_from: p.believed_from.map_or(usize::MAX, |n| n as usize),
             entries: vec![TAKEN; tables << p.table_entries.trailing_zeros()].into(),
             use_other: [0; 16],
-            tick: 0,
+            ticks: [0; 2],
             random: Chance::new(0x2545_f491),
             replacement: p.replacement,
             found: Found::default(),
@@ -455,8 +461,7 @@ impl Tage {
         self.layout.place(table, hash, history, branch)
     }
 
-    /// Gives the branch an entry with longer history that is of no use; where what said was a short history or none, one of the
-    /// short ones and one of the others (docs/BRANCHES.md, "Short histories of Intel's directions").
+    /// Gives the branch an entry with longer history; where what said was a short history or none, one of the short ones and one of the others.
     #[cold]
     fn replace(&mut self, taken: bool, history: &Path) {
         let (hit, short) = (self.found.hit, self.layout.hashed);
@@ -464,28 +469,41 @@ impl Tage {
         self.replace_among(hit.max(short)..self.tables, taken, history);
     }
 
-    /// Gives the branch such an entry in one of these tables.
+    /// Gives the branch an entry in one of these tables, from one at random on, where any way of its set is of no use.
     fn replace_among(&mut self, tables: Range<usize>, taken: bool, history: &Path) {
         if tables.is_empty() {
             return;
         }
         let first = self.chance() as usize % tables.len();
         for n in 0..tables.len() {
-            let table = tables.start + (first + n) % tables.len();
-            let (set, tag) = self.set(table, history);
-            let place = self.choose_way(set);
-            match self.entries.get_mut(place as usize) {
-                Some(entry) if *entry & USEFUL == 0 => {
-                    *entry = tag << TAG_SHIFT | if taken { TAKEN } else { TAKEN - 1 };
-                    return;
-                }
-                _ => {}
+            let (set, tag) = self.set(tables.start + (first + n) % tables.len(), history);
+            let place = set + self.chance() % self.layout.ways;
+            if let Some(entry) = self.entries.get_mut(place as usize)
+                && *entry & USEFUL == 0
+            {
+                *entry = new_entry(tag, taken);
+                self.count_allocations(tables.end, 0, 1);
+                return;
             }
         }
-        let (set, _) = self.set(tables.start + first, history);
-        let ways = self.entries.iter_mut().skip(set as usize);
-        for entry in ways.take(self.layout.ways as usize) {
-            *entry &= !USEFUL;
+        self.count_allocations(tables.end, 1, 0);
+    }
+
+    /// So many allocations failed in the short tables, or the others, which end with number `end`, and so many did not; where too many fail, none of
+    /// their entries is of use any more.
+    fn count_allocations(&mut self, end: usize, failed: i32, made: i32) {
+        let short = self.layout.hashed;
+        let (tick, tables) = match end == short {
+            true => (&mut self.ticks[0], 0..short),
+            false => (&mut self.ticks[1], short..self.tables),
+        };
+        *tick = (*tick + failed - 2 * made).max(0);
+        if *tick >= TICKS {
+            *tick = 0;
+            let all = tables.start << self.layout.log..tables.end << self.layout.log;
+            for entry in self.entries.get_mut(all).unwrap_or_default() {
+                *entry &= !USEFUL;
+            }
         }
     }
 
@@ -506,7 +524,7 @@ impl Tage {
             if *entry & USEFUL != 0 {
                 failed += 1;
             } else if (2..=5).contains(&(*entry & COUNTER)) {
-                *entry = tag << TAG_SHIFT | if taken { TAKEN } else { TAKEN - 1 };
+                *entry = new_entry(tag, taken);
                 made += 1;
                 left -= 1;
                 table += 1;
@@ -515,13 +533,7 @@ impl Tage {
             }
             table += 1;
         }
-        self.tick = (self.tick + failed - 2 * made).max(0);
-        if self.tick >= TICKS {
-            self.tick = 0;
-            for entry in &mut self.entries {
-                *entry &= !USEFUL;
-            }
-        }
+        self.count_allocations(self.tables, failed, made);
     }
 }
 
