@@ -12,6 +12,7 @@
 mod aliasing;
 mod alike;
 mod behind_jumps;
+mod between;
 mod branches;
 mod chase;
 mod code;
@@ -128,6 +129,7 @@ pub fn probes() -> Vec<Probe> {
     for part in [
         chase::PROBES,
         learnt::PROBES,
+        between::PROBES,
         parallel::PROBES,
         fills::PROBES,
         streams::PROBES,
