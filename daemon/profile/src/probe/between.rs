@@ -44,7 +44,7 @@ const TURNS: u64 = 1000;
 /// So many bytes of no-operations, as few as there can be.
 fn nothing(bytes: u64) -> String {
     let mut text = LONGEST.repeat((bytes / 15) as usize);
-    if bytes % 15 > 0 {
+    if !bytes.is_multiple_of(15) {
         let _ = writeln!(text, "    .nops {}", bytes % 15);
     }
     text
