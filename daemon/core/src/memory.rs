@@ -48,6 +48,9 @@ use sets::{Index, Key, Sets, State};
 pub use shared::Shared;
 use tlb::{Side, Tlb};
 
+/// Lines that come into the first level while nobody asks when, more than an access and what it makes prefetchers fetch.
+const MOST_ARRIVALS: usize = 64;
+
 /// Lines of a page.
 const PAGE_LINES: u64 = 4096 / LINE_BYTES;
 
@@ -81,7 +84,7 @@ pub struct Memory {
     /// Lines that came into the first level since somebody asked.
     filled: u64,
     fills_hold_up_stores: bool,
-    /// When lines come into the first level, since somebody asked, where they hold up loads.
+    /// When lines come into the first level, since somebody asked, where they hold up loads; the first ones of them, where nobody does.
     arrivals: Option<Vec<u64>>,
     perfect_l1d: bool,
     perfect_l1i: bool,

@@ -4,7 +4,7 @@
 use super::pages::Touch;
 use super::prefetch::Wanted;
 use super::sets::{Evicted, Key, State};
-use super::{Level, Memory, PAGE_LINES};
+use super::{Level, MOST_ARRIVALS, Memory, PAGE_LINES};
 
 /// Where a line was found, and when a request to the level before could be served.
 pub(super) struct Found {
@@ -170,7 +170,9 @@ impl Memory {
     /// A line comes into the first level; one that leaves it takes of the second's time.
     pub(super) fn fill_l1(&mut self, line: u64, state: State) {
         self.filled += 1;
-        if let Some(arrivals) = &mut self.arrivals {
+        if let Some(arrivals) = &mut self.arrivals
+            && arrivals.len() < MOST_ARRIVALS
+        {
             arrivals.push(state.at());
         }
         if self.place_l1(line, state)
