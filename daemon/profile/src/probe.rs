@@ -162,6 +162,18 @@ pub fn probes() -> Vec<Probe> {
     all
 }
 
+/// Text that writes to each of so many pages of the data, from rdi on; leaves rsi and rcx undefined.
+pub(crate) fn touched(pages: u64) -> String {
+    format!(
+        "    mov rsi, rdi
+    mov ecx, {pages}
+3:  mov [rsi], rcx
+    add rsi, 4096
+    dec rcx
+    jnz 3b"
+    )
+}
+
 /// Text of a loop over `body`, counted in r15.
 pub(crate) fn counted(times: u64, body: &str) -> String {
     let mut text = String::new();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Axis, Point, Probe, Source, counted};
+use super::{Axis, Point, Probe, Source, counted, touched};
 
 pub(super) const PROBES: &[Probe] = &[
     Probe {
@@ -59,15 +59,7 @@ fn by_companions(companion: &str) -> Vec<Point> {
             counted(LINES / PAGE_LINES, &body),
             LINES * 64
         );
-        let setup = format!(
-            "    mov rsi, rdi
-    mov ecx, {}
-3:  mov [rsi], rcx
-    add rsi, 4096
-    dec rcx
-    jnz 3b",
-            LINES / PAGE_LINES
-        );
+        let setup = touched(LINES / PAGE_LINES);
         Point::new(
             companions as f64,
             Source {

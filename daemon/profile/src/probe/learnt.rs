@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::random::{self, NEXT};
 use super::{Axis, Point, Probe, Source, counted};
 
 pub(super) const PROBES: &[Probe] = &[Probe {
@@ -41,22 +42,14 @@ fn points() -> Vec<Point> {
     }
     let _ = write!(row, "    add rsi, {BRANCHES}");
     let point = |length: u64| {
-        // Directions are bits of Marsaglia's xorshift64, which goes on from run to run.
+        // Random numbers go on from run to run.
         let run = format!(
             "    mov rax, [rdi]
     mov r14d, {ORDERS}
 5:  lea rsi, [rdi + {STATE}]
     mov ecx, {length}
-6:  mov rdx, rax
-    shl rdx, 13
-    xor rax, rdx
-    mov rdx, rax
-    shr rdx, 7
-    xor rax, rdx
-    mov rdx, rax
-    shl rdx, 17
-    xor rax, rdx
-    mov rdx, rax
+6:
+{NEXT}    mov rdx, rax
     shr rdx, 33
     and edx, 1
     mov [rsi], dl
@@ -75,9 +68,7 @@ fn points() -> Vec<Point> {
         Point::new(
             length as f64,
             Source {
-                setup: "    mov rax, 88172645463325252
-    mov [rdi], rax"
-                    .into(),
+                setup: random::begin() + "    mov [rdi], rax",
                 run,
                 data: (STATE + length) as usize,
                 operations: (ORDERS * TURNS * length) as f64,

@@ -1,6 +1,6 @@
 //! Streams: reading, writing and copying by size, with prefetchers and store misses at work.
 
-use super::{Axis, Point, Probe, Source, counted};
+use super::{Axis, Point, Probe, Source, counted, touched};
 
 const SIZE: Axis = Axis {
     name: "size",
@@ -79,15 +79,7 @@ fn point(kind: Kind, kib: u64) -> Point {
         Kind::Copy => distance + kib * 1024,
         Kind::Read | Kind::Write => kib * 1024,
     };
-    let setup = format!(
-        "    mov rsi, rdi
-    mov ecx, {}
-3:  mov [rsi], rcx
-    add rsi, 4096
-    dec rcx
-    jnz 3b",
-        all.div_ceil(4096)
-    );
+    let setup = touched(all.div_ceil(4096));
     Point::new(
         kib as f64,
         Source {
