@@ -49,6 +49,7 @@ fn parameters() -> Branch {
         wrong_path_loads: false,
         lines_in_pairs: false,
         makes_up_behind_chosen: false,
+        branches_alone: false,
         branches_in_pairs: false,
         address_path: None,
         direction: Direction {

@@ -37,6 +37,7 @@ mod random;
 mod regions;
 mod renaming;
 mod repeated;
+mod short_loops;
 mod streams;
 mod told;
 mod window;
@@ -139,6 +140,7 @@ pub fn probes() -> Vec<Probe> {
         aliasing::PROBES,
         renaming::PROBES,
         repeated::PROBES,
+        short_loops::PROBES,
         window::PROBES,
         locked::PROBES,
         kernel::PROBES,

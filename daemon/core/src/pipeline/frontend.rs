@@ -83,10 +83,7 @@ impl FrontEnd {
     #[must_use]
     pub fn new(model: &Arc<CpuModel>, warm: bool) -> Self {
         Self {
-            p: Frontend {
-                decoded_alone_bytes: 0,
-                ..model.core.frontend.clone()
-            },
+            p: model.core.frontend.of_blocks(),
             clock: Clock::default(),
             queue: FetchQueue::new(model, warm),
             predecoder: Predecoder::default(),
@@ -118,10 +115,8 @@ impl FrontEnd {
 
     /// Decodes as in whole programs from now on.
     pub fn decode_alone(&mut self, p: &Frontend) {
-        if p.decoded_alone > 0 {
-            self.p.predecode_width = p.decoded_alone;
-        }
-        self.p.decoded_alone_bytes = p.decoded_alone_bytes;
+        self.p = p.of_programs();
+        self.queue.decode_alone(p);
     }
 
     /// The cycle that it is in.

@@ -53,6 +53,7 @@ impl Decoders {
         let mut delivered = false;
         let mut decoded = 0;
         let mut remaining = t.p.decoders;
+        let mut branches = t.p.decoded_branches.max(1);
         self.next = self.next.max(t.queue.head());
         while self.next < predecoder.queued {
             let number = self.next;
@@ -106,7 +107,8 @@ impl Decoders {
                 remaining - 1
             };
             decoded += 1;
-            if remaining == 0 || instr.is(flag::BRANCH | flag::FUSED_NEXT) {
+            branches -= u32::from(instr.is(flag::BRANCH | flag::FUSED_NEXT));
+            if remaining == 0 || branches == 0 {
                 break;
             }
         }

@@ -74,7 +74,7 @@ impl FetchQueue {
     /// An empty queue; `warm`: everything that can be in the µop cache is.
     #[must_use]
     pub fn new(model: &Arc<CpuModel>, warm: bool) -> Self {
-        let p = model.core.frontend.clone();
+        let p = model.core.frontend.of_blocks();
         Self {
             cache: UopCache::new(&p, warm),
             groups: Groups::new(),
@@ -98,6 +98,12 @@ impl FetchQueue {
             lines: Backlog::new(),
             refills: Refills::default(),
         }
+    }
+
+    /// Keeps code as in whole programs from now on.
+    pub fn decode_alone(&mut self, p: &Frontend) {
+        self.p = p.of_programs();
+        self.cache.decode_alone(p);
     }
 
     /// Exchanges what is known of groups with another queue of the same program: who found it out

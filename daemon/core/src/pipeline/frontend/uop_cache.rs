@@ -128,7 +128,8 @@ impl UopCacheDelivery {
                     next.shares_block(entry, t.p) && next.address <= entry.address
                 });
                 let follows = t.p.uop_cache_follows_taken && !again;
-                if t.p.uop_cache_taken_ends_cycle && !follows {
+                let ends = t.p.uop_cache_taken_ends_cycle && !follows;
+                if ends || (again && t.p.uop_cache_blocks_once) {
                     return;
                 }
             }

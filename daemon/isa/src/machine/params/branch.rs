@@ -168,6 +168,10 @@ pub struct Branch {
     /// time. Fetch takes one line a cycle.
     #[serde(default, skip_serializing_if = "is_default")]
     pub makes_up_behind_chosen: bool,
+    /// A start that a taken branch leads to takes a whole cycle, two if the branch lies in two lines, and only lines of straight code a
+    /// share of one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub branches_alone: bool,
     /// A branch that always goes to one place in its page is found together with the call or the branch within its own page that
     /// went there, unless that was the second of such a pair: what the predictor had lost it makes up for, since fetch takes
     /// one a cycle.

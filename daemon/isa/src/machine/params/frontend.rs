@@ -65,6 +65,9 @@ pub struct Frontend {
     /// which a taken branch goes comes by whole blocks, those that follow it do not.
     #[serde(default, skip_serializing_if = "is_default")]
     pub decoded_alone_bytes: u32,
+    /// Branches, behind the last of which a cycle of the decoders ends in whole programs; 0: behind the first, as in blocks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub decoded_branches: u32,
     /// Cycles from predecode to decode.
     pub predecode_to_decode: u64,
     /// In whole programs the predecoder works on code that is not kept as µops while the µop cache still delivers what is before
@@ -96,8 +99,15 @@ pub struct Frontend {
     pub uop_cache_block_bytes: u32,
     /// Lines that one such block may take.
     pub uop_cache_lines_per_block: u32,
+    /// Lines that all ways through one such block may take together in whole programs, or none of it is kept; 0: each way
+    /// what the block may, as in blocks, and together what a set has.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub uop_cache_lines_of_ways: u32,
     /// Entries of a line.
     pub uop_cache_line_entries: u32,
+    /// Branches that a line has room for in whole programs; 0: any number, as in blocks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub uop_cache_line_branches: u32,
     /// Sets of the µop cache (whole programs only; single blocks always fit).
     pub uop_cache_sets: u32,
     /// Ways of the µop cache.
@@ -120,6 +130,9 @@ pub struct Frontend {
     /// cycle.
     #[serde(default)]
     pub uop_cache_follows_taken: bool,
+    /// In whole programs it ends at a branch that goes back in its block, whose lines are not read twice in a cycle.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub uop_cache_blocks_once: bool,
     /// Lines that the µop cache delivers in a cycle, whole, while it looks up a block of code a cycle; 0:
     /// it delivers up to its width out of two lines by uiCA's rules.
     #[serde(default)]
@@ -205,6 +218,31 @@ pub struct Frontend {
 }
 
 impl Frontend {
+    /// Without what only whole programs have: labels of single blocks were matched so.
+    #[must_use]
+    pub fn of_blocks(&self) -> Self {
+        Self {
+            decoded_alone_bytes: 0,
+            decoded_branches: 0,
+            uop_cache_lines_of_ways: 0,
+            uop_cache_line_branches: 0,
+            uop_cache_blocks_once: false,
+            ..self.clone()
+        }
+    }
+
+    /// As whole programs have it.
+    #[must_use]
+    pub fn of_programs(&self) -> Self {
+        Self {
+            predecode_width: match self.decoded_alone {
+                0 => self.predecode_width,
+                width => width,
+            },
+            ..self.clone()
+        }
+    }
+
     /// Constants whose room in a line its instructions take, when `left` entries are.
     #[inline]
     #[must_use]
@@ -219,6 +257,19 @@ impl Frontend {
         b.within("predecode_width", self.predecode_width, 1, 32)?;
         b.within("decoded_alone", self.decoded_alone, 0, 32)?;
         b.within("decoded_alone_bytes", self.decoded_alone_bytes, 0, 64)?;
+        b.within("decoded_branches", self.decoded_branches, 0, 16)?;
+        b.within(
+            "uop_cache_lines_of_ways",
+            self.uop_cache_lines_of_ways,
+            0,
+            64,
+        )?;
+        b.within(
+            "uop_cache_line_branches",
+            self.uop_cache_line_branches,
+            0,
+            16,
+        )?;
         b.within("instruction_queue", self.instruction_queue, 1, 1024)?;
         b.within("decoders", self.decoders, 1, 16)?;
         b.within("uop_cache_width", self.uop_cache_width, 1, 16)?;

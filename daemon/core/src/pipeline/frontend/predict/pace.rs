@@ -30,6 +30,9 @@ pub struct Pace {
     lines_in_pairs: bool,
     /// Lines that cost nothing behind a jump to a chosen target.
     made_up: u32,
+    /// Of a start that a branch leads to, and more if that branch lies in two lines.
+    start: u32,
+    across: u32,
     /// Branches are found in pairs.
     in_pairs: bool,
     /// The last start was where a branch went that may be the first of a pair.
@@ -73,6 +76,14 @@ impl Pace {
             lines_in_pairs: p.lines_in_pairs,
             made_up: match p.makes_up_behind_chosen {
                 true => shares(p.chosen_bubbles),
+                false => 0,
+            },
+            start: match p.branches_alone {
+                true => p.starts_per_cycle,
+                false => 1,
+            },
+            across: match p.branches_alone {
+                true => p.starts_per_cycle,
                 false => 0,
             },
             in_pairs: p.branches_in_pairs,
@@ -119,6 +130,16 @@ impl Pace {
         if second {
             return 0;
         }
+        let last = branch.next.wrapping_sub(1);
+        let across = match branch.pc >> LINE_SHIFT == last >> LINE_SHIFT {
+            true => 0,
+            false => self.across,
+        };
+        across + self.to_target(way, branch, to, chosen)
+    }
+
+    /// Those of a branch's start that is none of a pair.
+    fn to_target(&mut self, way: Way, branch: &Branch, to: CodePlace, chosen: bool) -> u32 {
         // A target that was chosen among several is known with all of its bits.
         let with_target = |own: u32| match chosen {
             true => own.max(self.to_chosen),
@@ -126,11 +147,12 @@ impl Pace {
         };
         let indirect = self.indirect.saturating_sub(self.waited(way));
         match branch.kind {
-            Kind::Call => 1 + with_target(self.call),
-            Kind::IndirectCall => 1 + with_target(self.call + indirect),
+            Kind::Call => self.start + with_target(self.call),
+            Kind::IndirectCall => self.start + with_target(self.call + indirect),
             Kind::Return => {
                 let behind = std::mem::take(&mut self.chosen);
-                1 + self.back
+                self.start
+                    + self.back
                     + if behind { self.back_chosen } else { 0 }
                     + if chosen { self.back_elsewhere } else { 0 }
             }
@@ -141,8 +163,8 @@ impl Pace {
             {
                 u32::from(to.address >> LINE_SHIFT != branch.pc >> LINE_SHIFT)
             }
-            Kind::IndirectJump => 1 + with_target(indirect),
-            Kind::Conditional | Kind::Jump => 1 + with_target(0),
+            Kind::IndirectJump => self.start + with_target(indirect),
+            Kind::Conditional | Kind::Jump => self.start + with_target(0),
         }
     }
 
@@ -246,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_a_chosen_target_takes_is_made_up_for_by_lines_behind_it() {
-        let p = branches_of("rwc");
+        let p = branches_of("glc");
         assert_eq!((p.starts_per_cycle, p.chosen_bubbles), (1, 2));
         let mut pace = Pace::new(&p);
         let chosen = Way::Branch(Steer::Chosen(0));
@@ -264,6 +286,36 @@ mod tests {
         for (n, (way, kind, shares)) in steps.into_iter().enumerate() {
             let branch = kind.map(|kind| at(0x1000, kind));
             assert_eq!(pace.shares(way, branch.as_ref(), to(0x2000)), shares, "{n}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_straight_code_takes_half_a_cycle_on_redwood_cove() {
+        let p = branches_of("rwc");
+        assert_eq!((p.starts_per_cycle, p.chosen_bubbles), (2, 2));
+        let mut pace = Pace::new(&p);
+        let chosen = Way::Branch(Steer::Chosen(0));
+        let taken = Way::Branch(Steer::Taken(0));
+        let steps = [
+            (chosen, Some(Kind::IndirectJump), 6),
+            (Way::Line, None, 1),
+            (Way::Line, None, 1),
+            (taken, Some(Kind::Jump), 2),
+            (Way::Line, None, 1),
+            (taken, Some(Kind::Conditional), 2),
+        ];
+        for (n, (way, kind, shares)) in steps.into_iter().enumerate() {
+            let branch = kind.map(|kind| at(0x1000, kind));
+            assert_eq!(pace.shares(way, branch.as_ref(), to(0x2000)), shares, "{n}");
+        }
+        // Five bytes that end in the line, and in the next one.
+        for (pc, shares) in [(0x103b, 2), (0x103c, 4), (0x103f, 4), (0x1040, 2)] {
+            let branch = at(pc, Kind::Jump);
+            assert_eq!(
+                pace.shares(taken, Some(&branch), to(0x2000)),
+                shares,
+                "{pc:x}"
+            );
         }
     }
 
@@ -288,7 +340,7 @@ mod tests {
             (0, chosen, Kind::Return, 2),
         ] {
             let shares = pace.shares(way, Some(&at(0x1000, kind)), to(0x2000));
-            assert_eq!(shares + of(level), cycles, "{way:?} {kind:?}");
+            assert_eq!(shares + 2 * of(level), 2 * cycles, "{way:?} {kind:?}");
         }
     }
 

@@ -12,6 +12,8 @@ pub struct UopCache {
     warm: bool,
     sets: u64,
     ways: u32,
+    /// Lines of a block, of all ways through it.
+    of_block: u32,
     /// log2 of the bytes of a block of code.
     shift: u32,
     /// What of a block is there.
@@ -45,6 +47,7 @@ impl UopCache {
             warm,
             sets,
             ways: p.uop_cache_ways,
+            of_block: of_block(p),
             shift: p.uop_cache_block_bytes.trailing_zeros(),
             holds: p.uop_cache_holds,
             content: vec![Vec::new(); if warm { 0 } else { sets as usize }],
@@ -52,6 +55,11 @@ impl UopCache {
             leaves_for: p.uop_cache_leaves_for,
             away: 0,
         }
+    }
+
+    /// Keeps code as in whole programs from now on.
+    pub fn decode_alone(&mut self, p: &Frontend) {
+        self.of_block = of_block(p);
     }
 
     /// Says whether it has everything, from the next reset on.
@@ -116,7 +124,7 @@ impl UopCache {
             return true;
         }
         let block = from >> self.shift;
-        let ways = self.ways;
+        let room = (self.ways, self.of_block);
         let executed = self.holds == UopCacheHolds::Executed;
         let Some(set) = self.set(from) else {
             return false;
@@ -152,7 +160,7 @@ impl UopCache {
             piece.from = known.to;
             piece.lines = piece.lines.saturating_sub(known.lines).max(1);
         }
-        put(set, piece, ways);
+        put(set, piece, room);
         false
     }
 
@@ -185,7 +193,7 @@ impl UopCache {
     /// Looks up the line that begins at `from`, which is needed up to before `to`, and puts it in or lets it be
     /// longer; whether it was there.
     fn line(&mut self, from: u64, to: u64) -> bool {
-        let (block, ways) = (from >> self.shift, self.ways);
+        let (block, room) = (from >> self.shift, (self.ways, self.of_block));
         let Some(set) = self.set(from) else {
             return false;
         };
@@ -196,7 +204,7 @@ impl UopCache {
             lines: 1,
         };
         let Some(at) = set.iter().rposition(|e| e.from == from) else {
-            put(set, piece, ways);
+            put(set, piece, room);
             return false;
         };
         let known = set.remove(at);
@@ -216,8 +224,23 @@ impl UopCache {
     }
 }
 
-/// Puts code in, for which what was not used for longest goes.
-fn put(set: &mut Vec<Piece>, piece: Piece, ways: u32) {
+/// Lines of a block, of all ways through it.
+fn of_block(p: &Frontend) -> u32 {
+    match p.uop_cache_lines_of_ways {
+        0 => u32::MAX,
+        lines => lines,
+    }
+}
+
+/// Puts code in, for which what was not used for longest goes, unless its block has more lines then than one may have: then all of
+/// that goes.
+fn put(set: &mut Vec<Piece>, piece: Piece, (ways, of_block): (u32, u32)) {
+    let of_same = |e: &&Piece| e.block == piece.block;
+    let known: u32 = set.iter().filter(of_same).map(|e| e.lines).sum();
+    if known + piece.lines > of_block {
+        set.retain(|e| e.block != piece.block);
+        return;
+    }
     let mut used: u32 = set.iter().map(|e| e.lines).sum();
     // Of some code all lines begin in the block before.
     let most = 4 * ways as usize;
@@ -233,6 +256,7 @@ impl Part for UopCache {
             warm,
             sets,
             ways: _,
+            of_block: _,
             shift: _,
             holds: _,
             content,
@@ -253,6 +277,7 @@ impl Part for UopCache {
             warm: _,
             sets: _,
             ways: _,
+            of_block: _,
             shift: _,
             holds: _,
             content: _,

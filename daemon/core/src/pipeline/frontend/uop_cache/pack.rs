@@ -91,13 +91,15 @@ pub struct Open {
     entries: i32,
     /// Constants.
     constants: u32,
+    /// Branches that it has.
+    branches: u32,
 }
 
 impl Open {
     /// What tells it from others.
     #[inline]
     pub fn key(self) -> u64 {
-        (self.entries as u64) << 32 | u64::from(self.constants)
+        (self.entries as u64) << 32 | u64::from(self.branches) << 16 | u64::from(self.constants)
     }
 }
 
@@ -158,7 +160,12 @@ pub fn pack(
     let Open {
         entries: mut left,
         constants: mut room,
+        mut branches,
     } = *open;
+    let most_branches = match p.uop_cache_line_branches {
+        0 => u32::MAX,
+        most => most,
+    };
     let mut slot = match left {
         0 => 0,
         left => (p.uop_cache_line_entries as u8).saturating_sub(left as u8),
@@ -212,8 +219,13 @@ pub fn pack(
         let (bytes, pair) = extent(program, insts, (number, end), instr);
         let mut starts_line = false;
         let taken_room = p.constants_taken(left - needed);
-        if instr.microcoded || needed + i32::from(extra) > left || constants + taken_room > room {
+        let is_branch = instr.is(flag::BRANCH | flag::FUSED_NEXT);
+        let full = needed + i32::from(extra) > left
+            || constants + taken_room > room
+            || (is_branch && branches == most_branches);
+        if instr.microcoded || full {
             lines += 1;
+            branches = 0;
             left = p.uop_cache_line_entries as i32;
             room = p.uop_cache_constants;
             slot = 0;
@@ -264,6 +276,7 @@ pub fn pack(
             left -= 1;
         }
         room = room.saturating_sub(constants);
+        branches += u32::from(is_branch);
         if instr.microcoded {
             left = 0;
         }
@@ -272,6 +285,7 @@ pub fn pack(
         true => Open {
             entries: left,
             constants: room,
+            branches,
         },
         false => Open::default(),
     };
