@@ -135,11 +135,11 @@ impl Pace {
             true => 0,
             false => self.across,
         };
-        across + self.to_target(way, branch, to, chosen)
+        across + self.behind(way, branch, to, chosen)
     }
 
     /// Those of a branch's start that is none of a pair.
-    fn to_target(&mut self, way: Way, branch: &Branch, to: CodePlace, chosen: bool) -> u32 {
+    fn behind(&mut self, way: Way, branch: &Branch, to: CodePlace, chosen: bool) -> u32 {
         // A target that was chosen among several is known with all of its bits.
         let with_target = |own: u32| match chosen {
             true => own.max(self.to_chosen),
