@@ -56,6 +56,17 @@ pub struct Axis {
     pub logarithmic: bool,
 }
 
+impl Axis {
+    /// Of plain numbers, one beside the other.
+    const fn plain(name: &'static str) -> Self {
+        Self {
+            name,
+            unit: "",
+            logarithmic: false,
+        }
+    }
+}
+
 /// The measured part of a program and what comes before it.
 ///
 /// All text is for the GNU assembler, Intel syntax without register prefixes. The parts may use

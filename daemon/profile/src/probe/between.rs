@@ -8,11 +8,7 @@ pub(super) const PROBES: &[Probe] = &[
     Probe {
         name: "between-jumps",
         what: "jumps from line to line, with so many bytes of 15-byte no-operations between two of them",
-        axis: Axis {
-            name: "bytes",
-            unit: "",
-            logarithmic: false,
-        },
+        axis: Axis::plain("bytes"),
         unit: "cycles per jump",
         points: || {
             [64, 128, 192, 256, 320, 384]
@@ -24,11 +20,7 @@ pub(super) const PROBES: &[Probe] = &[
     Probe {
         name: "jumps-in-lines",
         what: "blocks of 32 bytes, every so-manyth of which begins with a jump over three bytes",
-        axis: Axis {
-            name: "blocks a jump",
-            unit: "",
-            logarithmic: false,
-        },
+        axis: Axis::plain("blocks a jump"),
         unit: "cycles per block",
         points: || [1, 2, 4, 8].into_iter().map(in_lines).collect(),
     },

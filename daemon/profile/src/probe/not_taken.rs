@@ -5,11 +5,7 @@ use super::{Axis, Point, Probe, Source, counted, repeated};
 pub(super) const PROBES: &[Probe] = &[Probe {
     name: "not-taken",
     what: "lines with so many conditional jumps that are not taken, and a jump to the next: ports of jumps",
-    axis: Axis {
-        name: "not taken",
-        unit: "",
-        logarithmic: false,
-    },
+    axis: Axis::plain("not taken"),
     unit: "cycles per line",
     points,
 }];

@@ -5,19 +5,11 @@ use std::fmt::Write;
 
 use super::{Axis, Point, Probe, Source, counted};
 
-const fn axis(name: &'static str) -> Axis {
-    Axis {
-        name,
-        unit: "",
-        logarithmic: false,
-    }
-}
-
 pub(super) const PROBES: &[Probe] = &[
     Probe {
         name: "loop-ends",
         what: "loops of so many turns, which all foresee in the end: what is known of them at once",
-        axis: axis("turns"),
+        axis: Axis::plain("turns"),
         unit: "cycles per loop",
         points: || {
             let loops = |turns| point(turns, &SMALL, 0, turns);
@@ -27,7 +19,7 @@ pub(super) const PROBES: &[Probe] = &[
     Probe {
         name: "loop-lines",
         what: "loops of twelve turns and 17 bytes that begin so far from a line's begin: lines that a turn comes to",
-        axis: axis("offset"),
+        axis: Axis::plain("offset"),
         unit: "cycles per loop",
         points: || {
             let loops = |offset| point(offset, &[5, 3, 4], offset, 12);
@@ -37,7 +29,7 @@ pub(super) const PROBES: &[Probe] = &[
     Probe {
         name: "loop-uops",
         what: "loops of twelve turns with so many µops in a line: whether the op cache reads a line twice in a cycle",
-        axis: axis("µops"),
+        axis: Axis::plain("µops"),
         unit: "cycles per loop",
         points: || {
             let loops = |uops: u64| {
@@ -50,7 +42,7 @@ pub(super) const PROBES: &[Probe] = &[
     Probe {
         name: "crowded-lines",
         what: "lines of 24 instructions, of which the first so many are jumps that are never taken: what the op cache holds of a line",
-        axis: axis("jumps"),
+        axis: Axis::plain("jumps"),
         unit: "cycles per line",
         points: || [0, 1, 2, 3, 4, 6, 8, 10, 12].map(crowded).into(),
     },

@@ -7,47 +7,39 @@ use super::{Axis, Point, Probe, Source, counted, repeated};
 
 const UNIT: &str = "cycles per pair of misses";
 
-const fn axis(name: &'static str) -> Axis {
-    Axis {
-        name,
-        unit: "",
-        logarithmic: false,
-    }
-}
-
 pub(super) const PROBES: &[Probe] = &[
     Probe {
         name: "reorder-buffer",
         what: "two misses with no-operations between them",
-        axis: axis("instructions between"),
+        axis: Axis::plain("instructions between"),
         unit: UNIT,
         points: || points("nop", 32, 704, 32),
     },
     Probe {
         name: "scheduler",
         what: "two misses with additions between them that wait for the first",
-        axis: axis("instructions between"),
+        axis: Axis::plain("instructions between"),
         unit: UNIT,
         points: || points("add rdx, rax", 8, 136, 8),
     },
     Probe {
         name: "load-queue",
         what: "two misses with loads between them",
-        axis: axis("instructions between"),
+        axis: Axis::plain("instructions between"),
         unit: UNIT,
         points: || points("mov rcx, [rdi + 64]", 16, 304, 16),
     },
     Probe {
         name: "store-queue",
         what: "two misses with stores between them",
-        axis: axis("instructions between"),
+        axis: Axis::plain("instructions between"),
         unit: UNIT,
         points: || points("mov [rdi + 64], rcx", 8, 136, 8),
     },
     Probe {
         name: "integer-registers",
         what: "two misses with instructions between them that write an integer register",
-        axis: axis("instructions between"),
+        axis: Axis::plain("instructions between"),
         unit: UNIT,
         points: || points("lea ecx, [rdi + 1]", 32, 480, 32),
     },
