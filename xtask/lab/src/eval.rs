@@ -6,6 +6,7 @@
 
 mod cores;
 pub mod diff;
+pub mod functions;
 pub mod instructions;
 pub mod isa;
 pub mod kernels;

@@ -35,6 +35,8 @@ enum Command {
     EvalPrograms(eval::programs::Args),
     /// Compare what small everyday programs take on this CPU and simulated, beside the limits
     EvalKernels(eval::kernels::Args),
+    /// Compare where a program's cycles are on this CPU and simulated, function by function
+    EvalFunctions(eval::functions::Args),
     /// Write the inputs of the lists of a distribution's programs, docs/programs/debian-*.csv
     ProgramsInputs(everyday::Args),
     /// Make the embedded instruction tables from published rows
@@ -58,6 +60,7 @@ fn main() -> Result<ExitCode> {
         Command::EvalIsa(args) => return eval::isa::run(&args),
         Command::EvalPrograms(args) => return eval::programs::run(&args),
         Command::EvalKernels(args) => return eval::kernels::run(&args),
+        Command::EvalFunctions(args) => return eval::functions::run(&args),
         Command::ProgramsInputs(args) => everyday::run(&args)?,
         Command::Tables(args) => tables::run(&args)?,
         Command::TablesLlvm(args) => tables_llvm::run(&args)?,

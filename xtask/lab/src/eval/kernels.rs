@@ -42,7 +42,7 @@ pub struct Args {
 }
 
 /// The name of the host's own model.
-const NATIVE: &str = "native";
+pub(super) const NATIVE: &str = "native";
 
 /// Rounds of native measurements, each before and after the simulations, of which the least counts: a neighbour at work on
 /// the same core makes one half as long again. All kernels in turn, turns and repeats of each.
@@ -59,7 +59,7 @@ const AT_ONCE: usize = 2;
 
 /// The simulated program sees no AVX-512, since QEMU has none; the native one's C library must not
 /// choose it either.
-const TUNABLES: (&str, &str) = (
+pub(super) const TUNABLES: (&str, &str) = (
     "GLIBC_TUNABLES",
     "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-RTM,-Prefer_No_VZEROUPPER",
 );
