@@ -83,6 +83,39 @@ fn the_op_cache_does_not_read_a_line_twice_in_a_cycle() {
 }
 
 #[test]
+fn a_turn_in_two_lines_takes_a_cycle_for_each_eight_uops() {
+    // Natively one loop alone 1.5, 1.5, 2.0, 2.0 and 3.0 a turn and two cycles for the end: lines of four µops and of the others.
+    for (uops, expected) in [(7, 20.0), (8, 20.0), (9, 24.0), (10, 24.0), (17, 36.0)] {
+        let found = cycles_a_loop(12, &vec![4; uops - 1], 48);
+        assert_near(found, expected, 1.2, &format!("{uops} µops"));
+    }
+}
+
+/// Cycles of a turn of a loop of two taken branches, one of which is not taken once in so many turns.
+fn cycles_a_turn(every: usize) -> f64 {
+    let four = |n: usize| nothing(4).repeat(n);
+    // dec edx; jnz over the next block
+    let first = (0x40_0000, 2, vec![0xff, 0xca, 0x75, 0x05]);
+    // mov edx, 1
+    let skipped = (0x40_0004, 1, vec![0xba, 0x01, 0x00, 0x00, 0x00]);
+    // dec ecx; jnz back
+    let back = [four(4), vec![0xff, 0xc9, 0x75, (-29_i8) as u8]].concat();
+    let last = (0x40_0009, 6, back);
+    let mut order = [0, 2].repeat(every - 1);
+    order.extend([0, 1, 2]);
+    round(&[first, skipped, last], &order) / every as f64
+}
+
+#[test]
+fn what_goes_otherwise_in_a_loop_that_is_replayed_is_never_foreseen() {
+    // Natively 2.06, 2.29, 1.86 and 1.43.
+    for (every, expected) in [(12, 2.1), (32, 2.25), (48, 1.8), (96, 1.4)] {
+        let found = cycles_a_turn(every);
+        assert_near(found, expected, 0.1, &format!("{every} turns"));
+    }
+}
+
+#[test]
 fn a_line_with_too_many_branches_comes_from_the_decoders() {
     // Natively 4.0, 4.1, 6.0, 6.9.
     for (jumps, expected) in [(2usize, 4.0), (6, 4.0), (8, 6.0), (10, 7.0)] {

@@ -1,5 +1,5 @@
 //! Short loops that are not replayed, one behind another: what their ends take, what it takes them that they lie in two lines, and how
-//! their µops come from the op cache. And lines with more branches than an op cache has room for.
+//! their µops come from the op cache. Loops that are replayed until a branch goes otherwise. And lines with more branches than an op cache has room for.
 
 use std::fmt::Write;
 
@@ -40,6 +40,27 @@ pub(super) const PROBES: &[Probe] = &[
         },
     },
     Probe {
+        name: "loop-uops-lines",
+        what: "the same loops of four bytes a µop, 16 bytes of them in a line and the others in the next ones",
+        axis: Axis::plain("µops"),
+        unit: "cycles per loop",
+        points: || {
+            let loops = |uops: u64| {
+                let bytes = vec![4; uops as usize - 1];
+                point(uops, &bytes, 48, 12)
+            };
+            [5, 6, 7, 8, 9, 10, 11, 12, 16, 17].map(loops).into()
+        },
+    },
+    Probe {
+        name: "loop-breaks",
+        what: "a loop of two taken branches a turn, one of which is not taken once in so many turns: whether that is foreseen where the \
+           loop is replayed",
+        axis: Axis::plain("turns"),
+        unit: "cycles per turn",
+        points: || [6, 8, 12, 32, 48, 64, 96].map(broken).into(),
+    },
+    Probe {
         name: "crowded-lines",
         what: "lines of 24 instructions, of which the first so many are jumps that are never taken: what the op cache holds of a line",
         axis: Axis::plain("jumps"),
@@ -72,6 +93,16 @@ fn point(at: u64, bytes: &[u64], offset: u64, turns: u64) -> Point {
     }
     body += "    dec edx\n    jnz 4b\n    .endr\n";
     Point::new(at as f64, source(counted(TURNS, &body), LOOPS))
+}
+
+/// A loop whose inner branch is not taken once in so many turns.
+fn broken(every: u64) -> Point {
+    let body = format!(
+        "    dec edx\n    jnz 5f\n    mov edx, {every}\n5:\n    .nops 4\n    .nops 4\n    .nops 4\n    .nops 4\n"
+    );
+    let turns = TURNS * LOOPS;
+    let run = format!("    mov edx, {every}\n{}", counted(turns, &body));
+    Point::new(every as f64, source(run, LOOPS))
 }
 
 /// Lines of 24 instructions and 64 bytes.

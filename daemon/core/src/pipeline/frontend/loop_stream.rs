@@ -37,6 +37,8 @@ pub struct Detector {
     fits: bool,
     last: Body,
     alike: u32,
+    /// Taken branches of the iterations that were alike.
+    alike_branches: u32,
     /// Copies per refill while a loop is replayed.
     copies: Option<u32>,
     done: u32,
@@ -71,6 +73,7 @@ impl Detector {
             fits: false,
             last: Body::default(),
             alike: 0,
+            alike_branches: 0,
             copies: None,
             done: 0,
             held: Vec::new(),
@@ -143,13 +146,18 @@ impl Detector {
         let short = p.loop_stream_branches == 0 || branches < p.loop_stream_branches;
         let fits =
             std::mem::replace(&mut self.fits, true) && cached && short && body.uops <= self.idq;
-        self.alike = if body == self.last && fits {
-            self.alike + 1
+        if body == self.last && fits {
+            self.alike += 1;
+            self.alike_branches = self.alike_branches.saturating_add(branches + 1);
         } else {
-            0
-        };
+            (self.alike, self.alike_branches) = (0, 0);
+        }
         self.last = body;
-        if self.alike >= p.loop_stream_turns {
+        let long = match p.loop_stream_taken_branches {
+            0 => self.alike >= p.loop_stream_turns,
+            most => self.alike_branches >= most,
+        };
+        if long {
             self.copies = Some(p.loop_stream_copies(body.uops));
             self.done = 0;
         }
@@ -191,7 +199,7 @@ impl Detector {
     /// The loop is left.
     pub fn stop(&mut self) {
         self.copies = None;
-        self.alike = 0;
+        (self.alike, self.alike_branches) = (0, 0);
         self.done = 0;
         self.last = Body::default();
         self.now = Body::default();
@@ -211,12 +219,13 @@ impl Part for Detector {
             fits,
             last,
             alike,
+            alike_branches,
             copies,
             done,
             held,
             held_accesses,
         } = self;
-        *branches = 0;
+        (*branches, *alike_branches) = (0, 0);
         (*now, *last) = (Body::default(), Body::default());
         (*fits, *alike, *copies, *done) = (false, 0, None, 0);
         held.clear();
@@ -234,6 +243,7 @@ impl Part for Detector {
             fits: _,
             last: _,
             alike: _,
+            alike_branches: _,
             copies: _,
             done: _,
             held: _,

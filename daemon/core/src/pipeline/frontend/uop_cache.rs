@@ -28,6 +28,8 @@ pub struct UopCacheDelivery {
     body: u32,
     /// Cycles for which it still delivers nothing.
     bubble: u32,
+    /// Where the last taken branch led, once that is known.
+    target: Option<u64>,
     /// What delivery by lines goes on with.
     by_lines: by_lines::State,
 }
@@ -70,6 +72,9 @@ impl UopCacheDelivery {
         // Nobody else looks at them before the cycle ends.
         let mut entries = std::mem::take(&mut t.queue.entries);
         let all = entries.all();
+        if t.p.uop_cache_blocks_once && self.target.is_none() {
+            self.target = all.first().map(|e| e.address);
+        }
         let mut c = Cycle {
             rest: all,
             line,
@@ -129,7 +134,7 @@ impl UopCacheDelivery {
                 });
                 let follows = t.p.uop_cache_follows_taken && !again;
                 let ends = t.p.uop_cache_taken_ends_cycle && !follows;
-                if ends || (again && t.p.uop_cache_blocks_once) {
+                if ends || (t.p.uop_cache_blocks_once && (again | self.turns(c.rest.first()))) {
                     return;
                 }
             }
@@ -137,6 +142,12 @@ impl UopCacheDelivery {
                 c.end_line(t, entry, delayed);
             }
         }
+    }
+
+    /// Whether a taken branch leads to where the one before it led, which begins another turn of a loop.
+    fn turns(&mut self, next: Option<&Entry>) -> bool {
+        let target = next.map(|next| next.address);
+        target == std::mem::replace(&mut self.target, target) && target.is_some()
     }
 
     /// Control went elsewhere.
@@ -284,9 +295,11 @@ impl Part for UopCacheDelivery {
             delayed,
             body,
             bubble,
+            target,
             by_lines,
         } = self;
         by_lines.fingerprint(at, h);
         h.add(u64::from(*delayed) | u64::from(*body) << 8 | u64::from(*bubble) << 32);
+        h.add(target.unwrap_or_default());
     }
 }

@@ -44,13 +44,13 @@ pub enum Chosen {
     Changing,
 }
 
-/// Loops that are replayed from the decode queue, which asks no predictor: their end is never foreseen ("… until a branch
+/// Loops that are replayed from the decode queue, which asks no predictor: what goes otherwise in them is never foreseen ("… until a branch
 /// misprediction inevitably ends it": Intel's Optimization Reference Manual, "Loop Stream Detector").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamedLoops {
-    /// Turns with the same branches after which a loop is replayed.
-    pub turns: u32,
+    /// Taken branches in a row, each the one of the turn before, after which a loop is replayed.
+    pub taken_branches: u32,
     /// Bytes of code of the longest loop that is: what predicts knows of no µops, of which an instruction of four bytes
     /// has about one.
     pub bytes: u64,

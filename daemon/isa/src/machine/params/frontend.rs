@@ -115,6 +115,9 @@ pub struct Frontend {
     /// What else the µop cache delivers in the cycle in which a line ends.
     #[serde(default)]
     pub uop_cache_pairing: LinePairing,
+    /// The same in whole programs, where it was found there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uop_cache_pairing_in_programs: Option<LinePairing>,
     /// Cycles without delivery from the µop cache after a taken branch, if what lies between it and
     /// the one before took several cycles.
     #[serde(default)]
@@ -130,7 +133,8 @@ pub struct Frontend {
     /// cycle.
     #[serde(default)]
     pub uop_cache_follows_taken: bool,
-    /// In whole programs it ends at a branch that goes back in its block, whose lines are not read twice in a cycle.
+    /// In whole programs it ends at a branch that goes back in its block, whose lines are not read twice in a cycle, and at one that
+    /// leads to where the branch before it led: the end of a loop's turn.
     #[serde(default, skip_serializing_if = "is_default")]
     pub uop_cache_blocks_once: bool,
     /// Lines that the µop cache delivers in a cycle, whole, while it looks up a block of code a cycle; 0:
@@ -208,6 +212,9 @@ pub struct Frontend {
     /// of loops that matter.
     #[serde(default = "two")]
     pub loop_stream_turns: u32,
+    /// In whole programs taken branches of turns alike instead, where these count; 0: turns do.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub loop_stream_taken_branches: u32,
     /// Taken branches of the loops that it takes over, the one back among them; 0: any number.
     #[serde(default)]
     pub loop_stream_branches: u32,
@@ -227,6 +234,7 @@ impl Frontend {
             uop_cache_lines_of_ways: 0,
             uop_cache_line_branches: 0,
             uop_cache_blocks_once: false,
+            loop_stream_taken_branches: 0,
             ..self.clone()
         }
     }
@@ -239,6 +247,9 @@ impl Frontend {
                 0 => self.predecode_width,
                 width => width,
             },
+            uop_cache_pairing: self
+                .uop_cache_pairing_in_programs
+                .unwrap_or(self.uop_cache_pairing),
             ..self.clone()
         }
     }
