@@ -62,7 +62,7 @@ struct OlderStore {
 impl OlderStore {
     #[inline]
     fn end(&self) -> u64 {
-        self.start + u64::from(self.bytes)
+        self.start.wrapping_add(u64::from(self.bytes))
     }
 
     /// Whether some of these bytes of a granule are not its own.
@@ -200,7 +200,7 @@ impl OlderStores {
         let mut store = OlderStore {
             granule: 0,
             start: bytes.start,
-            bytes: (bytes.end - bytes.start) as u32,
+            bytes: bytes.end.wrapping_sub(bytes.start) as u32,
             under: 0,
             ready: address_ready.max(ready),
             source: handed.source(),
