@@ -4,7 +4,8 @@
 //! Natively the program runs some times under `perf record`, whose timer samples tell each
 //! function's share of the cycles that `mcad profile program` measures. A sample belongs to
 //! the instruction that the core waits for, and so do simulated cycles, but not to the very same: functions
-//! that call each other and take a few cycles each are told apart less well than their sum.
+//! that call each other and take a few cycles each are told apart less well than their sum. One that has two names, as
+//! `free` and `cfree`, may be in two lines.
 
 mod samples;
 

@@ -73,7 +73,7 @@ impl Functions {
         self.cycles.keys()
     }
 
-    /// The one that a sample belongs to: that of its symbol, or without one the last that begins before it.
+    /// The one that a sample belongs to: that of its symbol, or without one, or in a table of jumps, the last that begins before it.
     fn find(&self, sample: &Sample<'_>, address: Option<u64>) -> Name {
         let module = Path::new(sample.file).file_name();
         let module = module.map_or("?".into(), |name| name.to_string_lossy());
@@ -87,7 +87,7 @@ impl Functions {
                 .unwrap_or_default()
                 .to_owned(),
         };
-        if self.cycles.contains_key(&symbol) && !sample.symbol.contains("@plt") {
+        if !sample.symbol.starts_with('[') && !sample.symbol.contains("@plt") {
             return symbol;
         }
         let begins = (self.unnamed.get(&*module))
