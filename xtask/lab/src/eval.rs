@@ -49,6 +49,30 @@ pub struct Args {
     command: Vec<String>,
 }
 
+/// The name of the host's own model.
+const NATIVE: &str = "native";
+
+/// What is simulated beside native runs, and by which build.
+#[derive(Debug, clap::Args)]
+pub struct Simulated {
+    /// CPU model, or a file of one; `native` is the one of the CPU at hand
+    #[arg(long, value_name = "NAME", default_value = NATIVE)]
+    cpu: String,
+    /// Simulate with the programs that are built here [default: a release build of this tree]
+    #[arg(long, value_name = "DIR")]
+    built: Option<PathBuf>,
+}
+
+impl Simulated {
+    /// The directory of the build.
+    fn built(&self) -> Result<PathBuf> {
+        match &self.built {
+            Some(built) => Ok(std::path::absolute(built)?),
+            None => build::release(),
+        }
+    }
+}
+
 /// A measured figure with its limit.
 pub struct Figure {
     name: String,

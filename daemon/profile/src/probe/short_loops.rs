@@ -31,13 +31,7 @@ pub(super) const PROBES: &[Probe] = &[
         what: "loops of twelve turns with so many µops in a line: whether the op cache reads a line twice in a cycle",
         axis: Axis::plain("µops"),
         unit: "cycles per loop",
-        points: || {
-            let loops = |uops: u64| {
-                let bytes = vec![4; uops as usize - 1];
-                point(uops, &bytes, 0, 12)
-            };
-            (4..=12).map(loops).collect()
-        },
+        points: || (4..=12).map(|uops| of_uops(uops, 0)).collect(),
     },
     Probe {
         name: "loop-uops-lines",
@@ -45,11 +39,8 @@ pub(super) const PROBES: &[Probe] = &[
         axis: Axis::plain("µops"),
         unit: "cycles per loop",
         points: || {
-            let loops = |uops: u64| {
-                let bytes = vec![4; uops as usize - 1];
-                point(uops, &bytes, 48, 12)
-            };
-            [5, 6, 7, 8, 9, 10, 11, 12, 16, 17].map(loops).into()
+            let all = [5, 6, 7, 8, 9, 10, 11, 12, 16, 17];
+            all.map(|uops| of_uops(uops, 48)).into()
         },
     },
     Probe {
@@ -93,6 +84,11 @@ fn point(at: u64, bytes: &[u64], offset: u64, turns: u64) -> Point {
     }
     body += "    dec edx\n    jnz 4b\n    .endr\n";
     Point::new(at as f64, source(counted(TURNS, &body), LOOPS))
+}
+
+/// Loops of twelve turns of so many µops, of four bytes each.
+fn of_uops(uops: u64, offset: u64) -> Point {
+    point(uops, &vec![4; uops as usize - 1], offset, 12)
 }
 
 /// A loop whose inner branch is not taken once in so many turns.

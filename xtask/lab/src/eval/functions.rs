@@ -10,12 +10,13 @@
 mod samples;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::kernels::{NATIVE, TUNABLES};
+use super::Simulated;
+use super::kernels::TUNABLES;
 use super::program::{number, read};
 use samples::{Functions, Name, Samples};
 use xtask::build;
@@ -24,12 +25,8 @@ use xtask::command::{command, execute_aside, exists, output};
 /// Options of `cargo xtask eval-functions`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// CPU model, or a file of one; `native` is the one of the CPU at hand
-    #[arg(long, value_name = "NAME", default_value = NATIVE)]
-    cpu: String,
-    /// Simulate with the programs that are built here [default: a release build of this tree]
-    #[arg(long, value_name = "DIR")]
-    built: Option<PathBuf>,
+    #[command(flatten)]
+    simulated: Simulated,
     /// Runs that are sampled
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
@@ -57,17 +54,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
     let here = std::env::current_dir().context("cannot tell where this is")?;
     let run = Run {
-        built: match &args.built {
-            Some(built) => std::path::absolute(built)?,
-            None => build::release()?,
-        },
+        built: args.simulated.built()?,
         work,
         here,
         command: &args.command,
     };
     let cycles = run.measure()?;
     let mut samples = Samples::default();
-    let functions = run.simulate(&args.cpu)?;
+    let functions = run.simulate(&args.simulated.cpu)?;
     for n in 1..=args.runs {
         eprintln!("sampling, run {n} of {}", args.runs);
         samples.add(&run.sample()?, &functions);
@@ -139,7 +133,7 @@ impl Run<'_> {
         execute_aside(
             run.args(self.command)
                 .env(TUNABLES.0, TUNABLES.1)
-                .current_dir(Path::new(&self.here))
+                .current_dir(&self.here)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null()),
         )

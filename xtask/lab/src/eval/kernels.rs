@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::program::{number, read};
-use super::{Figure, Limit, judge};
+use super::{Figure, Limit, NATIVE, Simulated, judge};
 use crate::parallel;
 use xtask::build;
 use xtask::command::{command, execute, execute_aside, exists, output};
@@ -24,12 +24,8 @@ use xtask::command::{command, execute, execute_aside, exists, output};
 /// Options of `cargo xtask eval-kernels`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// CPU model, or a file of one; `native` is the one of the CPU at hand
-    #[arg(long, value_name = "NAME", default_value = NATIVE)]
-    cpu: String,
-    /// Simulate with the programs that are built here [default: a release build of this tree]
-    #[arg(long, value_name = "DIR")]
-    built: Option<PathBuf>,
+    #[command(flatten)]
+    simulated: Simulated,
     /// Only this program (repeatable)
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -40,9 +36,6 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
-
-/// The name of the host's own model.
-pub(super) const NATIVE: &str = "native";
 
 /// Rounds of native measurements, each before and after the simulations, of which the least counts: a neighbour at work on
 /// the same core makes one half as long again. All kernels in turn, turns and repeats of each.
@@ -78,14 +71,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     fs::create_dir_all(&work).with_context(|| format!("cannot make {}", work.display()))?;
     let kernels = Kernels::compile(&work)?;
     let names = chosen(kernels.names()?, &args.only)?;
-    let built = match &args.built {
-        Some(built) => std::path::absolute(built)?,
-        None => build::release()?,
-    };
+    let built = args.simulated.built()?;
     // A file is named from the caller's directory, programs run in the workspace's.
-    let cpu = match args.cpu.ends_with(".toml") {
-        true => std::path::absolute(&args.cpu)?.display().to_string(),
-        false => args.cpu.clone(),
+    let cpu = match args.simulated.cpu.ends_with(".toml") {
+        true => std::path::absolute(&args.simulated.cpu)?
+            .display()
+            .to_string(),
+        false => args.simulated.cpu.clone(),
     };
     let model = Model::of(&built, &cpu)?;
     println!("simulated: {} ({})", model.full_name, model.name);
