@@ -57,15 +57,26 @@ pub struct AnalysisArgs {
     /// Cut the run into intervals and simulate them on N threads; the report says how far that may
     /// be from an uncut simulation, and does not depend on N; call stacks are not known then. 1: all
     /// on one thread, uncut unless --interval or --warm-up is given
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = threads)]
     jobs: Option<NonZeroUsize>,
-    /// Instructions in an interval [default: 1000000]
+    /// Instructions in an interval, 10000 or more [default: 1000000]
     #[arg(long, value_name = "N", requires = "jobs",
-          value_parser = clap::value_parser!(u64).range(1..))]
+          value_parser = clap::value_parser!(u64).range(10_000..))]
     interval: Option<u64>,
-    /// Instructions before an interval that warm it up [default: 20000]
-    #[arg(long, value_name = "N", requires = "jobs")]
+    /// Instructions before an interval that warm it up, 1000 or more [default: 20000]
+    #[arg(long, value_name = "N", requires = "jobs",
+          value_parser = clap::value_parser!(u64).range(1_000..))]
     warm_up: Option<u64>,
+}
+
+/// Most threads that can be asked for.
+const MAX_JOBS: usize = 256;
+
+/// Reads a number of threads.
+pub(super) fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    (text.parse().ok())
+        .filter(|jobs: &NonZeroUsize| jobs.get() <= MAX_JOBS)
+        .ok_or_else(|| format!("not a number of threads from 1 to {MAX_JOBS}"))
 }
 
 /// Who has a core.
@@ -359,10 +370,24 @@ fn resolve(
     memory: bool,
 ) -> anyhow::Result<Analysis> {
     let mut cpus: Vec<Arc<CpuModel>> = Vec::new();
+    let mut asked: Vec<&str> = Vec::new();
     for name in names {
         let model = model(name).with_context(|| format!("--cpu {}", excerpt(name)))?;
-        if !cpus.iter().any(|known| known.name == model.name) {
+        let Some(known) = cpus.iter().position(|known| known.name == model.name) else {
             cpus.push(model);
+            asked.push(name);
+            continue;
+        };
+        // The same one twice, by its name or an alias, is one.
+        let before = asked.get(known).copied().unwrap_or_default();
+        let files = super::model::is_file(name) || super::model::is_file(before);
+        if files && before != name {
+            bail!(
+                "--cpu {} and --cpu {} are both called '{}'; give the file's model another `name`",
+                excerpt(before),
+                excerpt(name),
+                model.name
+            );
         }
     }
     if cpus.len() > MAX_CPUS || regions.len() > MAX_REGIONS {
@@ -413,6 +438,37 @@ mod tests {
         assert!(AnalysisArgs::from_pairs([("cpus", "skl")]).is_err());
         for kib in ["0", "-1", "4 MiB", "99999999999"] {
             assert!(AnalysisArgs::from_pairs([("last-level", kib)]).is_err());
+        }
+    }
+
+    #[test]
+    fn two_models_of_a_name_are_refused_and_one_by_two_names_is_one() {
+        let file = std::env::temp_dir().join(format!("mcad-{}.toml", std::process::id()));
+        std::fs::write(&file, "name = \"glc\"\nbase = \"skl\"\n").unwrap();
+        let path = file.display().to_string();
+        let of = |cpus: &[&str]| {
+            let args = AnalysisArgs {
+                cpus: cpus.iter().map(|&name| name.to_owned()).collect(),
+                ..AnalysisArgs::default()
+            };
+            args.resolve().map(|analysis| analysis.options.cpus.len())
+        };
+        for (cpus, expected) in [
+            (vec!["skl", "skylake", "glc"], Some(2)),
+            (vec![&path, &path], Some(1)),
+            (vec!["glc", &path], None),
+            (vec![&path, "glc"], None),
+        ] {
+            assert_eq!(of(&cpus).ok(), expected, "{cpus:?}");
+        }
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn numbers_of_threads_have_an_end() {
+        assert_eq!(threads("8").unwrap().get(), 8);
+        for wrong in ["0", "-1", "257", "18446744073709551615", "four"] {
+            assert!(threads(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -81,7 +81,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE.csv", conflicts_with = "json")]
     batch: Option<PathBuf>,
     /// Threads for --batch [default: all cores]
-    #[arg(long, value_name = "N", requires = "batch")]
+    #[arg(long, value_name = "N", requires = "batch", value_parser = super::analysis::threads)]
     jobs: Option<NonZeroUsize>,
     /// Print blocks per second to stderr after --batch
     #[arg(long, requires = "batch")]

@@ -18,6 +18,7 @@ use super::json::JsonArgs;
 use super::output::{incomplete, style_of};
 use super::report_file;
 use super::run::{self, EmulatorArgs};
+use super::signals;
 
 /// Options of `mcad diff`.
 #[derive(Debug, clap::Args)]
@@ -234,6 +235,9 @@ fn from_commands(args: &Args) -> anyhow::Result<Vec<Version>> {
             .with_context(|| format!("'{label}' could not be analysed"))?;
         if report.program.end != "exited 0" {
             crate::say!("mcad: '{}' {}", escape(&label), escape(&report.program.end));
+        }
+        if signals::interrupted() {
+            bail!("interrupted while '{}' ran", escape(&label));
         }
         versions.push(Version { label, report });
     }

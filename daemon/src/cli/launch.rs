@@ -82,7 +82,7 @@ pub(super) fn open_recorder(path: &Path) -> anyhow::Result<Recorder> {
 /// A new session's state, stopped by signals and shown on the terminal.
 pub(super) fn watched(quiet: bool, beside: bool) -> (Arc<State>, Progress) {
     let state = Arc::new(State::default());
-    signals::stop_on_signals(&state);
+    signals::stop_on_signals(&state, beside);
     let progress = Progress::start(&state, quiet, beside);
     (state, progress)
 }

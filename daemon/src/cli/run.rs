@@ -243,6 +243,15 @@ pub(super) fn trace(
         None => true,
     };
     let whole = settle(&outcome, &regions, output);
+    if let Some(report) = &outcome.report
+        && report.trace.instructions == 0
+        && matches!(outcome.end, EndReason::Exited(status) if status != 0)
+    {
+        bail!(
+            "QEMU ended before the first instruction of the program; what it said is above \
+             (--sysroot DIR names the libraries of another architecture, --qemu-cpu its CPU)"
+        );
+    }
     ending(&outcome.end, whole && added)
 }
 
@@ -330,6 +339,8 @@ fn forwarded(
         options: args.analysis().to_foreign()?,
         record,
     };
+    // The session begins with the program; what cannot be reached is told before.
+    address.reach()?;
     let mut source = args.trace.open(args.analysis.memory(), &[])?;
     let state = watched(args.output.quiet, true);
     let forwarded = forward::run(&mut source, forward, &state.0);

@@ -1,19 +1,28 @@
 //! What the terminal and the system ask of a running `mcad-run`.
 //!
-//! The traced program shares the terminal and gets Ctrl-C itself; it decides what to do, and its
-//! report is still wanted. So the first SIGINT is left to it and the second ends the session;
-//! SIGTERM and SIGHUP end it at once. Handlers, unlike ignored signals, are not inherited by the
+//! A traced program shares the terminal and gets Ctrl-C itself; it decides what to do, and its
+//! report is still wanted. So the first SIGINT is left to it and the second ends the session, as the
+//! first does where no program runs beside; SIGTERM and SIGHUP end it at once. Handlers, unlike ignored signals, are not inherited by the
 //! traced program.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::session::State;
 
-/// Watches for the life of the process.
-pub(super) fn stop_on_signals(state: &Arc<State>) {
+/// Whether there was a SIGINT in the life of the process.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a watched session was interrupted, by whatever its program made of that.
+pub(super) fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// Watches for the life of the process. `beside`: a program runs that is interrupted, too.
+pub(super) fn stop_on_signals(state: &Arc<State>, beside: bool) {
     let state = Arc::clone(state);
     let watch = move || -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -23,14 +32,14 @@ pub(super) fn stop_on_signals(state: &Arc<State>) {
             let mut interrupt = signal(SignalKind::interrupt())?;
             let mut terminate = signal(SignalKind::terminate())?;
             let mut hangup = signal(SignalKind::hangup())?;
-            let mut interrupted = false;
+            let mut left_to_the_program = beside;
             loop {
                 tokio::select! {
                     _ = interrupt.recv() => {
-                        if interrupted {
+                        INTERRUPTED.store(true, Ordering::Relaxed);
+                        if !std::mem::take(&mut left_to_the_program) {
                             state.stop();
                         }
-                        interrupted = true;
                     }
                     _ = terminate.recv() => state.stop(),
                     _ = hangup.recv() => state.stop(),

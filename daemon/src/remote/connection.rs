@@ -228,6 +228,22 @@ impl Connection {
     }
 }
 
+impl Address {
+    /// Whether somebody listens there.
+    ///
+    /// # Errors
+    /// When nobody does.
+    pub fn reach(&self) -> Result<(), RemoteError> {
+        match connect(self) {
+            Ok(_) => Ok(()),
+            Err(source) => Err(RemoteError::Connect {
+                address: self.to_string(),
+                source,
+            }),
+        }
+    }
+}
+
 fn connect(address: &Address) -> io::Result<Stream> {
     if let Address::Unix(path) = address {
         return UnixStream::connect(path).map(Stream::Unix);

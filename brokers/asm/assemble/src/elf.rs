@@ -193,7 +193,7 @@ impl<'a> Object<'a> {
         }
         if self.linked() {
             return Err(self.error(
-                "a linked file without IACA markers: choose a function (symbol=NAME) or section",
+                "a linked file without IACA markers: choose a function (symbol=NAME; mcad block --symbol NAME) or section",
             ));
         }
         Ok(whole)

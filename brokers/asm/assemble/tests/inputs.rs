@@ -90,7 +90,7 @@ fn functions_and_sections_of_objects_and_libraries() {
     fn message(path: &std::path::Path, options: &Options) -> String {
         assemble_file(path, options).unwrap_err().to_string()
     }
-    assert!(message(&library, &Options::default()).contains("choose a function (symbol=NAME)"));
+    assert!(message(&library, &Options::default()).contains("choose a function (symbol=NAME"));
     assert!(
         message(&object, &symbol("h")).ends_with("it defines no symbol h; `nm` lists those it has")
     );

@@ -229,16 +229,20 @@ fn by_process(s: &Simulation, core: &Core) -> (Vec<ThreadReport>, Vec<ProcessCyc
 }
 
 fn interval_note(core: &Core, i: &IntervalReport) -> String {
+    let difference = match i.compared {
+        0 => {
+            "no two of them simulate the same, so how far all of it is off is not known".to_owned()
+        }
+        compared => format!(
+            "neighbours differ by {:.3} % of the cycles that both simulate, and all of it is unlikely to be further off",
+            100.0 * i.difference as f64 / compared as f64
+        ),
+    };
     format!(
         "{}: simulated in {} intervals of {} instructions, each begun with the caches and predictors \
-         of that moment and warmed up by the {} instructions before it; neighbours differ by {:.3} % \
-         of the cycles that both simulate, and all of it is unlikely to be further off; who called whom \
+         of that moment and warmed up by the {} instructions before it; {difference}; who called whom \
          is not known of intervals, so there are no call stacks",
-        core.model.name,
-        i.count,
-        i.length,
-        i.warm_up,
-        100.0 * i.difference as f64 / i.compared.max(1) as f64
+        core.model.name, i.count, i.length, i.warm_up,
     )
 }
 

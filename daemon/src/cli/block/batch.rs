@@ -312,7 +312,7 @@ pub(in crate::cli) fn echo(field: &[u8], out: &mut Vec<u8>) {
         Err(_) => &field[..field.len().min(ECHOED)],
     };
     out.extend(shown.iter().map(|b| {
-        if b.is_ascii_graphic() && *b != b'"' {
+        if (b.is_ascii_graphic() && *b != b'"') || *b == b' ' {
             *b
         } else {
             b'?'

@@ -38,7 +38,7 @@ pub struct SetArgs {
     #[arg(long, value_enum, default_value_t = HoldOut::All)]
     hold_out: HoldOut,
     /// Threads for --predict [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::cli::analysis::threads)]
     jobs: Option<NonZeroUsize>,
 }
 
