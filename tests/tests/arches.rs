@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use mcad_tests::daemon::Daemon;
 use mcad_tests::inputs::cross_compile;
 use mcad_tests::{arg, mcad, mcad_run, report};
 use tempfile::TempDir;
@@ -223,4 +224,43 @@ fn the_mechanistic_model_takes_their_programs() {
         let ratio = predicted["cycles"].as_f64().unwrap() / stepped;
         assert!((0.8..1.2).contains(&ratio), "{arch}: {ratio}");
     }
+}
+
+/// What the kernel tells a program of the CPU's extensions.
+const EXTENSIONS: &str = r#"
+#include <stdio.h>
+#include <sys/auxv.h>
+int main(void) {
+    printf("%lx\n", getauxval(AT_HWCAP));
+    return 0;
+}"#;
+
+#[test]
+fn a_daemons_client_shows_the_program_the_cpu_that_a_local_run_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(directory.path(), &[]);
+    let source = directory.path().join("extensions.c");
+    std::fs::write(&source, EXTENSIONS).unwrap();
+    let program = directory.path().join("extensions");
+    cross_compile("aarch64-linux-gnu-gcc", &["-static"], &source, &program);
+    let shown = |options: &[&str]| {
+        let run = mcad_run(["-q"])
+            .args(options)
+            .args(["-o", arg(&directory.path().join("report.txt"))])
+            .args(["--", arg(&program)])
+            .run();
+        run.expect(0).text()
+    };
+    let address = daemon.address();
+    for cpu in ["cortex-a53", "neoverse-n1"] {
+        let local = shown(&["--cpu", cpu]);
+        assert_eq!(shown(&["--cpu", cpu, "--daemon", &address]), local, "{cpu}");
+    }
+    assert_ne!(shown(&["--cpu", "cortex-a53"]), shown(&[]));
+    mcad_run(["-q", "--cpu", "skl", "--daemon", &address])
+        .args(["--", arg(&program)])
+        .run()
+        .expect(125)
+        .says("which the CPU model 'skl' does not execute");
+    drop(daemon.finish());
 }

@@ -197,7 +197,7 @@ impl AnalysisArgs {
         }))
     }
 
-    /// The same as key and value texts, for a daemon elsewhere. CPU names are checked there.
+    /// The same as key and value texts, for a daemon elsewhere.
     ///
     /// # Errors
     /// When a model is a file, which the daemon does not have.

@@ -332,16 +332,21 @@ fn forwarded(
         super::tell(&error);
         return Ok(status);
     }
+    // What the daemon is to simulate, as a run that is analysed here would.
+    let analysis = args.analysis();
+    let options = analysis.to_foreign()?;
+    let models = analysis.resolve()?.options.cpus;
+    args.trace.check_models(&models)?;
     let record = args.record.as_deref().map(open_recorder).transpose()?;
     let forward = Forward {
         address: address.clone(),
         token: args.token.get()?.unwrap_or_default(),
-        options: args.analysis().to_foreign()?,
+        options,
         record,
     };
     // The session begins with the program; what cannot be reached is told before.
     address.reach()?;
-    let mut source = args.trace.open(args.analysis.memory(), &[])?;
+    let mut source = args.trace.open(args.analysis.memory(), &models)?;
     let state = watched(args.output.quiet, true);
     let forwarded = forward::run(&mut source, forward, &state.0);
     drop(state);
