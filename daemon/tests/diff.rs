@@ -213,10 +213,21 @@ fn foreign_files_and_wrong_uses_are_told_by_name() {
         &files.diff(&["a.json", "old.json"]),
         &["old.json", "version 0"],
     );
-    refused(
-        &files.diff(&["a.json", "b.json", "--cpu", "skl"]),
-        &["--cpu"],
-    );
+    for line in [
+        &["--cpu", "skl"][..],
+        &["--ideal", "l1d"],
+        &["--last-level", "4096"],
+        &["--clock", "3600"],
+        &["--cores", "each"],
+        &["--jobs", "2"],
+        &["--jobs", "1", "--interval", "9000"],
+        &["--jobs", "1", "--warm-up", "9"],
+        &["--no-follow"],
+    ] {
+        let options = line.iter().filter(|word| word.starts_with("--"));
+        let told: Vec<&str> = options.copied().chain(["are for commands"]).collect();
+        refused(&files.diff(&[&["a.json", "b.json"], line].concat()), &told);
+    }
     let nobody = [
         "a.json",
         "b.json",

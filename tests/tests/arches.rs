@@ -108,6 +108,16 @@ fn a_run_is_reported_replayed_and_drawn() {
         let page = std::fs::read_to_string(at("page.html")).unwrap();
         assert!(page.len() > 100_000 && page.contains(usual), "{arch}");
 
+        // A part that is perfect is one of the core that is meant when none is named.
+        let replayed = mcad(["replay", "-q", "--ideal", "l1d", arg(&trace)])
+            .run()
+            .expect(0);
+        assert!(replayed.text().contains("first level"), "{arch}");
+        mcad_run(["-q", "--ideal", "l1d", "-o", arg(&at("ideal.txt"))])
+            .args(["--", arg(&program)])
+            .run()
+            .expect(7);
+
         let refused = mcad(["replay", "-q", "--cpu", "skl", arg(&trace)]).run();
         assert_ne!(refused.code(), 0);
         assert!(refused.stderr.contains(&format!("{arch} code")), "{arch}");

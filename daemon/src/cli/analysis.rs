@@ -23,7 +23,7 @@ const MAX_NAME: usize = 64;
 const MAX_REGIONS: usize = 256;
 
 /// What to analyse, as parsed.
-#[derive(Clone, Debug, Default, clap::Args)]
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 pub struct AnalysisArgs {
     /// CPU model (repeatable: all in one pass); `mcad cpus` lists them, native is this machine's
     /// [default: skl, or neoverse-n1 or sifive-p670 for programs of their instruction sets]
@@ -35,9 +35,8 @@ pub struct AnalysisArgs {
     /// Region of interest, a function or a range of addresses in hexadecimal (repeatable)
     #[arg(long = "region", value_name = "SYMBOL|START-END")]
     regions: Vec<RegionSpec>,
-    /// Simulate each model a second time with this part perfect, to see what it costs (repeatable):
-    /// branches, l1i, l1d, l2, tlb
-    #[arg(long = "ideal", value_name = "PART")]
+    // Its help names the parts.
+    #[arg(long = "ideal", value_name = "PART", help = help_of_ideals())]
     ideals: Vec<String>,
     /// KiB of the third level of cache that the program has to itself, in whole ways: other programs, and other guests
     /// of a virtual machine, share it [default: what the model's file says]
@@ -108,12 +107,12 @@ pub struct Analysis {
 }
 
 impl AnalysisArgs {
-    /// Looks everything up.
+    /// Looks everything up, for a program of this instruction set.
     ///
     /// # Errors
     /// When a CPU is unknown; the message lists the names.
-    pub fn resolve(&self) -> anyhow::Result<Analysis> {
-        self.resolve_with(&super::model::model)
+    pub fn resolve(&self, arch: Arch) -> anyhow::Result<Analysis> {
+        self.resolve_with(arch, &super::model::model)
     }
 
     /// The same for options that a peer sent: names are those of built-in models, and no file is
@@ -121,11 +120,11 @@ impl AnalysisArgs {
     ///
     /// # Errors
     /// As [`AnalysisArgs::resolve`].
-    pub fn resolve_foreign(&self) -> anyhow::Result<Analysis> {
-        self.resolve_with(&super::model::built_in)
+    pub fn resolve_foreign(&self, arch: Arch) -> anyhow::Result<Analysis> {
+        self.resolve_with(arch, &super::model::built_in)
     }
 
-    fn resolve_with(&self, model: &Models) -> anyhow::Result<Analysis> {
+    fn resolve_with(&self, arch: Arch, model: &Models) -> anyhow::Result<Analysis> {
         let analyses = if self.analyses.is_empty() {
             vec![Kind::Pipeline]
         } else {
@@ -135,7 +134,7 @@ impl AnalysisArgs {
         let names = match !changed {
             true => self.cpus.clone(),
             // What is changed must be known before the session begins.
-            false if self.cpus.is_empty() => vec![machine::default_cpu(Arch::X86_64).to_owned()],
+            false if self.cpus.is_empty() => vec![machine::default_cpu(arch).to_owned()],
             false => self.cpus.clone(),
         };
         let mut analysis = resolve(model, &names, &analyses, &self.regions, !self.no_memory)?;
@@ -320,7 +319,7 @@ impl AnalysisArgs {
     /// Whether any of the options was given.
     #[must_use]
     pub fn given(&self) -> bool {
-        !self.to_pairs().is_empty()
+        *self != Self::default()
     }
 
     /// Whether memory accesses are wanted at all.
@@ -328,6 +327,16 @@ impl AnalysisArgs {
     pub fn memory(&self) -> bool {
         !self.no_memory
     }
+}
+
+/// Help of `--ideal`.
+fn help_of_ideals() -> String {
+    let parts: Vec<&str> = ideal::ideals().iter().map(|part| part.name).collect();
+    format!(
+        "Simulate each model a second time with this part perfect, to see what it costs \
+         (repeatable): {}",
+        parts.join(", ")
+    )
 }
 
 /// The model of a name.
@@ -451,7 +460,7 @@ mod tests {
                 cpus: cpus.iter().map(|&name| name.to_owned()).collect(),
                 ..AnalysisArgs::default()
             };
-            args.resolve().map(|analysis| analysis.options.cpus.len())
+            args.resolve(Arch::X86_64).map(|analysis| analysis.options.cpus.len())
         };
         for (cpus, expected) in [
             (vec!["skl", "skylake", "glc"], Some(2)),
@@ -473,12 +482,50 @@ mod tests {
     }
 
     #[test]
+    fn what_is_changed_is_the_usual_model_of_the_programs_instruction_set() {
+        let args = AnalysisArgs {
+            ideals: vec!["l1d".into()],
+            ..AnalysisArgs::default()
+        };
+        for arch in Arch::ALL {
+            let usual = machine::default_cpu(arch);
+            for analysis in [args.resolve(arch), args.resolve_foreign(arch)] {
+                let cpus = analysis.unwrap().options.cpus;
+                let names: Vec<&str> = cpus.iter().map(|cpu| cpu.name.as_str()).collect();
+                assert_eq!(names, [usual.to_owned(), format!("{usual}+l1d")]);
+            }
+        }
+    }
+
+    #[test]
+    fn each_option_counts_as_given() {
+        use clap::{Args, Command, FromArgMatches};
+
+        let read = |line: &[&str]| {
+            let command = AnalysisArgs::augment_args(Command::new("mcad"));
+            let matches = command.try_get_matches_from([&["mcad"], line].concat());
+            AnalysisArgs::from_arg_matches(&matches.unwrap()).unwrap()
+        };
+        assert!(!read(&[]).given());
+        for line in [
+            &["--jobs", "2"][..],
+            &["--jobs", "1", "--interval", "10000"],
+            &["--jobs", "1", "--warm-up", "1000"],
+            &["--cores", "each"],
+            &["--no-memory"],
+            &["--clock", "3600"],
+        ] {
+            assert!(read(line).given(), "{line:?}");
+        }
+    }
+
+    #[test]
     fn unknown_cpus_are_answered_with_the_known_ones() {
         let args = AnalysisArgs {
             cpus: vec!["z80".into()],
             ..AnalysisArgs::default()
         };
-        let message = format!("{:#}", args.resolve().unwrap_err());
+        let message = format!("{:#}", args.resolve(Arch::X86_64).unwrap_err());
         assert!(
             message.contains("z80") && message.contains("skl"),
             "{message}"
@@ -487,7 +534,7 @@ mod tests {
             cpus: vec!["skylak".into()],
             ..AnalysisArgs::default()
         };
-        let message = format!("{:#}", args.resolve().unwrap_err());
+        let message = format!("{:#}", args.resolve(Arch::X86_64).unwrap_err());
         assert!(message.contains("did you mean skylake?"), "{message}");
     }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
+use clap::{Args as _, Command};
 use mcad_viewers::Style;
 use mcad_viewers::diff::{self, Diff, Regression, Version};
 use mcad_viewers::escape::escape;
@@ -101,9 +102,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let output = output.map(Destination::open).transpose()?;
     let versions = if args.commands.is_empty() {
         if args.analysis.given() || args.emulator.given() {
+            let (last, others) = for_commands();
             bail!(
-                "--cpu, --analysis, --region, --no-memory, --qemu, --sysroot, --qemu-cpu and \
-                 --no-follow are for commands; reports have what they were made with"
+                "{} and {last} are for commands; reports have what they were made with",
+                others.join(", ")
             );
         }
         from_files(&args.reports)?
@@ -142,6 +144,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         exit_code(NEGATIVE)
     })
+}
+
+/// The options that only commands take: the last one, and the others.
+fn for_commands() -> (String, Vec<String>) {
+    let command = AnalysisArgs::augment_args(Command::new("diff"));
+    let command = EmulatorArgs::augment_args(command);
+    let names = command.get_arguments().filter_map(|arg| arg.get_long());
+    let mut names: Vec<String> = names.map(|name| format!("--{name}")).collect();
+    (names.pop().unwrap_or_default(), names)
 }
 
 /// Refuses to judge runs of which one crashed, stopped early or did something else: less work is
@@ -223,7 +234,9 @@ fn from_commands(args: &Args) -> anyhow::Result<Vec<Version>> {
         bail!("commands are given as -- CMD_A [ARGS] -- CMD_B [ARGS]");
     }
     // A name that is wrong is told before anything runs.
-    args.analysis.resolve()?;
+    for command in &commands {
+        args.analysis.resolve(run::arch_of(command))?;
+    }
     let shown = |command: &&[OsString]| {
         let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         words.join(" ")

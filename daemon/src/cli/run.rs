@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use mcad_broker_abi::{BrokerSession, Config};
 use mcad_broker_qemu::executable;
 use mcad_isa::machine::{self, CpuModel};
-use mcad_proto::event::EndReason;
+use mcad_proto::event::{Arch, EndReason};
 use mcad_report::Report;
 
 use super::analysis::AnalysisArgs;
@@ -138,6 +138,11 @@ impl TraceArgs {
         }
     }
 
+    /// What the program's code is; of one that cannot be run, which is told when it is to, the usual.
+    fn arch(&self) -> Arch {
+        arch_of(&self.command)
+    }
+
     /// Refuses models that do not execute the program's code, before anything runs.
     fn check_models(&self, models: &[Arc<CpuModel>]) -> anyhow::Result<()> {
         let arch = executable::resolve(&self.command)?.arch;
@@ -161,6 +166,11 @@ impl TraceArgs {
             Err(error) => Err((NOT_EXECUTABLE, error.into())),
         }
     }
+}
+
+/// The same of any command.
+pub(super) fn arch_of(command: &[OsString]) -> Arch {
+    executable::resolve(command).map_or(Arch::X86_64, |program| program.arch)
 }
 
 impl Args {
@@ -200,7 +210,7 @@ fn traced(args: &Args) -> anyhow::Result<u8> {
         }
         return forwarded(args, address, measure.as_ref(), output);
     }
-    let mut analysis = args.analysis().resolve()?;
+    let mut analysis = args.analysis().resolve(args.trace.arch())?;
     let timeline = args.timeline.open(&mut analysis, args.output.page())?;
     trace(
         &args.trace,
@@ -293,7 +303,7 @@ pub(super) fn report_of(
     };
     program.check_program().map_err(|(_, error)| error)?;
     let launch = Launch {
-        analysis: Some(args.resolve()?),
+        analysis: Some(args.resolve(program.arch())?),
         record: None,
         timeline: None,
         source_name: "qemu".to_owned(),
@@ -335,7 +345,7 @@ fn forwarded(
     // What the daemon is to simulate, as a run that is analysed here would.
     let analysis = args.analysis();
     let options = analysis.to_foreign()?;
-    let models = analysis.resolve()?.options.cpus;
+    let models = analysis.resolve(args.trace.arch())?.options.cpus;
     args.trace.check_models(&models)?;
     let record = args.record.as_deref().map(open_recorder).transpose()?;
     let forward = Forward {

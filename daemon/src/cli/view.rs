@@ -137,7 +137,7 @@ fn trace(args: &Args, mut input: impl Read) -> anyhow::Result<ExitCode> {
     }
     let path = stored.as_ref().map_or(args.file.as_path(), |f| f.path());
     let (mut source, _) = replay::open(path)?;
-    let analysis = AnalysisArgs::default().resolve()?;
+    let analysis = AnalysisArgs::default().resolve(source.arch())?;
     let of_uops = TIMELINE_FORMATS
         .iter()
         .any(|(name, _)| *name == args.format);

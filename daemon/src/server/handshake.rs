@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use mcad_proto::event::SessionInfo;
+use mcad_proto::event::{Arch, SessionInfo};
 use mcad_proto::wire::{
     Accepted, FrameDecoder, Hello, Message, Problem, ProtocolError, Refusal, Refused, Role, encode,
     limits, negotiate, tokens_equal,
@@ -174,7 +174,7 @@ fn admit(shared: &Arc<Shared>, hello: &Hello, peer: &str) -> Result<(Session, Ac
         }
     };
     let analysis =
-        analysis(hello).map_err(|error| refuse(Refusal::Options, format!("{error:#}")))?;
+        analysis(hello, arch).map_err(|error| refuse(Refusal::Options, format!("{error:#}")))?;
     let resident = memory::resident();
     if resident > shared.config.max_memory {
         let message = format!(
@@ -221,7 +221,7 @@ fn admit(shared: &Arc<Shared>, hello: &Hello, peer: &str) -> Result<(Session, Ac
     Ok((session, accepted))
 }
 
-fn analysis(hello: &Hello) -> anyhow::Result<Analysis> {
+fn analysis(hello: &Hello, arch: Arch) -> anyhow::Result<Analysis> {
     let pairs = hello.options.iter().map(|(k, v)| (k.as_str(), v.as_str()));
-    AnalysisArgs::from_pairs(pairs)?.resolve_foreign()
+    AnalysisArgs::from_pairs(pairs)?.resolve_foreign(arch)
 }

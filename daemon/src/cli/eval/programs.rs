@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use mcad_proto::event::Arch;
 use mcad_viewers::escape::escape;
 
 use super::program_runs::{Job, run_all};
@@ -56,7 +57,7 @@ pub(super) fn run(
     json: JsonOutput,
 ) -> anyhow::Result<ExitCode> {
     let cpu = cpu.unwrap_or(DEFAULT_CPU);
-    AnalysisArgs::from_pairs([("cpu", cpu)])?.resolve()?;
+    AnalysisArgs::from_pairs([("cpu", cpu)])?.resolve(Arch::X86_64)?;
     let (mut rows, mut jobs) = (Vec::new(), Vec::new());
     let start = std::env::current_dir().context("there is no current directory")?;
     // Programs run elsewhere, and a CPU's file is where it was from here.
