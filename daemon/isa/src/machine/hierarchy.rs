@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::params::check::MAX_DELAY;
 use super::params::is_default;
 
 /// Bytes of a line, of all CPUs that are modelled.
@@ -336,6 +337,7 @@ impl Caches {
             }
             before = level.latency;
             rate(&format!("{name}.bytes_per_cycle"), level.bytes_per_cycle)?;
+            within(&format!("{name}.folded_bits"), level.folded_bits, 0, 6)?;
             if let Some(written) = level.written_bytes_per_cycle {
                 rate(&format!("{name}.written_bytes_per_cycle"), written)?;
             }
@@ -393,7 +395,10 @@ impl Tlbs {
                     level.entries, level.ways
                 ));
             }
+            delay(&format!("{name}.latency"), level.latency, 4096)?;
         }
+        delay("tlb.walk", self.walk, 4096)?;
+        delay("tlb.fault", self.fault, 1 << 20)?;
         for (name, kib) in [
             ("tlb.joined_kib", self.joined_kib),
             ("tlb.l2_joined_kib", self.l2_joined_kib),
@@ -429,6 +434,7 @@ impl Prefetch {
             within("prefetch.region.below", r.below, 0, 15)?;
             within("prefetch.region.above", r.above, 0, 16)?;
             within("prefetch.region.near", r.near, r.below.max(r.above), 64)?;
+            delay("prefetch.region.delay", r.delay, MAX_DELAY)?;
         }
         for (name, stream) in [
             ("prefetch.l1_stream", &self.l1_stream),
@@ -449,6 +455,14 @@ fn within(name: &str, value: u32, least: u32, most: u32) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!("{name} = {value} is not in {least}..={most}"))
+    }
+}
+
+fn delay(name: &str, value: u64, most: u64) -> Result<(), String> {
+    if value <= most {
+        Ok(())
+    } else {
+        Err(format!("{name} = {value} is not in 0..={most}"))
     }
 }
 

@@ -544,19 +544,34 @@ impl InOrder {
             power("icache sets", sets)?;
             in_range("icache.complete", cache.complete, cache.first, 1 << 16)?;
             in_range("icache.writing", cache.writing, 0, cache.complete)?;
+            in_range("icache.detect", cache.detect, 0, 1 << 16)?;
         }
         if let Some(buffer) = &self.store_buffer {
             in_range("store_buffer.entries", buffer.entries, 1, 64)?;
             in_range("store_buffer.reserve", buffer.reserve, 0, buffer.entries)?;
             in_range("store_buffer.enter", buffer.enter, 1, 64)?;
             in_range("store_buffer.drain", buffer.drain, buffer.enter, 64)?;
+            in_range("store_buffer.read", buffer.read, 0, 64)?;
+            in_range("store_buffer.banks", buffer.banks, 1, 1024)?;
             power("store_buffer.banks", buffer.banks)?;
+            in_range("store_buffer.bank_bytes", buffer.bank_bytes, 1, 64)?;
             power("store_buffer.bank_bytes", buffer.bank_bytes)?;
         }
         if let Some(divider) = &self.divider {
             in_range("divider.full", divider.full, 1, 1 << 10)?;
             in_range("divider.skip_bits", divider.skip_bits, 1, 32)?;
             in_range("divider.small_bits", divider.small_bits, 0, 31)?;
+            for (name, cycles) in [
+                ("divider.remainder", divider.remainder),
+                ("divider.skip_cost", divider.skip_cost),
+                ("divider.small_cycles", divider.small_cycles),
+                (
+                    "divider.issue_after without its sign",
+                    divider.issue_after.unsigned_abs(),
+                ),
+            ] {
+                in_range(name, cycles, 0, 1000)?;
+            }
         }
         Ok(())
     }
@@ -593,6 +608,13 @@ impl InOrder {
                 1,
                 4096,
             )?;
+            for (name, cycles) in [
+                ("write_back", class.write_back),
+                ("before", class.before),
+                ("after", class.after),
+            ] {
+                in_range(&format!("{name} of {}", class.name), cycles, 0, 4096)?;
+            }
         }
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Bounds of parameters: what the types cannot say.
 
+/// The longest delay that a parameter may be, in cycles, but for those of caches and memory.
+pub const MAX_DELAY: u64 = 1000;
+
 /// A parameter that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
@@ -51,6 +54,19 @@ impl Bounds {
         }
         let what = format!("{value} is not in {least}..={most}");
         Err(Wrong::new(&self.key(key), what))
+    }
+
+    /// Each value must be at most that which is beside it.
+    ///
+    /// # Errors
+    /// Names the parameter and its bounds.
+    pub fn at_most(self, bounds: &[(&str, u64, u64)]) -> Checked {
+        for &(key, value, most) in bounds {
+            self.holds(key, value <= most, || {
+                format!("{value} is not in 0..={most}")
+            })?;
+        }
+        Ok(())
     }
 
     /// `value` must be a power of two in `least..=most`.

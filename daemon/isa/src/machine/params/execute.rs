@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::check::{Bounds, Checked};
+use super::check::{Bounds, Checked, MAX_DELAY};
 use super::{is_default, is_yes, yes};
 
 /// Smallest bank of the first-level cache, in bytes.
@@ -375,20 +375,21 @@ impl Execute {
             b.within("disambiguation.waits", u32::from(d.waits), 1, 127)?;
             let after = u32::from(d.renamed_after);
             b.within("disambiguation.renamed_after", after, 1, 255)?;
-            for (name, cycles) in [
-                ("disambiguation.delay", d.delay),
-                ("disambiguation.restart", d.restart),
-            ] {
-                b.holds(name, cycles <= 1000, || {
-                    format!("{cycles} is not in 0..=1000")
-                })?;
-            }
+            b.at_most(&[
+                ("disambiguation.delay", d.delay, MAX_DELAY),
+                ("disambiguation.restart", d.restart, MAX_DELAY),
+            ])?;
         }
         if let Some(crossing) = &self.crossing_loads {
             b.power_of_two("crossing_loads.bytes", crossing.bytes, 8, 64)?;
-            b.holds("crossing_loads.later", crossing.later <= 1000, || {
-                format!("{} is not in 0..=1000", crossing.later)
-            })?;
+            b.at_most(&[("crossing_loads.later", crossing.later, MAX_DELAY)])?;
+        }
+        if let Some(locked) = &self.locked {
+            b.at_most(&[
+                ("locked.ahead", locked.ahead.into(), MAX_DELAY),
+                ("locked.apart", locked.apart.into(), MAX_DELAY),
+                ("locked.near", locked.near.into(), 4096),
+            ])?;
         }
         let latency = self.load_latency;
         b.holds("load_latency", (1..=1000).contains(&latency), || {
@@ -396,10 +397,73 @@ impl Execute {
         })?;
         let table = u32::from(self.table_load_latency);
         b.within("table_load_latency", table, 1, 1000)?;
-        let known = self.rep_known;
-        b.holds("rep_known", known <= 1000, || {
-            format!("{known} is not in 0..=1000")
-        })?;
+        self.check_strings(b)?;
+        for (name, extra) in [
+            ("vector_load_extra", self.vector_load_extra),
+            ("vector_load_extra_64", self.vector_load_extra_64),
+            ("scaled_load_extra", self.scaled_load_extra),
+            (
+                "displaced_index_load_extra",
+                self.displaced_index_load_extra,
+            ),
+        ] {
+            b.at_most(&[(name, extra.into(), MAX_DELAY)])?;
+        }
+        for (name, delay) in [
+            ("issue_to_dispatch", self.issue_to_dispatch),
+            ("sum_to_shift", self.sum_to_shift),
+            ("store_forward", self.store_forward),
+            ("store_forward_blocked", self.store_forward_blocked),
+            ("store_forward_written", self.store_forward_written),
+            ("memory_renaming_miss", self.memory_renaming_miss),
+            ("store_address_latency", self.store_address_latency),
+            ("store_data_latency", self.store_data_latency),
+            ("store_update_sooner", self.store_update_sooner),
+        ] {
+            b.at_most(&[(name, delay, MAX_DELAY)])?;
+        }
+        b.at_most(&[
+            (
+                "memory_renaming_learnt",
+                self.memory_renaming_learnt.into(),
+                4096,
+            ),
+            ("memory_renaming_kept", self.memory_renaming_kept.into(), 64),
+            ("memory_renaming_spacing", self.memory_renaming_spacing, 64),
+            ("store_buffer", self.store_buffer.into(), 512),
+            ("loads_per_bank", self.loads_per_bank.into(), 2),
+            ("bank_bytes", self.bank_bytes.into(), 64),
+        ])?;
+        if self.loads_per_bank > 0 {
+            b.power_of_two("bank_bytes", self.bank_bytes, MIN_BANK_BYTES, 64)?;
+        }
+        Ok(())
+    }
+
+    /// Checks what `rep movs` and its like have.
+    fn check_strings(&self, b: Bounds) -> Checked {
+        const MAX_BYTES: u64 = 1 << 20;
+        for (name, bytes) in [
+            ("rep_bytes_per_cycle", self.rep_bytes_per_cycle),
+            ("rep_burst_bytes_per_cycle", self.rep_burst_bytes_per_cycle),
+        ] {
+            b.holds(name, (1..=4096).contains(&bytes), || {
+                format!("{bytes} is not in 1..=4096")
+            })?;
+        }
+        b.at_most(&[
+            ("rep_known", self.rep_known, MAX_DELAY),
+            ("rep_bytes_begin[0]", self.rep_bytes_begin[0], MAX_DELAY),
+            ("rep_bytes_begin[1]", self.rep_bytes_begin[1], MAX_DELAY),
+            ("rep_burst_bytes", self.rep_burst_bytes, MAX_BYTES),
+            ("rep_predicted_bytes", self.rep_predicted_bytes, MAX_BYTES),
+            (
+                "rep_move_predicted_bytes",
+                self.rep_move_predicted_bytes,
+                MAX_BYTES,
+            ),
+            ("rep_single_elements", self.rep_single_elements, MAX_BYTES),
+        ])?;
         for spacing in self.rep_move_spacing.iter().chain(&self.rep_store_spacing) {
             b.within(
                 "rep_move_spacing and rep_store_spacing",
@@ -407,9 +471,6 @@ impl Execute {
                 0,
                 100_000,
             )?;
-        }
-        if self.loads_per_bank > 0 {
-            b.power_of_two("bank_bytes", self.bank_bytes, MIN_BANK_BYTES, 64)?;
         }
         Ok(())
     }

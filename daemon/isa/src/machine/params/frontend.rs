@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::check::{Bounds, Checked};
+use super::check::{Bounds, Checked, MAX_DELAY};
 use super::{is_default, is_two, is_yes, two, yes};
 
 /// Which µops the µop cache delivers in one cycle beyond the end of a line. The rules of Intel's
@@ -302,13 +302,46 @@ impl Frontend {
         let entries = self.uop_cache_entries_for_constants;
         b.within("uop_cache_entries_for_constants", entries, 0, most)?;
         b.within("microcode_width", self.microcode_width, 1, 16)?;
+        for (name, delay) in [
+            ("predecode_to_decode", self.predecode_to_decode),
+            ("lcp_stall", self.lcp_stall.into()),
+            (
+                "uop_cache_same_block_stall",
+                self.uop_cache_same_block_stall.into(),
+            ),
+            (
+                "uop_cache_to_microcode_stall",
+                self.uop_cache_to_microcode_stall.into(),
+            ),
+            (
+                "decoder_to_microcode_stall",
+                self.decoder_to_microcode_stall.into(),
+            ),
+        ] {
+            b.at_most(&[(name, delay, MAX_DELAY)])?;
+        }
+        let lines = self.uop_cache_lines_per_block;
+        b.within("uop_cache_lines_per_block", lines, 1, 64)?;
+        let lines = self.uop_cache_lines_per_cycle;
+        b.within("uop_cache_lines_per_cycle", lines, 0, 16)?;
+        let lines = self.uop_cache_lines_per_look_up;
+        b.within("uop_cache_lines_per_look_up", lines, 1, 16)?;
+        b.within("loop_stream_turns", self.loop_stream_turns, 0, 4096)?;
+        let branches = self.loop_stream_taken_branches;
+        b.within("loop_stream_taken_branches", branches, 0, 4096)?;
+        b.within("loop_stream_branches", self.loop_stream_branches, 0, 4096)?;
         b.within("idq", self.idq, 8.max(self.uop_cache_width), 4096)?;
         let pairs = &self.loop_stream_unroll;
         let ascend = pairs.windows(2).all(|w| w[0].0 < w[1].0);
         let copied = pairs.iter().all(|(uops, copies)| *uops > 0 && *copies > 0);
         b.holds("loop_stream_unroll", ascend && copied, || {
             "these are no ascending numbers of µops with their copies, as [[6, 4], [28, 2]]".into()
-        })
+        })?;
+        for (uops, copies) in pairs {
+            b.within("loop_stream_unroll", *uops, 1, 4096)?;
+            b.within("loop_stream_unroll", *copies, 1, 64)?;
+        }
+        Ok(())
     }
 
     /// Copies that the loop stream detector makes of a loop of so many µops.

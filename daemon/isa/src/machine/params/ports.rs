@@ -429,6 +429,7 @@ impl PortLayout {
             b.within("schedulers", s.entries, 16, 1024)?;
             b.within("schedulers", s.queue, 0, 512)?;
             b.within("schedulers", s.hold, 0, MAX_HOLD)?;
+            b.within("schedulers", s.room, 0, s.entries)?;
         }
         Ok(())
     }

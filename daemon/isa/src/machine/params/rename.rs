@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::check::{Bounds, Checked};
+use super::check::{Bounds, Checked, MAX_DELAY};
 use super::{is_default, is_yes, yes};
 
 /// A number of slots.
@@ -105,6 +105,22 @@ impl Rename {
         })?;
         let behind = self.issue_width.saturating_sub(1);
         b.within("slots_behind_memory", self.slots_behind_memory, 0, behind)?;
+        for (name, slots) in [
+            ("move_elimination_gpr", self.move_elimination_gpr),
+            ("move_elimination_simd", self.move_elimination_simd),
+        ] {
+            if let Slots::Limited(slots) = slots {
+                b.within(name, slots, 0, 1024)?;
+            }
+        }
+        let pipeline = self.move_elimination_pipeline;
+        b.at_most(&[("move_elimination_pipeline", pipeline.into(), MAX_DELAY)])?;
+        let range = self.add_immediate_range;
+        b.holds(
+            "add_immediate_range",
+            (0..=1 << 32).contains(&range),
+            || format!("{range} is not in 0..=2^32"),
+        )?;
         b.within(
             "add_overflow_slots",
             self.add_overflow_slots,

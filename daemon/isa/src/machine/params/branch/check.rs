@@ -1,5 +1,6 @@
 //! What makes sense of branch prediction's parameters, and the errors where something does not.
 
+use super::super::check::MAX_DELAY;
 use super::{
     AddressPath, Branch, Direction, Indirect, MAX_BTB_LEVELS, MAX_HISTORY, MAX_NEAR_PAGES,
     MAX_TABLES, Quick, TargetArray, WEIGHT_TABLES,
@@ -82,6 +83,7 @@ impl Direction {
         }
         for (field, value, least, most) in [
             ("bits", weights.bits.into(), 2, 8),
+            ("threshold", weights.threshold.into(), 0, 1024),
             ("near_bits", weights.near_bits, 1, 63),
         ] {
             if !(least..=most).contains(&value) {
@@ -258,7 +260,12 @@ impl AddressPath {
         check_bounds(&[
             ("address_path.shift", self.shift, 1, 8),
             ("address_path.address_bits[0]", low, 0, high.min(47)),
-            ("address_path.address_bits[1]", high, low, low + 11),
+            (
+                "address_path.address_bits[1]",
+                high,
+                low,
+                low.saturating_add(11),
+            ),
         ])
     }
 }
@@ -277,12 +284,20 @@ impl Branch {
             ("straight_misses", self.straight_misses, 1, self.line_misses),
             ("translations", self.translations, 1, 64),
             ("return_stack", self.return_stack, 1, 1024),
+            ("straight_lines", self.straight_lines, 0, 64),
+            ("target_bits", self.target_bits, 0, 63),
             ("indirect.base_ways", i.base_ways, 1, 16),
             (
                 "near_pages.entries",
                 self.near_pages.map_or(1, |near| near.entries),
                 1,
                 MAX_NEAR_PAGES as u32,
+            ),
+            (
+                "streamed_loops.taken_branches",
+                self.streamed_loops.map_or(1, |loops| loops.taken_branches),
+                1,
+                4096,
             ),
         ];
         check_bounds(&bounds)?;
@@ -325,6 +340,7 @@ impl Branch {
         }
         for (name, delay) in [
             ("redirect", self.redirect),
+            ("decoded_redirect", self.decoded_redirect),
             ("decode_redirect", self.decode_redirect),
             (
                 "decode_redirect_conditional",
@@ -334,6 +350,8 @@ impl Branch {
             ("line_spacing", self.line_spacing),
             ("call_bubbles", self.call_bubbles),
             ("return_bubbles", self.return_bubbles),
+            ("indirect_bubbles", self.indirect_bubbles),
+            ("changed_return_bubbles", self.changed_return_bubbles),
             ("chosen_bubbles", self.chosen_bubbles),
             ("chosen_return_bubbles", self.chosen_return_bubbles),
             ("far_bubbles", self.far_bubbles),
@@ -354,9 +372,17 @@ impl Branch {
                     .unwrap_or(0),
             ),
         ] {
-            if delay > 1000 {
-                return Err(format!("branch.{name} = {delay} is not in 0..=1000"));
+            if delay > MAX_DELAY {
+                return Err(format!("branch.{name} = {delay} is not in 0..={MAX_DELAY}"));
             }
+        }
+        if let Some(loops) = &self.streamed_loops
+            && !(1..=1 << 20).contains(&loops.bytes)
+        {
+            return Err(format!(
+                "branch.streamed_loops.bytes = {} is not in 1..=2^20",
+                loops.bytes
+            ));
         }
         if self.btb.is_empty() || self.btb.len() > MAX_BTB_LEVELS {
             return Err(format!(
@@ -365,14 +391,14 @@ impl Branch {
             ));
         }
         for b in &self.btb {
-            if b.by_direction && b.entries != 2 * b.ways {
+            if b.by_direction && Some(b.entries) != b.ways.checked_mul(2) {
                 return Err("branch.btb: by_direction needs two sets".into());
             }
             let sets = b.entries.checked_div(b.ways).unwrap_or(0);
             if !sets.is_power_of_two()
                 || sets > 1 << 20
-                || sets * b.ways != b.entries
                 || b.ways > 64
+                || sets * b.ways != b.entries
             {
                 return Err(format!(
                     "branch.btb: {} entries in {} ways are not a power of two of sets of up to 64 ways",
