@@ -242,35 +242,6 @@ fn a_move_goes_with_the_operation_on_its_destination() {
 }
 
 #[test]
-fn a_loop_of_several_cycles_of_delivery_loses_the_bubble_of_its_branch() {
-    let with = |bubble: u32| {
-        changed(
-            "icl",
-            &format!(
-                "[frontend]\nloop_stream = false\nuop_cache_taken_ends_cycle = true\n\
-                 uop_cache_width = 8\nuop_cache_pairing = \"free\"\n\
-                 uop_cache_taken_bubble = {bubble}\n\
-                 [rename]\nissue_width = 16\n[retire]\nwidth = 16\n"
-            ),
-        )
-    };
-    for (nops, cycles_without) in [(7, 1.0), (15, 2.0), (23, 3.0)] {
-        // nops; dec r15; jnz
-        let hex = "90".repeat(nops) + "49ffcf75" + &format!("{:02x}", 256 - nops - 5);
-        for bubble in [0, 1, 3] {
-            let lost = if nops > 8 { f64::from(bubble) } else { 0.0 };
-            let got = cycles(&with(bubble), Mode::Loop, &hex);
-            near(
-                got,
-                cycles_without + lost,
-                0.01,
-                &format!("{nops} {bubble}"),
-            );
-        }
-    }
-}
-
-#[test]
 fn straight_code_that_fits_comes_from_the_uop_cache() {
     let with = |sets: u32| {
         let text = format!(

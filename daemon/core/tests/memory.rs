@@ -93,8 +93,6 @@ fn tlbs() -> Tlbs {
         l1i: tlb(64, 0),
         l2: tlb(1024, 7),
         l2i: None,
-        joined_kib: 4,
-        l2_joined_kib: 4,
         walk: 20,
         walkers: 1,
         directories: 16,

@@ -44,9 +44,6 @@ pub struct Tlb {
     second_latency: u64,
     /// The instructions' own second level and its latency.
     second_of_code: Option<(Sets, u64)>,
-    /// Bits of the page number that one entry of a level covers.
-    joined: u32,
-    second_joined: u32,
     directories: Sets,
     walk: u64,
     walkers: Buffers,
@@ -95,15 +92,12 @@ impl Tlb {
     pub fn new(p: &Tlbs) -> Self {
         let level =
             |l: &TlbLevel| Sets::new(u64::from(l.entries), l.ways, Index::Direct, l.replacement);
-        let joined = |kib: u32| (kib / 4).max(1).trailing_zeros();
         Self {
             data: level(&p.l1d),
             instructions: level(&p.l1i),
             second: level(&p.l2),
             second_latency: p.l2.latency,
             second_of_code: p.l2i.as_ref().map(|l| (level(l), l.latency)),
-            joined: joined(p.joined_kib),
-            second_joined: joined(p.l2_joined_kib),
             directories: Sets::new(
                 u64::from(p.directories),
                 p.directories,
@@ -144,7 +138,7 @@ impl Tlb {
     #[inline]
     pub fn hits(&mut self, page: u64, at: u64) -> bool {
         let (known, place) = self.recent.like(page);
-        let key = Key(page >> self.joined);
+        let key = Key(page);
         if known != page || !self.data.is_still_at(place, key) || self.data.state(place).at() > at {
             return false;
         }
@@ -156,7 +150,7 @@ impl Tlb {
     #[inline]
     pub fn hits_code(&mut self, page: u64, at: u64) -> bool {
         let (known, place) = self.recent_code.like(page);
-        let key = Key(page >> self.joined);
+        let key = Key(page);
         known == page
             && self.instructions.is_still_at(place, key)
             && self.instructions.state(place).at() <= at
@@ -175,7 +169,7 @@ impl Tlb {
             Side::Data => &mut self.data,
             Side::Instructions => &mut self.instructions,
         };
-        let key = Key(page >> self.joined);
+        let key = Key(page);
         if let Some(place) = first.find(key) {
             let late = first.state(place).at().saturating_sub(at);
             match side {
@@ -192,12 +186,11 @@ impl Tlb {
                 ..Translated::default()
             };
         }
-        let known = Key(page >> self.second_joined);
         let (second, latency) = match (&mut self.second_of_code, side) {
             (Some((second, latency)), Side::Instructions) => (second, *latency),
             _ => (&mut self.second, self.second_latency),
         };
-        let (there, walked) = match second.find(known) {
+        let (there, walked) = match second.find(key) {
             Some(place) => (second.state(place).at().max(at + latency), false),
             None => {
                 let there = self.walk(page, at + latency, table);
@@ -205,7 +198,7 @@ impl Tlb {
                     (Some((second, _)), Side::Instructions) => second,
                     _ => &mut self.second,
                 };
-                second.insert(known, State::new(there, Level::L2));
+                second.insert(key, State::new(there, Level::L2));
                 (there, true)
             }
         };
@@ -240,14 +233,12 @@ impl Tlb {
     /// Forgets the translations of these pages.
     pub fn forget(&mut self, pages: std::ops::Range<u64>) {
         self.last = u64::MAX;
-        let joined = |shift: u32| pages.start >> shift..pages.end.div_ceil(1 << shift);
-        self.data.remove_all(joined(self.joined));
-        self.instructions.remove_all(joined(self.joined));
-        let second = joined(self.second_joined);
+        self.data.remove_all(pages.clone());
+        self.instructions.remove_all(pages.clone());
         if let Some((own, _)) = &mut self.second_of_code {
-            own.remove_all(second.clone());
+            own.remove_all(pages.clone());
         }
-        self.second.remove_all(second);
+        self.second.remove_all(pages);
     }
 }
 
@@ -257,7 +248,7 @@ mod tests {
 
     const TABLE: u64 = 10;
 
-    fn shape(joined_kib: u32) -> Tlbs {
+    fn shape() -> Tlbs {
         let level = |entries, ways, latency| TlbLevel {
             entries,
             ways,
@@ -269,8 +260,6 @@ mod tests {
             l1i: level(64, 8, 0),
             l2: level(1024, 8, 7),
             l2i: None,
-            joined_kib,
-            l2_joined_kib: 4,
             walk: 20,
             walkers: 2,
             directories: 16,
@@ -282,8 +271,8 @@ mod tests {
         }
     }
 
-    fn tlb(joined_kib: u32) -> Tlb {
-        Tlb::new(&shape(joined_kib))
+    fn tlb() -> Tlb {
+        Tlb::new(&shape())
     }
 
     fn late(tlb: &mut Tlb, page: u64, at: u64) -> u64 {
@@ -293,7 +282,7 @@ mod tests {
 
     #[test]
     fn latencies_add_up() {
-        let mut tlb = tlb(4);
+        let mut tlb = tlb();
         // Directory and table, after the second level has said no.
         assert_eq!(late(&mut tlb, 5, 1000), 7 + TABLE + TABLE + 20);
         // On its way.
@@ -309,21 +298,19 @@ mod tests {
     }
 
     #[test]
-    fn reach_is_entries_times_what_they_cover() {
-        for (kib, reach) in [(4, 64), (16, 256)] {
-            let mut tlb = tlb(kib);
-            for round in 0..3 {
-                for page in 0..reach {
-                    let late = late(&mut tlb, page, 100_000 * (round + 1));
-                    assert_eq!(late > 0, round == 0, "{kib} {page} {round}");
-                }
+    fn each_entry_reaches_a_page() {
+        let mut tlb = tlb();
+        for round in 0..3 {
+            for page in 0..64 {
+                let late = late(&mut tlb, page, 100_000 * (round + 1));
+                assert_eq!(late > 0, round == 0, "{page} {round}");
             }
         }
     }
 
     #[test]
     fn so_many_walks_at_once() {
-        let mut tlb = tlb(4);
+        let mut tlb = tlb();
         late(&mut tlb, 0, 0);
         let walk = 7 + TABLE + 20;
         assert_eq!(late(&mut tlb, 1, 1000), walk);
@@ -333,7 +320,7 @@ mod tests {
 
     #[test]
     fn code_has_a_second_level_of_its_own() {
-        let p = |l2i| Tlbs { l2i, ..shape(4) };
+        let p = |l2i| Tlbs { l2i, ..shape() };
         let own = TlbLevel {
             entries: 256,
             ways: 8,

@@ -176,13 +176,6 @@ pub struct Tlbs {
     /// Second level for instructions, where they have one of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub l2i: Option<TlbLevel>,
-    /// KiB that one entry may cover where neighbouring pages lie together in memory, as an AMD
-    /// core joins them in its first level; 4: one page.
-    #[serde(default = "page_kib")]
-    pub joined_kib: u32,
-    /// The same in the second level.
-    #[serde(default = "page_kib")]
-    pub l2_joined_kib: u32,
     /// Cycles of a page walk besides its access to the last table.
     pub walk: u64,
     /// Walks at once.
@@ -206,10 +199,6 @@ pub struct Tlbs {
     /// And of data.
     #[serde(default)]
     pub call_data_lines: u32,
-}
-
-fn page_kib() -> u32 {
-    4
 }
 
 /// Strides told by the load's address.
@@ -399,15 +388,6 @@ impl Tlbs {
         }
         delay("tlb.walk", self.walk, 4096)?;
         delay("tlb.fault", self.fault, 1 << 20)?;
-        for (name, kib) in [
-            ("tlb.joined_kib", self.joined_kib),
-            ("tlb.l2_joined_kib", self.l2_joined_kib),
-        ] {
-            within(name, kib, 4, 2048)?;
-            if !kib.is_power_of_two() {
-                return Err(format!("{name} = {kib} is not a power of two"));
-            }
-        }
         within("tlb.walkers", self.walkers, 1, 64)?;
         within("tlb.fault_code_lines", self.fault_code_lines, 0, 4096)?;
         within("tlb.fault_data_lines", self.fault_data_lines, 0, 4096)?;

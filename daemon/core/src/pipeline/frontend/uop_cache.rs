@@ -16,7 +16,7 @@ use super::target::Target;
 use crate::pipeline::inst::Source;
 use crate::pipeline::observer::{Delivery, Observer};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
-use mcad_isa::machine::params::{Frontend, LinePairing};
+use mcad_isa::machine::params::LinePairing;
 use pack::{Entry, Line, NO_UOP};
 
 /// Delivery from the µop cache.
@@ -24,10 +24,6 @@ use pack::{Entry, Line, NO_UOP};
 pub struct UopCacheDelivery {
     /// It delivered an entry of double size in the last cycle.
     delayed: bool,
-    /// Cycles of delivery since the last taken branch, up to two.
-    body: u32,
-    /// Cycles for which it still delivers nothing.
-    bubble: u32,
     /// Where the last taken branch led, once that is known.
     target: Option<u64>,
     /// What delivery by lines goes on with.
@@ -60,10 +56,6 @@ impl UopCacheDelivery {
     pub fn cycle<O: Observer>(&mut self, t: &mut Target<'_, O>, microcode: &mut Microcode) {
         if t.p.uop_cache_lines_per_cycle > 0 {
             self.by_lines.cycle(t, microcode);
-            return;
-        }
-        if self.bubble > 0 {
-            self.bubble -= 1;
             return;
         }
         let Some(&line) = t.queue.lines.front() else {
@@ -109,7 +101,7 @@ impl UopCacheDelivery {
             if c.line.left == 0 && !c.load_second_line(t) {
                 return;
             }
-            let entry = match self.deliver_usual(c, t) {
+            let entry = match Self::deliver_usual(c, t) {
                 Some(last) => last,
                 None => {
                     let Some((entry, rest)) = c.rest.split_first() else {
@@ -127,7 +119,6 @@ impl UopCacheDelivery {
                 t.queue.lines.pop(1);
             }
             if entry.leaves() {
-                self.leave(t.p);
                 // A line is not read twice in a cycle.
                 let again = c.rest.first().is_some_and(|next| {
                     next.shares_block(entry, t.p) && next.address <= entry.address
@@ -150,19 +141,10 @@ impl UopCacheDelivery {
         target == std::mem::replace(&mut self.target, target) && target.is_some()
     }
 
-    /// Control went elsewhere.
-    fn leave(&mut self, p: &Frontend) {
-        if self.body > 1 {
-            self.bubble = p.uop_cache_taken_bubble;
-        }
-        self.body = 0;
-    }
-
     /// Delivers as much of a usual line as the cycle takes, up to where control goes elsewhere;
     /// returns the last entry. `None`, and nothing has happened, where more must be looked at.
     #[inline(always)]
     fn deliver_usual<'a, O: Observer>(
-        &mut self,
         c: &mut Cycle<'a>,
         t: &mut Target<'_, O>,
     ) -> Option<&'a Entry> {
@@ -191,9 +173,6 @@ impl UopCacheDelivery {
             let number = c.line.from + u64::from(entry.number);
             let from = Delivery::Of(Source::UopCache);
             t.deliver_here(number, entry.laminated, entry.place, from);
-        }
-        if c.delivered == 0 {
-            self.body = (self.body + 1).min(2);
         }
         c.delivered += count;
         c.remaining = left;
@@ -224,9 +203,6 @@ impl UopCacheDelivery {
         if entry.laminated != NO_UOP {
             let from = Delivery::Of(Source::UopCache);
             t.deliver(number, entry.laminated, entry.place, from);
-            if c.delivered == 0 {
-                self.body = (self.body + 1).min(2);
-            }
             c.delivered += 1;
             c.remaining = c.remaining.saturating_sub(width);
             if entry.extra {
@@ -293,13 +269,11 @@ impl Part for UopCacheDelivery {
     fn fingerprint(&self, at: &Moment, h: &mut Fingerprint) {
         let Self {
             delayed,
-            body,
-            bubble,
             target,
             by_lines,
         } = self;
         by_lines.fingerprint(at, h);
-        h.add(u64::from(*delayed) | u64::from(*body) << 8 | u64::from(*bubble) << 32);
+        h.add(u64::from(*delayed));
         h.add(target.unwrap_or_default());
     }
 }

@@ -118,10 +118,6 @@ pub struct Frontend {
     /// The same in whole programs, where it was found there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uop_cache_pairing_in_programs: Option<LinePairing>,
-    /// Cycles without delivery from the µop cache after a taken branch, if what lies between it and
-    /// the one before took several cycles.
-    #[serde(default)]
-    pub uop_cache_taken_bubble: u32,
     /// Bytes of straight code that measurements of single blocks run again and again: where so much
     /// of a block's copies fits the µop cache, it delivers them; 0: the decoders do.
     #[serde(default)]
@@ -290,7 +286,6 @@ impl Frontend {
         b.within("uop_cache_ways", self.uop_cache_ways, 1, 64)?;
         b.within("uop_cache_refill", self.uop_cache_refill, 0, 64)?;
         b.within("uop_cache_leaves_for", self.uop_cache_leaves_for, 0, 255)?;
-        b.within("uop_cache_taken_bubble", self.uop_cache_taken_bubble, 0, 64)?;
         let straight = self.uop_cache_straight_bytes;
         b.within("uop_cache_straight_bytes", straight, 0, 1 << 20)?;
         b.within("uop_cache_constants", self.uop_cache_constants, 0, 64)?;
