@@ -24,7 +24,7 @@ pub struct Args {
     /// The CPU in whose table the forms are [default: the host's, or glc]
     #[arg(long, value_name = "NAME")]
     cpu: Option<String>,
-    /// Compare with these published rows, too: ../shared/data/uops/ZEN3.jsonl.xz
+    /// Compare with these published rows, too: DATA/uops/ZEN3.jsonl.xz (docs/PROFILE.md)
     #[arg(long, value_name = "FILE")]
     rows: Option<PathBuf>,
     /// The rows are of the CPU at hand: latencies must agree with them

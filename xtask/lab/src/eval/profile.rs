@@ -19,10 +19,10 @@ use xtask::command::{command, execute};
 /// Options of `cargo xtask eval-profile`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Blocks with measured cycles, unrolled: ../shared/data/goldencove/U.csv.xz
+    /// Blocks with measured cycles, unrolled: DATA/goldencove/U.csv.xz (docs/PROFILE.md)
     #[arg(long, value_name = "FILE")]
     unrolled: Option<PathBuf>,
-    /// Blocks with measured cycles, as loops: ../shared/data/goldencove/L.csv.xz
+    /// Blocks with measured cycles, as loops: DATA/goldencove/L.csv.xz (docs/PROFILE.md)
     #[arg(long, value_name = "FILE")]
     loops: Option<PathBuf>,
     /// How many blocks of each

@@ -20,7 +20,7 @@ use xtask::command::{command, root};
 /// Options of `cargo xtask eval-programs`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Directory with programs.csv and the inputs: ../shared/data/programs
+    /// Directory with programs.csv and the inputs: DATA/programs (docs/PROFILE.md)
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// Runs of each program
