@@ -113,7 +113,9 @@ impl Run<'_> {
     fn simulate(&self, cpu: &str) -> Result<Functions> {
         let json = self.work.join("simulated.json");
         let mut run = command(self.built.join("mcad-run"));
-        run.args(["-q", "--cpu", cpu, "--functions", "1000000", "--json"]);
+        // It is measured on one CPU.
+        run.args(["-q", "--cores", "one", "--cpu", cpu]);
+        run.args(["--functions", "1000000", "--json"]);
         self.execute(run.arg(&json).arg("--"))?;
         Functions::of(&read(&json)?)
     }
