@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 
-SLOTS = ["retiring", "frontend", "backend_memory", "backend_core", "other"]
+SLOTS = ["retiring", "bad_speculation", "frontend", "backend_memory", "backend_core", "other"]
 
 
 def known_cpus():

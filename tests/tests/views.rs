@@ -223,6 +223,15 @@ fn the_sweep_predicts_one_trace_on_all_cpus() {
     assert_eq!(rows.len(), 3, "{table}");
     assert!(rows[1].starts_with("skl,") && rows[2].starts_with("glc,"));
     assert!(rows[1].contains(",1.0000,"));
+    for row in &rows[1..] {
+        // Where the slots went, all of them.
+        let shares = row
+            .split(',')
+            .skip(4)
+            .map(|share| share.parse::<f64>().unwrap());
+        let sum: f64 = shares.sum();
+        assert!((sum - 1.0).abs() < 0.001, "{sum}: {row}");
+    }
     let all = script("sweep-cpus.py").args([trace]).run().expect(0).text();
     let models = mcad(["cpus"]).run().expect(0).text();
     for row in all.lines().skip(1) {
