@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use mcad_proto::event::{ModuleDef, RegionDef};
+use mcad_proto::event::{ModuleDef, RegionDef, is_shared_object};
 use mcad_proto::word::GuestAddr;
 
 use crate::symbols::Symbols;
@@ -171,9 +171,7 @@ impl Regions {
 /// Whether a file is the program: its loader and libraries are called otherwise, and one of them
 /// is mapped first.
 fn may_be_program(path: &str) -> bool {
-    path.strip_prefix('/')
-        .and_then(|path| path.rsplit('/').next())
-        .is_some_and(|name| !name.contains(".so"))
+    path.starts_with('/') && !is_shared_object(path)
 }
 
 /// How the note of a region begins that was never found.
@@ -204,5 +202,11 @@ mod tests {
             Err(RegionError::Backwards("0x20-0x10".into()))
         );
         assert_eq!("".parse::<RegionSpec>(), Err(RegionError::Empty));
+    }
+
+    #[test]
+    fn a_program_may_have_a_name_that_begins_like_a_librarys() {
+        assert!(may_be_program("/home/x.sort"));
+        assert!(!may_be_program("/lib/libc.so.6") && !may_be_program("[vdso]"));
     }
 }

@@ -89,6 +89,13 @@ pub struct ModuleDef {
     pub file_offset: u64,
 }
 
+/// Whether a file of this path is a shared object, by its name: `libc.so.6`, not `x.sort`.
+#[must_use]
+pub fn is_shared_object(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.ends_with(".so") || name.contains(".so.")
+}
+
 /// A region of interest: occurrences are timed and aggregated by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionDef {
@@ -178,4 +185,25 @@ pub enum Event<'a> {
     Notice(String),
     /// The end; nothing follows.
     End(EndReason),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_shared_object;
+
+    #[test]
+    fn shared_objects_are_told_by_their_names() {
+        for path in ["/lib/libc.so.6", "ld-linux-x86-64.so.2", "/opt/x/plugin.so"] {
+            assert!(is_shared_object(path), "{path}");
+        }
+        for path in [
+            "/usr/bin/x.sort",
+            "x.so-called",
+            "/opt/x.so/program",
+            "so",
+            "",
+        ] {
+            assert!(!is_shared_object(path), "{path}");
+        }
+    }
 }
