@@ -129,6 +129,15 @@ impl Way {
     }
 }
 
+/// What is seen of the history with one of its lengths.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// Its hash.
+    pub hash: u64,
+    /// What of a set's number is by the path history register, where that has this length.
+    pub set: u32,
+}
+
 /// The history, with the hash of each length.
 #[derive(Clone)]
 pub struct Path {
@@ -218,17 +227,28 @@ impl Path {
     #[inline]
     #[must_use]
     pub fn hash(&self, n: usize) -> u64 {
-        self.lengths.get(n).map_or(0, |length| self.seen(n, length))
+        self.seen(n).hash
+    }
+
+    /// What is seen with length number `n`, shortest first; nothing where there is none.
+    #[inline]
+    #[must_use]
+    pub fn seen(&self, n: usize) -> Seen {
+        let length = self.lengths.get(n);
+        length.map_or_else(Seen::default, |length| self.seen_with(n, length))
     }
 
     /// By the register, where it has that length.
     #[inline(always)]
-    fn seen(&self, n: usize, length: &Length) -> u64 {
+    fn seen_with(&self, n: usize, length: &Length) -> Seen {
         match &self.register {
             Some(register) if self.registered.contains(&n) => {
-                register.tag(n - self.registered.start)
+                register.seen(n - self.registered.start)
             }
-            _ => self.of(length),
+            _ => Seen {
+                hash: self.of(length),
+                set: 0,
+            },
         }
     }
 
@@ -237,7 +257,7 @@ impl Path {
     #[must_use]
     pub fn set(&self, n: usize) -> u32 {
         (self.register.as_ref()).map_or(0, |register| {
-            register.set(n.wrapping_sub(self.registered.start))
+            register.seen(n.wrapping_sub(self.registered.start)).set
         })
     }
 
@@ -250,16 +270,16 @@ impl Path {
         };
         match self.history {
             History::Directions => self.of(length) ^ self.way.seen(pc, length.taken),
-            History::Taken => self.seen(n, length),
+            History::Taken => self.seen_with(n, length).hash,
         }
     }
 
-    /// The hashes of `count` lengths from this one on, longest first, each with its number among them.
+    /// What is seen with `count` lengths from this one on, longest first, each with its number among them.
     #[inline(always)]
-    pub fn hashes(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
+    pub fn each_seen(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, Seen)> {
         let lengths = self.lengths.get(first..first + count).unwrap_or(&[]);
         let each = lengths.iter().enumerate().rev();
-        each.map(move |(n, length)| (n, self.seen(first + n, length)))
+        each.map(move |(n, length)| (n, self.seen_with(first + n, length)))
     }
 
     #[inline(always)]

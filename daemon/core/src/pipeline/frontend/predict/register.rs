@@ -5,7 +5,7 @@
 //! Yavarzadeh et al., IEEE S&P 2023; for each of these cores J. Chen, github.com/jiegec/cpu-micro-benchmarks). A history's bits in turns
 //! of nine, by exclusive or, make the number of a set, as measured on Redwood Cove (docs/BRANCHES.md, "Sets of Intel's tables").
 
-use super::history::spread;
+use super::history::{Seen, spread};
 
 /// Bits that a taken branch leaves.
 const FOOTPRINT: u32 = 16;
@@ -122,18 +122,15 @@ impl PathRegister {
         self.histories.get(*self.tables.get(table)? as usize)
     }
 
-    /// The number of a set in table `n`, as far as it is the history's.
+    /// Of table `n`'s history the number of a set, as far as it is the history's, and what a tag is made of.
     #[inline]
     #[must_use]
-    pub fn set(&self, n: usize) -> u32 {
-        self.of(n).map_or(0, |history| history.set.0 as u32)
-    }
-
-    /// What of table `n`'s history a tag is made of.
-    #[inline]
-    #[must_use]
-    pub fn tag(&self, n: usize) -> u64 {
-        self.of(n).map_or(0, |history| spread(history.tag.0))
+    pub fn seen(&self, n: usize) -> Seen {
+        let history = self.of(n);
+        history.map_or_else(Seen::default, |history| Seen {
+            hash: spread(history.tag.0),
+            set: history.set.0 as u32,
+        })
     }
 }
 
@@ -196,9 +193,9 @@ mod tests {
             for (n, history) in histories.into_iter().enumerate() {
                 let length = history as usize * 2;
                 let set = literal.folded(length, SET_BITS as usize);
-                assert_eq!(u64::from(register.set(n)), set, "history of {history}");
+                assert_eq!(u64::from(register.seen(n).set), set, "history of {history}");
                 let tag = literal.folded(length, TAG_BITS as usize);
-                assert_eq!(register.tag(n), spread(tag), "history of {history}");
+                assert_eq!(register.seen(n).hash, spread(tag), "history of {history}");
             }
         }
     }

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use mcad_isa::machine::params::branch::{Direction, MAX_TABLES, Replacement};
 
-use super::history::{Path, mix, spread};
+use super::history::{Path, Seen, mix, spread};
 use super::register::SET_BITS;
 use crate::chance::Chance;
 use crate::pipeline::fold::Folding;
@@ -139,26 +139,24 @@ struct Layout {
 
 impl Layout {
     #[inline(always)]
-    fn branch(self, pc: u64) -> Branch {
+    fn branch(&self, pc: u64) -> Branch {
         Branch {
             key: spread(pc),
             bit: self.set_bit.map_or(0, |bit| (pc >> bit) as u32 & 1),
         }
     }
 
-    /// The first entry of the set, and the tag, of a branch in table `n`, where its history has this hash.
+    /// The first entry of the set, and the tag, of a branch in table `n`, where this is seen of its history.
     #[inline(always)]
-    fn place(self, n: usize, hash: u64, history: &Path, branch: Branch) -> (u32, u16) {
-        let x = mix(hash ^ branch.key);
+    fn place(&self, n: usize, seen: Seen, branch: Branch) -> (u32, u16) {
+        let x = mix(seen.hash ^ branch.key);
         let all = (1u32 << self.log) - 1;
         let own = self.logs.get(n).map_or(all, |log| (1u32 << log) - 1);
         let set = match self.set_bit {
             None => (x >> (64 - self.log)) as u32,
             _ if n < self.hashed || own < all => (x >> (64 - self.log)) as u32,
-            Some(_) if self.registered => {
-                (history.set(self.first_length + n) | branch.bit << SET_BITS) * self.ways
-            }
-            Some(_) => (mix(hash) >> (65 - self.log)) as u32 | branch.bit << (self.log - 1),
+            Some(_) if self.registered => (seen.set | branch.bit << SET_BITS) * self.ways,
+            Some(_) => (mix(seen.hash) >> (65 - self.log)) as u32 | branch.bit << (self.log - 1),
         };
         let set = set & own & !(self.ways - 1);
         let tag = (x >> TAG_BITS_AT) as u16 & self.tag_mask;
@@ -167,7 +165,7 @@ impl Layout {
 
     /// From the place of a set's first entry to that of the one with a tag.
     #[inline(always)]
-    fn find(self, entries: &[u16], set: u32, tag: u16) -> Option<u32> {
+    fn find(&self, entries: &[u16], set: u32, tag: u16) -> Option<u32> {
         let has = |entry: &u16| entry >> TAG_SHIFT == tag;
         match self.ways {
             1 => entries
@@ -269,7 +267,7 @@ impl Tage {
         self.random.next() >> 3
     }
 
-    /// Predicts the branch at `pc`; `history` has a hash for each table.
+    /// Predicts the branch at `pc`; `history` has a length for each table.
     #[inline]
     pub fn predict(&mut self, pc: u64, history: &Path) -> Guess {
         let branch = self.layout.branch(pc);
@@ -293,9 +291,9 @@ impl Tage {
         f.branch = branch;
         f.hit = 0;
         f.other = 0;
-        let (layout, entries) = (self.layout, &*self.entries);
-        for (n, hash) in history.hashes(layout.first_length, self.tables) {
-            let (set, tag) = layout.place(n, hash, history, branch);
+        let (layout, entries) = (&self.layout, &*self.entries);
+        for (n, seen) in history.each_seen(layout.first_length, self.tables) {
+            let (set, tag) = layout.place(n, seen, branch);
             if let Some(place) = layout.find(entries, set, tag) {
                 if f.hit > 0 {
                     (f.other, f.other_place) = (n + 1, place);
@@ -456,9 +454,8 @@ impl Tage {
     /// The first entry of the set, and the tag, of the branch predicted last in a table.
     #[inline]
     fn set(&self, table: usize, history: &Path) -> (u32, u16) {
-        let hash = history.hash(self.layout.first_length + table);
-        let branch = self.found.branch;
-        self.layout.place(table, hash, history, branch)
+        let seen = history.seen(self.layout.first_length + table);
+        self.layout.place(table, seen, self.found.branch)
     }
 
     /// Gives the branch an entry with longer history; where what said was a short history or none, one of the short ones and one of the others.
