@@ -15,8 +15,12 @@ const SHIFT: u32 = 2;
 const WORDS: usize = 7;
 
 /// A history's bits in turns of so many, by exclusive or: bit `n` of the history is in bit `n` modulo `BITS`.
-#[derive(Clone, Copy, Debug, Default)]
-struct Folded<const BITS: u32>(u64);
+#[derive(Clone, Copy, Debug)]
+struct Folded<const BITS: u32> {
+    bits: u64,
+    /// In which bit the one behind the history's last is.
+    end: u32,
+}
 
 impl<const BITS: u32> Folded<BITS> {
     const MASK: u64 = (1 << BITS) - 1;
@@ -26,20 +30,30 @@ impl<const BITS: u32> Folded<BITS> {
         (bits << by | bits >> (BITS - by)) & Self::MASK
     }
 
-    /// A taken branch leaves its footprint in a history of `length` bits, of which the oldest are `gone`.
+    /// Of an empty history of `length` bits.
+    fn new(length: u32) -> Self {
+        Self {
+            bits: 0,
+            end: length % BITS,
+        }
+    }
+
+    /// A taken branch leaves its footprint in the history, of which the oldest bits are `gone`.
     #[inline]
-    fn take(&mut self, left: u16, gone: u64, length: u32) {
+    fn take(&mut self, left: u16, gone: u64) {
         let left = u64::from(left);
         let folded = left & Self::MASK ^ left >> BITS;
-        self.0 = Self::rotated(self.0, SHIFT) ^ Self::rotated(gone, length % BITS) ^ folded;
+        self.bits = Self::rotated(self.bits, SHIFT) ^ Self::rotated(gone, self.end) ^ folded;
     }
 }
 
 /// One of the histories.
 #[derive(Clone, Copy, Debug)]
 struct History {
-    /// Its bits.
-    length: u32,
+    /// Where the bits are that the oldest branch left.
+    oldest: u32,
+    /// Those of a footprint that are within it.
+    within: u16,
     /// From which the number of a set follows.
     set: Folded<SET_BITS>,
     /// From which a tag follows: bits of the history that meet in one of these do not in one of the others.
@@ -85,9 +99,10 @@ impl PathRegister {
         };
         let tables = taken.iter().map(place).collect();
         let history = |&length: &u32| History {
-            length,
-            set: Folded::default(),
-            tag: Folded::default(),
+            oldest: length - SHIFT,
+            within: u16::MAX >> FOOTPRINT.saturating_sub(length),
+            set: Folded::new(length),
+            tag: Folded::new(length),
         };
         Self {
             words: [0; WORDS],
@@ -101,15 +116,12 @@ impl PathRegister {
     pub fn take(&mut self, last_byte: u64, target: u64) {
         let left = footprint(last_byte, target);
         for history in &mut self.histories {
-            let last = history.length - SHIFT;
-            let word = self.words.get(last as usize / 64).copied().unwrap_or(0);
-            let gone = word >> (last % 64) & ((1 << SHIFT) - 1);
-            let left = match history.length {
-                length @ 0..FOOTPRINT => left & ((1 << length) - 1),
-                _ => left,
-            };
-            history.set.take(left, gone, history.length);
-            history.tag.take(left, gone, history.length);
+            let oldest = history.oldest;
+            let word = self.words.get(oldest as usize / 64).copied().unwrap_or(0);
+            let gone = word >> (oldest % 64) & ((1 << SHIFT) - 1);
+            let left = left & history.within;
+            history.set.take(left, gone);
+            history.tag.take(left, gone);
         }
         for n in (1..WORDS).rev() {
             self.words[n] = self.words[n] << SHIFT | self.words[n - 1] >> (64 - SHIFT);
@@ -128,8 +140,8 @@ impl PathRegister {
     pub fn seen(&self, n: usize) -> Seen {
         let history = self.of(n);
         history.map_or_else(Seen::default, |history| Seen {
-            hash: spread(history.tag.0),
-            set: history.set.0 as u32,
+            hash: spread(history.tag.bits),
+            set: history.set.bits as u32,
         })
     }
 }
