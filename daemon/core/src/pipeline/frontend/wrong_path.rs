@@ -41,19 +41,20 @@ const NEVER: u64 = u64::MAX;
 
 /// Registers, one bit each.
 #[derive(Clone, Copy, Default)]
-struct Set(u128);
+struct Set([u64; 2]);
 
 impl Set {
     fn add(&mut self, reg: RegId) {
-        self.0 |= 1 << (reg.0 & 127);
+        self.0[usize::from(reg.0 >> 6 & 1)] |= 1u64 << (reg.0 & 63);
     }
 
     fn has(self, reg: RegId) -> bool {
-        self.0 >> (reg.0 & 127) & 1 != 0
+        self.0[usize::from(reg.0 >> 6 & 1)] >> (reg.0 & 63) & 1 != 0
     }
 
     fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
+        let ([a, b], [c, d]) = (self.0, other.0);
+        Self([a | c, b | d])
     }
 }
 
@@ -61,9 +62,11 @@ impl Iterator for Set {
     type Item = RegId;
 
     fn next(&mut self) -> Option<RegId> {
-        let first = self.0.trailing_zeros();
-        self.0 &= self.0.wrapping_sub(1);
-        (first < u128::BITS).then_some(RegId(first as u8))
+        let n = usize::from(self.0[0] == 0);
+        let word = &mut self.0[n];
+        let first = word.trailing_zeros();
+        *word &= word.wrapping_sub(1);
+        (first < u64::BITS).then_some(RegId((n as u32 * u64::BITS + first) as u8))
     }
 }
 
