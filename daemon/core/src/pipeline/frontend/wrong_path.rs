@@ -70,12 +70,32 @@ impl Iterator for Set {
     }
 }
 
-/// An instruction of a path, and what was before it.
+/// An instruction of a path.
 #[derive(Clone, Copy)]
 struct Step {
     address: u64,
+    instr: u32,
+}
+
+/// What a path has before another one joins it.
+#[derive(Clone, Copy, Default)]
+struct Before {
     uops: u32,
     writes: Set,
+}
+
+impl Before {
+    /// Of these instructions.
+    fn new(program: &Program, steps: &[Step]) -> Self {
+        let mut before = Self::default();
+        for step in steps {
+            if let Some(instr) = program.instrs.get(step.instr as usize) {
+                before.uops += u32::from(instr.fused);
+                before.writes = before.writes.and(written(program, instr));
+            }
+        }
+        before
+    }
 }
 
 /// Where two paths join: instructions of one and of the other that are before.
@@ -95,26 +115,15 @@ struct Trail {
 
 impl Trail {
     /// That which begins with these instructions.
-    fn new(program: &Program, insts: &[Inst]) -> Self {
-        let (mut uops, mut writes, mut places) = (0, Set::default(), 0);
-        let steps = insts.iter().take(TRAIL).map(|inst| {
-            let address = inst.address;
-            let step = Step {
-                address,
-                uops,
-                writes,
-            };
-            places |= 1 << (address & 63);
-            if let Some(instr) = program.instrs.get(inst.instr as usize) {
-                uops += u32::from(instr.fused);
-                writes = writes.and(written(program, instr));
-            }
-            step
+    fn new(insts: &[Inst]) -> Self {
+        let steps = insts.iter().take(TRAIL).map(|inst| Step {
+            address: inst.address,
+            instr: inst.instr,
         });
-        let steps = steps.collect();
+        let steps: Box<[Step]> = steps.collect();
         Self {
+            places: (steps.iter()).fold(0, |places, step| places | 1 << (step.address & 63)),
             steps,
-            places,
             joint: None,
             apart: 0,
         }
@@ -124,15 +133,17 @@ impl Trail {
         (self.steps.first()).is_some_and(|first| first.address == address)
     }
 
-    /// The instruction that both it and the path of these instructions come to, as they did last or else first; and what it has
-    /// before that.
-    fn joins(&mut self, insts: &[Inst]) -> Option<(usize, Step)> {
-        let at = |(place, step): Joint| {
-            let step = self.steps.get(usize::from(step))?;
-            let inst = insts.get(usize::from(place))?;
-            (inst.address == step.address).then_some((usize::from(place), *step))
+    /// The instruction that both it and the path of these instructions come to, as they did last or else first.
+    fn joins(&mut self, insts: &[Inst]) -> Option<Joint> {
+        let is_there = |&(place, step): &Joint| {
+            let (inst, step) = (
+                insts.get(usize::from(place)),
+                self.steps.get(usize::from(step)),
+            );
+            inst.zip(step)
+                .is_some_and(|(inst, step)| inst.address == step.address)
         };
-        if let Some(known) = self.joint.and_then(at) {
+        if let Some(known) = self.joint.filter(is_there) {
             return Some(known);
         }
         // Of few instructions it would not be the first one.
@@ -147,7 +158,7 @@ impl Trail {
         if self.joint.is_none() {
             self.apart = APART;
         }
-        self.joint.and_then(at)
+        self.joint
     }
 
     /// Where the two join with the fewest instructions before, of both together.
@@ -234,7 +245,7 @@ impl WrongPaths {
         let (insts, accesses) = queue.ahead(LOOKAHEAD);
         let issued = back.issue().cycle();
         if self.is_followed(branch)
-            && let Some((place, step)) = self.joins(branch, insts)
+            && let Some((place, other)) = self.joins(program, branch, insts)
         {
             let mut walk = Walk {
                 paths: self,
@@ -250,7 +261,7 @@ impl WrongPaths {
                 last: branch,
                 missed: false,
             };
-            walk.join(part(insts, 0..place), step, NEVER);
+            walk.join(part(insts, 0..place), other, NEVER);
             walk.follow(place, queue, insts, accesses);
             if walk.missed
                 && let Some(trails) = self.trails_of(branch)
@@ -258,7 +269,7 @@ impl WrongPaths {
                 trails.quiet = 0;
             }
         }
-        self.learn(program, branch, insts);
+        self.learn(branch, insts);
     }
 
     /// Whether the thread has done enough for wrong paths to be followed, for which [`LOOKAHEAD`] instructions must be known.
@@ -286,16 +297,19 @@ impl WrongPaths {
         })
     }
 
-    /// Where the path that a branch was thought to take joins the one that it took.
-    fn joins(&mut self, branch: u32, insts: &[Inst]) -> Option<(usize, Step)> {
+    /// Where the path that a branch was thought to take joins the one that it took, and what it has before that.
+    fn joins(&mut self, program: &Program, branch: u32, insts: &[Inst]) -> Option<(usize, Before)> {
         let first = insts.first()?.address;
         let trails = self.trails_of(branch)?;
         let mut others = trails.paths.iter_mut();
-        others.find(|path| !path.begins_at(first))?.joins(insts)
+        let other = others.find(|path| !path.begins_at(first))?;
+        let (place, step) = other.joins(insts)?;
+        let before = part(&other.steps, 0..usize::from(step));
+        Some((usize::from(place), Before::new(program, before)))
     }
 
     /// A branch was followed by these instructions.
-    fn learn(&mut self, program: &Program, branch: u32, insts: &[Inst]) {
+    fn learn(&mut self, branch: u32, insts: &[Inst]) {
         let place = Self::place(branch);
         let Some(first) = insts.first() else {
             return;
@@ -318,7 +332,7 @@ impl WrongPaths {
             Some(known) => known,
             None => {
                 let other = 1 - trails.latest;
-                trails.paths[other] = Trail::new(program, insts);
+                trails.paths[other] = Trail::new(insts);
                 other
             }
         };
@@ -385,8 +399,8 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// The wrong path comes to where it joins, before which the right one has these instructions; what either writes there is
     /// known in cycle `known`.
-    fn join(&mut self, before: &[Inst], step: Step, known: u64) {
-        let mut unknown = step.writes;
+    fn join(&mut self, before: &[Inst], other: Before, known: u64) {
+        let mut unknown = other.writes;
         for inst in before {
             if let Some(instr) = self.program.instrs.get(inst.instr as usize) {
                 unknown = unknown.and(written(self.program, instr));
@@ -395,8 +409,8 @@ impl Walk<'_> {
         for reg in unknown {
             self.write(reg, known);
         }
-        self.delivered += u64::from(step.uops);
-        self.in_flight += u64::from(step.uops);
+        self.delivered += u64::from(other.uops);
+        self.in_flight += u64::from(other.uops);
     }
 
     fn write(&mut self, reg: RegId, at: u64) {
@@ -437,10 +451,10 @@ impl Walk<'_> {
                 // What is not known where they join is, once it has been executed on the right one.
                 let right = self.resolved.saturating_add(self.paths.redirect);
                 let rest = part(insts, place..insts.len());
-                match self.paths.joins(self.last, rest) {
-                    Some((more, step)) => {
+                match self.paths.joins(self.program, self.last, rest) {
+                    Some((more, other)) => {
                         let before = part(rest, 0..more);
-                        self.join(before, step, right);
+                        self.join(before, other, right);
                         skip(&mut accesses, before);
                         place += more;
                         wrong_up_to(place);
@@ -518,7 +532,7 @@ mod tests {
     }
 
     fn trail(addresses: impl IntoIterator<Item = u64>) -> Trail {
-        Trail::new(&Program::default(), &path(addresses))
+        Trail::new(&path(addresses))
     }
 
     /// A loop that ends in a branch around one instruction, from its first instruction after the branch on.
