@@ -365,7 +365,14 @@ fn with_ideals(cpus: Vec<Arc<CpuModel>>, parts: &[String]) -> anyhow::Result<Vec
                     known.join(" ")
                 )
             })?;
-            all.push(ideal.of(&cpu));
+            let perfect = ideal.of(&cpu);
+            if perfect.core == cpu.core {
+                bail!(
+                    "--ideal {part}: nothing would change, since the model of {} takes it for perfect; leave it out",
+                    cpu.full_name
+                );
+            }
+            all.push(perfect);
         }
     }
     Ok(all)
@@ -460,7 +467,8 @@ mod tests {
                 cpus: cpus.iter().map(|&name| name.to_owned()).collect(),
                 ..AnalysisArgs::default()
             };
-            args.resolve(Arch::X86_64).map(|analysis| analysis.options.cpus.len())
+            args.resolve(Arch::X86_64)
+                .map(|analysis| analysis.options.cpus.len())
         };
         for (cpus, expected) in [
             (vec!["skl", "skylake", "glc"], Some(2)),
@@ -490,9 +498,21 @@ mod tests {
         for arch in Arch::ALL {
             let usual = machine::default_cpu(arch);
             for analysis in [args.resolve(arch), args.resolve_foreign(arch)] {
-                let cpus = analysis.unwrap().options.cpus;
-                let names: Vec<&str> = cpus.iter().map(|cpu| cpu.name.as_str()).collect();
-                assert_eq!(names, [usual.to_owned(), format!("{usual}+l1d")]);
+                let names = analysis.map(|analysis| {
+                    let cpus = analysis.options.cpus.into_iter();
+                    cpus.map(|cpu| cpu.name.clone()).collect::<Vec<_>>()
+                });
+                match (arch, names) {
+                    (Arch::X86_64, names) => {
+                        assert_eq!(names.unwrap(), [usual, &format!("{usual}+l1d")]);
+                    }
+                    // These have no caches.
+                    (_, names) => {
+                        let message = names.unwrap_err().to_string();
+                        let model = machine::cpu(usual).unwrap();
+                        assert!(message.contains(&model.full_name), "{message}");
+                    }
+                }
             }
         }
     }

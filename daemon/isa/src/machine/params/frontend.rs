@@ -277,7 +277,9 @@ impl Frontend {
             0,
             16,
         )?;
-        b.within("instruction_queue", self.instruction_queue, 1, 1024)?;
+        // The predecoder waits until there is room for as many as it handles.
+        let least = self.predecode_width.max(2);
+        b.within("instruction_queue", self.instruction_queue, least, 1024)?;
         b.within("decoders", self.decoders, 1, 16)?;
         b.within("uop_cache_width", self.uop_cache_width, 1, 16)?;
         b.power_of_two("uop_cache_block_bytes", self.uop_cache_block_bytes, 16, 64)?;
