@@ -19,13 +19,13 @@ use super::stack::Stacks;
 use super::threads::{Folds, Threads};
 use super::totals::Totals;
 use crate::lists::part;
-use crate::memory::counts::MissesByInstruction;
+use crate::memory::counts::{Misses, MissesByInstruction};
 use crate::pipeline::Pipeline;
 use crate::pipeline::backend::memory::lines::SharedLines;
 use crate::pipeline::backend::topdown::Loss;
 use crate::pipeline::fold::{Empty, Folded};
 use crate::pipeline::frontend::plan::{Run, last_with_uops};
-use crate::pipeline::frontend::predict::stream::Counts as BranchCounts;
+use crate::pipeline::frontend::predict::stream::{BranchCounts, Counts};
 use crate::pipeline::frontend::uop_cache::groups::Groups;
 use crate::pipeline::inorder::stream;
 use crate::pipeline::inst::Inst;
@@ -165,6 +165,13 @@ pub struct Unlisted {
     pub count: u64,
 }
 
+/// What an instruction of the program came to.
+pub(super) struct Came {
+    cycles: u64,
+    misses: Option<Misses>,
+    branches: Option<BranchCounts>,
+}
+
 /// Lists forms without figures of their own, and where in a block they are.
 fn list(
     unlisted: &mut Vec<(String, Unlisted)>,
@@ -191,8 +198,8 @@ pub struct Core<W = ()> {
     /// The model.
     pub model: Arc<CpuModel>,
     pub(super) program: Program,
-    places: Places,
-    unlisted_names: FxHashMap<String, usize>,
+    pub(super) places: Places,
+    pub(super) unlisted_names: FxHashMap<String, usize>,
     /// The vector type of threads, where it is known.
     vector_types: FxHashMap<Part, VectorType>,
     /// Forms without figures of their own, in order of appearance.
@@ -224,7 +231,7 @@ pub struct Core<W = ()> {
     /// Misses by instruction of the program, over the threads that ended.
     pub misses: MissesByInstruction,
     /// What became of branches, over the threads that ended.
-    pub branches: BranchCounts,
+    pub branches: Counts,
 }
 
 impl<W: Watch> Core<W> {
@@ -251,7 +258,7 @@ impl<W: Watch> Core<W> {
             groups: Vec::new(),
             seams: FxHashMap::default(),
             misses: MissesByInstruction::default(),
-            branches: BranchCounts::default(),
+            branches: Counts::default(),
         }
     }
 
@@ -316,16 +323,36 @@ impl<W: Watch> Core<W> {
         Some(before)
     }
 
-    /// Counts the cycles of blocks by vector type as the blocks'.
+    /// Counts what blocks by vector type came to as the blocks'.
     fn join_types(&mut self) {
-        for (block, by_type) in self.places.types() {
-            for n in 0..by_type.len {
-                let from = self.cycles.get_mut((by_type.first + n) as usize);
-                let cycles = from.map_or(0, std::mem::take);
-                if let Some(sum) = self.cycles.get_mut((block.first + n) as usize) {
-                    *sum += cycles;
-                }
-            }
+        let instructions: Vec<(u32, u32)> = self.places.by_type().collect();
+        for (own, by_type) in instructions {
+            let came = self.take_of(by_type);
+            self.add_to(own, &came);
+        }
+    }
+
+    /// Takes away what an instruction of the program came to.
+    pub(super) fn take_of(&mut self, instr: u32) -> Came {
+        let cycles = self.cycles.get_mut(instr as usize);
+        Came {
+            cycles: cycles.map_or(0, std::mem::take),
+            misses: self.misses.remove(&instr),
+            branches: self.branches.by_instruction.remove(&instr),
+        }
+    }
+
+    /// Counts what an instruction came to elsewhere as this one's.
+    pub(super) fn add_to(&mut self, instr: u32, came: &Came) {
+        if let Some(sum) = self.cycles.get_mut(instr as usize) {
+            *sum += came.cycles;
+        }
+        if let Some(misses) = &came.misses {
+            self.misses.entry(instr).or_default().add(misses);
+        }
+        if let Some(branches) = &came.branches {
+            let own = self.branches.by_instruction.entry(instr);
+            own.or_default().add(branches);
         }
     }
 
@@ -474,7 +501,6 @@ impl<W: Watch> Core<W> {
     /// Takes in what a thread, or an interval of one, has counted.
     pub(super) fn sum(&mut self, part: Part, thread: &mut Thread<W>) {
         self.vector_types.remove(&part);
-        self.join_types();
         if let Some(branches) = thread.pipeline.branches() {
             self.branches.add(branches);
         }
@@ -483,6 +509,7 @@ impl<W: Watch> Core<W> {
                 self.misses.entry(*instr).or_default().add(misses);
             }
         }
+        self.join_types();
         let end = Totals::of(&thread.pipeline);
         self.totals.add(&thread.begin, &end);
         self.finished.push(ThreadReport {

@@ -139,22 +139,31 @@ impl Core {
     }
 
     /// Takes in the sums of another core of the same model that simulated other intervals.
-    pub(super) fn absorb(&mut self, other: Self) {
+    pub(super) fn absorb(&mut self, mut other: Self) {
         self.totals.add(&Totals::default(), &other.totals);
-        self.finished.extend(other.finished);
+        self.finished.append(&mut other.finished);
+        // Where blocks are in a program depends on which of them it has by vector type, and when that
+        // was met.
+        let instructions = self.program().instrs.len();
+        if self.cycles.len() < instructions {
+            self.cycles.resize(instructions, 0);
+        }
+        for id in other.places.ids() {
+            for (own, from) in self.range(id).zip(other.range(id)) {
+                let came = other.take_of(from as u32);
+                self.add_to(own as u32, &came);
+            }
+        }
+        other.branches.by_instruction.clear();
         self.branches.add(&other.branches);
-        for (instr, misses) in &other.misses {
-            self.misses.entry(*instr).or_default().add(misses);
-        }
-        if self.cycles.len() < other.cycles.len() {
-            self.cycles.resize(other.cycles.len(), 0);
-        }
-        for (sum, cycles) in self.cycles.iter_mut().zip(other.cycles) {
-            *sum += cycles;
-        }
         self.stacks.absorb(&other.stacks);
-        for ((_, sum), (_, unlisted)) in self.unlisted.iter_mut().zip(other.unlisted) {
-            sum.count += unlisted.count;
+        for (form, unlisted) in other.unlisted {
+            let next = self.unlisted.len();
+            let own = *self.unlisted_names.entry(form.clone()).or_insert(next);
+            match self.unlisted.get_mut(own) {
+                Some((_, sum)) => sum.count += unlisted.count,
+                None => self.unlisted.push((form, unlisted)),
+            }
         }
         if self.stays.len() < other.stays.len() {
             self.stays.resize_with(other.stays.len(), Stays::default);

@@ -166,10 +166,18 @@ impl Places {
         self.by_type.get(&(id, vector))
     }
 
-    /// Where blocks are, and the same blocks by vector type.
-    pub(super) fn types(&self) -> impl Iterator<Item = (&Place, &Place)> {
+    /// Instructions of blocks in the static program, each with the same of the block by vector type.
+    pub(super) fn by_type(&self) -> impl Iterator<Item = (u32, u32)> {
         let all = self.by_type.iter();
-        all.filter_map(|((id, _), place)| Some((self.get(*id)?, place)))
+        let all = all.filter_map(|((id, _), place)| Some((self.get(*id)?.first, place)));
+        all.flat_map(|(first, by_type)| {
+            (0..by_type.len).map(move |n| (first + n, by_type.first + n))
+        })
+    }
+
+    /// Ids of all blocks.
+    pub(super) fn ids(&self) -> impl Iterator<Item = BlockId> + use<> {
+        (0..self.blocks.len() as u32).map(BlockId)
     }
 
     /// Where the instructions of a block are; empty for an unknown one.

@@ -121,6 +121,10 @@ struct Progress {
 /// A model that is recorded.
 pub(super) struct Recording {
     core: Core<Stamps>,
+    /// By instruction of the program, its code as the sink knows it: one for all vector types.
+    codes: Vec<u32>,
+    /// Codes that were told.
+    told: u32,
     window: Window,
     hottest: Option<Hottest>,
     /// Instructions that may still be told.
@@ -140,6 +144,8 @@ impl Recording {
     ) -> Self {
         Self {
             core: Core::new(model),
+            codes: Vec::new(),
+            told: 0,
             hottest: match window {
                 Window::Hottest(instructions) => Some(Hottest::new(instructions.min(limit))),
                 _ => None,
@@ -154,11 +160,12 @@ impl Recording {
     }
 
     pub(super) fn define(&mut self, id: BlockId, decoded: &[Code]) {
-        let first = self.core.program().instrs.len() as u32;
         self.core.define(id, decoded);
-        for (code, d) in (first..).zip(decoded) {
+        for d in decoded {
             let text = self.printer.text(d);
-            self.sink.code(code, id, d.address(), &text);
+            self.sink.code(self.told, id, d.address(), &text);
+            self.codes.push(self.told);
+            self.told += 1;
         }
     }
 
@@ -178,6 +185,11 @@ impl Recording {
     ) {
         self.core
             .execute(stream.into(), block, execution, memory, &[], dictionary);
+        if self.codes.len() < self.core.program().instrs.len() {
+            // The block was met with another vector type.
+            self.codes
+                .extend_from_within(self.core.range(execution.block));
+        }
         let (program, stamps) = self.core.watched(stream);
         if let Some(stamps) = stamps {
             let passage = Passage {
@@ -190,6 +202,7 @@ impl Recording {
                 regions,
                 dictionary,
                 program,
+                codes: &self.codes,
             };
             passage.pass(stamps, self.threads.entry(stream).or_default(), false);
         }
@@ -215,6 +228,7 @@ impl Recording {
             regions,
             dictionary,
             program: self.core.program(),
+            codes: &self.codes,
         };
         passage.pass(&mut stamps, &mut progress, true);
         if let Some(hottest) = &mut self.hottest {
@@ -248,6 +262,7 @@ struct Passage<'a> {
     regions: &'a [RegionDef],
     dictionary: &'a Dictionary,
     program: &'a Program,
+    codes: &'a [u32],
 }
 
 impl Passage<'_> {
@@ -293,7 +308,7 @@ impl Passage<'_> {
             let timed = Timed {
                 thread: self.stream,
                 number,
-                code: done.instr,
+                code: (self.codes.get(done.instr as usize).copied()).unwrap_or_default(),
                 pair,
                 retired: done.retired,
                 uops: part(uops, uop..done.end),

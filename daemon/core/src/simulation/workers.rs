@@ -170,7 +170,7 @@ impl Hands {
             cycles.store(self.core.cycles_so_far(), Ordering::Relaxed);
             done.fetch_sub(1, Ordering::Relaxed);
         }
-        // The program of every core is to be the same.
+        // Every core is to know all blocks.
         self.define_to(usize::MAX);
         self.core
     }

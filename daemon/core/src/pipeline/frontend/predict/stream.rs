@@ -71,6 +71,15 @@ pub struct BranchCounts {
     pub decoded: u64,
 }
 
+impl BranchCounts {
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: &Self) {
+        self.wrong_direction += other.wrong_direction;
+        self.wrong_target += other.wrong_target;
+        self.decoded += other.decoded;
+    }
+}
+
 /// Sums over a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -108,10 +117,7 @@ impl Counts {
             *sum += count;
         }
         for (instr, counts) in &other.by_instruction {
-            let own = self.by_instruction.entry(*instr).or_default();
-            own.wrong_direction += counts.wrong_direction;
-            own.wrong_target += counts.wrong_target;
-            own.decoded += counts.decoded;
+            self.by_instruction.entry(*instr).or_default().add(counts);
         }
     }
 }
