@@ -24,6 +24,7 @@ mod hottest;
 mod interval;
 mod listing;
 mod misses;
+mod modules;
 mod one_by_one;
 mod oracle;
 mod places;
@@ -54,7 +55,8 @@ use dictionary::{Dictionary, TranslatedBlock};
 use evidence::Evidence;
 use execution::{Assembler, BadRecord, Execution};
 use mcad_isa::machine::{self, CpuModel};
-use mcad_report::{Module, Report, TraceStats};
+use mcad_report::{Report, TraceStats};
+use modules::Modules;
 use run::{Cores, Run};
 use timeline::{Recording, TimelineSink, Window};
 use turns::Turns;
@@ -210,7 +212,7 @@ pub struct Simulation {
     turns: Option<Turns>,
     crowd: Crowd,
     session: Option<SessionInfo>,
-    modules: Vec<Module>,
+    modules: Modules,
     stats: TraceStats,
     notices: Vec<String>,
     end: Option<EndReason>,
@@ -249,7 +251,7 @@ impl Simulation {
             threads: FxHashMap::default(),
             crowd: Crowd::default(),
             session: None,
-            modules: Vec::new(),
+            modules: Modules::default(),
             stats: TraceStats::default(),
             notices: Vec::new(),
             end: None,
@@ -351,12 +353,8 @@ impl Simulation {
             Event::Module(module) => {
                 let addresses = module.start.0..module.end.0;
                 self.dictionary.map(&module.path, addresses.clone());
-                self.run.announce(addresses);
-                self.modules.push(Module {
-                    path: module.path.clone(),
-                    start: format!("{:#x}", module.start.0),
-                    end: format!("{:#x}", module.end.0),
-                });
+                self.run.announce(addresses.clone());
+                self.modules.map(&module.path, addresses);
             }
             Event::Region(region) => {
                 if self.run.regions.len() >= MAX_REGIONS {

@@ -482,3 +482,37 @@ fn counts_of_what_was_lost_do_not_wrap() {
     assert_eq!(report.trace.lost_records, u64::MAX);
     assert!(!report.program.complete);
 }
+
+/// Every process that is made maps its libraries again.
+#[test]
+fn a_file_is_listed_once_for_each_place_and_most_of_them_are_counted() {
+    let report = |places: u64| {
+        let mut simulation = started(&models(&["skl"]));
+        for n in (0..places).chain(0..10) {
+            for path in ["/lib/b.so", "/lib/a.so"] {
+                let file = ModuleDef {
+                    path: path.into(),
+                    start: GuestAddr(n << 12),
+                    end: GuestAddr((n + 1) << 12),
+                    file_offset: 0,
+                };
+                simulation.event(&Event::Module(file)).unwrap();
+            }
+        }
+        simulation.event(&Event::End(EndReason::Exited(0))).unwrap();
+        simulation.finish(&NoSymbols)
+    };
+    let few = report(20);
+    let found: Vec<_> = (few.program.modules.iter())
+        .map(|file| (file.path.as_str(), file.start.clone()))
+        .collect();
+    let expected: Vec<_> = (0..20)
+        .flat_map(|n| ["/lib/b.so", "/lib/a.so"].map(|path| (path, format!("{:#x}", n << 12))))
+        .collect();
+    assert_eq!(found, expected);
+    assert!(few.notes.is_empty(), "{:?}", few.notes);
+    let many = report(2050);
+    assert_eq!(many.program.modules.len(), 4096);
+    assert_eq!(many.program.modules[..40], few.program.modules);
+    assert!(many.notes[0].contains("4 mappings"), "{:?}", many.notes);
+}

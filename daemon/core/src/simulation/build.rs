@@ -149,6 +149,8 @@ pub fn report(
         ),
         None => ("no end received".to_owned(), false),
     };
+    let modules = std::mem::take(&mut s.modules);
+    notes.extend(modules.note());
     let command = s.session.as_ref().map_or(&[][..], |i| &i.command);
     let processes = match s.run.processes.are_many() {
         true => s.run.processes.report(command, &end, end_text),
@@ -174,7 +176,7 @@ pub fn report(
                 .into(),
             end,
             complete: complete && s.stats.lost_records == 0,
-            modules: std::mem::take(&mut s.modules),
+            modules: modules.list(),
         },
         processes,
         trace: s.stats,
