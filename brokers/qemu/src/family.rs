@@ -14,7 +14,8 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mcad_proto::event::{EndReason, Event};
+use mcad_proto::event::{EndReason, Event, ProcessEvent};
+use mcad_proto::word::ProcessId;
 
 use crate::pack::{Life, Pack};
 use crate::queue::Queue;
@@ -64,11 +65,11 @@ impl Member {
 /// One that is gone, and nobody has told how.
 #[derive(Debug)]
 struct Gone {
-    own: Own,
+    id: ProcessId,
     /// The system's id.
     pid: u32,
-    /// What it ran last, untraced.
-    replaced: Option<String>,
+    /// What it ran last ran untraced.
+    replaced: bool,
 }
 
 /// The traced processes.
@@ -165,12 +166,11 @@ impl Family {
         for slot in &left {
             self.end(*slot, true);
         }
-        for Gone { mut own, .. } in std::mem::take(&mut self.gone) {
+        for Gone { id, .. } in std::mem::take(&mut self.gone) {
             let how = "it ended, and nobody asked how";
-            own.end(
-                &mut self.common,
-                Some(EndReason::ProducerDied(how.to_owned())),
-            );
+            let reason = EndReason::ProducerDied(how.to_owned());
+            let ended = ProcessEvent::Ended(reason);
+            self.common.queue.push_process(id, ended);
         }
         left.len()
     }
@@ -227,28 +227,38 @@ impl Family {
         } = member;
         let known = reason.is_some();
         own.end(&mut self.common, reason);
-        if !known {
-            self.gone.push(Gone { own, pid, replaced });
+        if !known && own.is_told() {
+            self.gone.push(Gone {
+                id: own.id,
+                pid,
+                replaced: replaced.is_some(),
+            });
         }
         if !lives {
             memory.reset();
         }
     }
 
-    /// Looks whether somebody has told how those ended of which it was not known.
+    /// Looks whether somebody has told how those ended of which it was not known. To be called when
+    /// there was nothing to take: how others ended than those that are still here is forgotten, since
+    /// the system gives their ids again.
     pub(crate) fn hear(&mut self) {
-        if self.gone.is_empty() || self.common.statuses.is_empty() {
+        let Common {
+            statuses, queue, ..
+        } = &mut self.common;
+        if statuses.is_empty() {
             return;
         }
-        for mut gone in std::mem::take(&mut self.gone) {
-            match self.common.statuses.remove(&gone.pid) {
-                Some(status) => {
-                    let reason = ended(status, gone.replaced.is_some());
-                    gone.own.end(&mut self.common, Some(reason));
-                }
-                None => self.gone.push(gone),
+        self.gone.retain(|gone| {
+            let status = statuses.remove(&gone.pid);
+            if let Some(status) = status {
+                let reason = ended(status, gone.replaced);
+                queue.push_process(gone.id, ProcessEvent::Ended(reason));
             }
-        }
+            status.is_none()
+        });
+        let is_here = |pid: u32| self.others.values().any(|member| member.life.pid() == pid);
+        statuses.retain(|pid, _| is_here(*pid));
     }
 
     /// A process's ring is damaged: nothing more is taken from it.
@@ -295,5 +305,70 @@ pub(crate) fn exec_path(header: &Header) -> String {
     match header.exec_sets_id.load(Ordering::Relaxed) {
         0 => path,
         _ => format!("{path} (set-user-id or set-group-id)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ring::control::Message;
+    use crate::ring::reader::Sink;
+
+    /// A message of the first process.
+    fn tell(family: &mut Family, message: Message<'_>) {
+        let own = &mut family.first.own;
+        let common = &mut family.common;
+        Translator { own, common }.message(message).unwrap();
+        family.welcome();
+    }
+
+    fn ends(family: &mut Family) -> Vec<(ProcessId, EndReason)> {
+        let mut ends = Vec::new();
+        while let Some(event) = family.queue().pop() {
+            if let Event::Process {
+                id,
+                what: ProcessEvent::Ended(reason),
+            } = event
+            {
+                ends.push((id, reason));
+            }
+        }
+        ends
+    }
+
+    #[test]
+    fn statuses_of_processes_that_are_not_told_of_are_forgotten() {
+        let ring = Memory::create(1, 0, 2).unwrap();
+        let mut family = Family::new(Arc::new(ring.memory), ring.slots, Pack::default(), 8);
+        for pid in 1..=20_000 {
+            tell(&mut family, Message::Waited { pid, status: 9 });
+            if pid % 1000 == 0 {
+                family.hear();
+            }
+        }
+        assert!(family.common.statuses.is_empty());
+        // One whose status comes before it is seen to be gone, and one that is gone before.
+        for (slot, pid) in [(1, 700), (2, 800)] {
+            tell(&mut family, Message::Fork { slot, blocks: 0 });
+            family.others.get_mut(&(slot as usize)).unwrap().life = Life::Over { pid };
+            if pid == 700 {
+                tell(
+                    &mut family,
+                    Message::Waited {
+                        pid,
+                        status: 7 << 8,
+                    },
+                );
+            }
+            family.hear();
+        }
+        assert!(family.bury());
+        let exited = |id, status| (ProcessId(id), EndReason::Exited(status));
+        assert_eq!(ends(&mut family), [exited(1, 7)]);
+        let (pid, status) = (800, 3 << 8);
+        tell(&mut family, Message::Waited { pid, status });
+        family.hear();
+        assert_eq!(ends(&mut family), [exited(2, 3)]);
+        assert!(family.gone.is_empty() && family.common.statuses.is_empty());
     }
 }

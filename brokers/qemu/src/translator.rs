@@ -15,7 +15,7 @@ use crate::ring::reader::Sink;
 /// Most processes of one session, as many as the simulation takes; those beyond it run and are not
 /// reported.
 pub(crate) const MAX_PROCESSES: u32 = 1 << 16;
-/// Most statuses that are kept for processes whose end was not seen yet.
+/// Most statuses that are kept until those are forgotten that nobody needs.
 const MAX_STATUSES: usize = 1 << 12;
 
 /// What all processes have in common.
@@ -273,6 +273,11 @@ impl Sink for Translator<'_> {
 }
 
 impl Own {
+    /// Whether anything of the process is told.
+    pub(crate) const fn is_told(&self) -> bool {
+        !self.untold
+    }
+
     /// Ends what is open, and the process.
     pub(crate) fn end(&mut self, common: &mut Common, reason: Option<EndReason>) {
         if self.untold {
