@@ -516,3 +516,20 @@ fn a_file_is_listed_once_for_each_place_and_most_of_them_are_counted() {
     assert_eq!(many.program.modules[..40], few.program.modules);
     assert!(many.notes[0].contains("4 mappings"), "{:?}", many.notes);
 }
+
+/// Threads that are over count in what has been simulated so far as those that run.
+#[test]
+fn cycles_so_far_are_those_of_all_threads() {
+    let mut simulation = started(&models(&["skl"]));
+    let words = &words_of(&[(0, 0), (3, 0)]);
+    for stream in (0..3).map(StreamId) {
+        simulation.event(&Event::Records { stream, words }).unwrap();
+        let running = simulation.progress().cycles;
+        simulation.event(&Event::StreamEnd(stream)).unwrap();
+        assert!(simulation.progress().cycles >= running);
+    }
+    let ended = simulation.progress().cycles;
+    let report = simulation.finish(&NoSymbols);
+    assert!(ended > 0);
+    assert_eq!(report.cpus[0].cycles, ended);
+}

@@ -207,6 +207,8 @@ pub struct Core<W = ()> {
     pub(super) threads: Threads<Thread<W>>,
     /// Threads that ended, or intervals of threads.
     pub finished: Vec<ThreadReport>,
+    /// Cycles of all these.
+    pub(super) finished_cycles: u64,
     /// Cycles by instruction of the program. Lent to the thread that is simulated: one list for
     /// each would make many threads of a large program take gigabytes.
     pub(super) cycles: Vec<u64>,
@@ -249,6 +251,7 @@ impl<W: Watch> Core<W> {
             unlisted: Vec::new(),
             threads: Threads::default(),
             finished: Vec::new(),
+            finished_cycles: 0,
             cycles: Vec::new(),
             stacks: Stacks::default(),
             stays: Vec::new(),
@@ -472,15 +475,12 @@ impl<W: Watch> Core<W> {
         thread.track(regions, self.calls.as_mut(), dictionary);
     }
 
-    /// Cycles so far of a thread that still runs, and of all that ended.
+    /// Cycles so far of threads that still run, which are looked at one by one, and of all that
+    /// ended.
     #[must_use]
     pub fn cycles_so_far(&self) -> u64 {
-        self.finished.iter().map(|t| t.cycles).sum::<u64>()
-            + self
-                .threads
-                .values()
-                .map(|t| t.pipeline.cycles())
-                .sum::<u64>()
+        let running = self.threads.values().map(|t| t.pipeline.cycles());
+        self.finished_cycles + running.sum::<u64>()
     }
 
     /// The static program, and what is watched of a thread.
@@ -512,11 +512,13 @@ impl<W: Watch> Core<W> {
         self.join_types();
         let end = Totals::of(&thread.pipeline);
         self.totals.add(&thread.begin, &end);
+        let cycles = end.cycles - thread.begin.cycles;
+        self.finished_cycles += cycles;
         self.finished.push(ThreadReport {
             thread: part.stream.0,
             process: thread.process.0,
             instructions: thread.instructions,
-            cycles: end.cycles - thread.begin.cycles,
+            cycles,
         });
     }
 

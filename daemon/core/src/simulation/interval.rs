@@ -142,6 +142,7 @@ impl Core {
     pub(super) fn absorb(&mut self, mut other: Self) {
         self.totals.add(&Totals::default(), &other.totals);
         self.finished.append(&mut other.finished);
+        self.finished_cycles += other.finished_cycles;
         // Where blocks are in a program depends on which of them it has by vector type, and when that
         // was met.
         let instructions = self.program().instrs.len();

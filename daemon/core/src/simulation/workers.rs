@@ -154,7 +154,11 @@ impl Hands {
             match order {
                 Order::Region(region) => self.regions.push(region),
                 Order::Change(change) => self.core.change(&change),
-                Order::Execute(chunk, interval) => self.execute(&chunk, interval),
+                Order::Execute(chunk, interval) => {
+                    self.execute(&chunk, interval);
+                    // Here only: all threads that run are looked at, and each may end by itself.
+                    cycles.store(self.core.cycles_so_far(), Ordering::Relaxed);
+                }
                 Order::Open(part, warm) => {
                     // A warmer that is gone has panicked, which `Workers::finish` passes on.
                     let warm = warm.and_then(|warm| warm.recv().ok());
@@ -167,7 +171,6 @@ impl Hands {
                     (self.core).end_thread(part, &self.regions, &self.to_do.dictionary);
                 }
             }
-            cycles.store(self.core.cycles_so_far(), Ordering::Relaxed);
             done.fetch_sub(1, Ordering::Relaxed);
         }
         // Every core is to know all blocks.
