@@ -48,9 +48,12 @@ impl ProcessId {
 /// Most instructions that one block may have; QEMU ends a translation block at 512.
 pub const MAX_BLOCK_INSTRUCTIONS: usize = 512;
 
-const TAG_SHIFT: u32 = 61;
-const TAG_ACCESS: u64 = 1;
-const TAG_BLOCK: u64 = 2;
+/// Bits of a word below its tag.
+pub const TAG_SHIFT: u32 = 61;
+/// Tag of a memory access.
+pub const TAG_ACCESS: u64 = 1;
+/// Tag of a block's execution, whose low 32 bits are the block.
+pub const TAG_BLOCK: u64 = 2;
 const TAG_KERNEL: u64 = 3;
 const WORK_SHIFT: u32 = 58;
 const LINE_SHIFT: u32 = 6;
@@ -136,6 +139,13 @@ pub enum Record {
 #[error("{0:#018x} is not a trace record")]
 pub struct BadWord(pub u64);
 
+/// Its tag: what kind of record a word is.
+#[inline]
+#[must_use]
+pub const fn tag_of(word: u64) -> u64 {
+    word >> TAG_SHIFT
+}
+
 /// Encodes a block execution.
 #[inline]
 #[must_use]
@@ -183,7 +193,7 @@ pub const fn kernel_word(kernel: Kernel) -> u64 {
 /// [`BadWord`] when the tag is unknown or bits that must be zero are set.
 #[inline]
 pub const fn decode_word(word: u64) -> Result<Record, BadWord> {
-    match word >> TAG_SHIFT {
+    match tag_of(word) {
         TAG_BLOCK if word & !(7 << TAG_SHIFT) <= u32::MAX as u64 => {
             Ok(Record::Block(BlockId(word as u32)))
         }

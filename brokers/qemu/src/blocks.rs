@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use mcad_proto::word::{TAG_BLOCK, tag_of};
+
 /// A file that code is from, in a process; code without a file has none.
 #[derive(Clone, Debug)]
 struct Module {
@@ -120,13 +122,11 @@ impl Known {
 
     /// Makes the session's words of the process's. False for a block that it never defined.
     pub(crate) fn translate(&self, words: &mut [u64]) -> bool {
-        /// Tag of a block's execution, see `mcad_proto::word`.
-        const BLOCK: u64 = 2;
         if !self.differ {
             return true;
         }
         for word in words {
-            if *word >> 61 == BLOCK {
+            if tag_of(*word) == TAG_BLOCK {
                 let Some(id) = self.ids.get(*word as u32 as usize) else {
                     return false;
                 };

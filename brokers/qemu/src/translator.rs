@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mcad_proto::event::{BlockDef, EndReason, Event, ModuleDef, ProcessEvent};
-use mcad_proto::word::{BlockId, GuestAddr, ProcessId, StreamId};
+use mcad_proto::word::{BlockId, GuestAddr, ProcessId, StreamId, TAG_ACCESS, tag_of};
 
 use crate::blocks::{Blocks, Known};
 use crate::phantom;
@@ -239,15 +239,13 @@ impl Sink for Translator<'_> {
     }
 
     fn words(&mut self, stream: u32, mut words: Vec<u64>) -> Result<(), RingError> {
-        /// Tag of a memory access, see `mcad_proto::word`.
-        const ACCESS: u64 = 1;
         let Some(to) = self.own.streams.get_mut(&stream) else {
             return Ok(());
         };
         if !to.begun && self.own.id != ProcessId::FIRST {
             // A signal that waited for the child: what the emulator saves for the handler is no
             // access of the program's, and no block has begun.
-            let before = words.iter().take_while(|&&word| word >> 61 == ACCESS);
+            let before = words.iter().take_while(|&&word| tag_of(word) == TAG_ACCESS);
             let before = before.count();
             words.drain(..before);
         }

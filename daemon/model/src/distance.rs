@@ -10,8 +10,7 @@
 
 use rustc_hash::FxHashMap;
 
-/// Bytes of a line.
-pub const LINE: u64 = 64;
+pub use mcad_isa::machine::hierarchy::LINE_BYTES as LINE;
 
 /// KiB of the smallest cache that is told apart.
 pub const SMALLEST_KIB: u32 = 1;

@@ -5,13 +5,12 @@
 use std::collections::VecDeque;
 
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register, UsedMemory};
+use mcad_isa::machine::hierarchy::LINE_BYTES as LINE;
 
 use crate::cell::Registers;
 use crate::cell::layout::{PAGE, is_harness, is_stack};
 use crate::reject::Reject;
 
-/// Bytes of a cache line.
-const LINE: u64 = 64;
 /// Instructions after which a store has left the store buffer for certain.
 const WINDOW: u64 = 256;
 

@@ -3,9 +3,8 @@
 use super::column::{Bad, Cursor, unzigzag};
 use super::encode::Token;
 use super::predict::{ADDRESS, NONE, Position, Predictor};
-use crate::word::{BlockId, block_word};
+use crate::word::{BlockId, TAG_ACCESS, TAG_SHIFT, block_word};
 
-const ACCESS_TAG: u64 = 1 << 61;
 const MAX_KIND: u64 = 0x1fff;
 
 /// State of a chunk that is being read.
@@ -149,7 +148,7 @@ impl Decoder {
             return Err(Bad("an access outside of a block"));
         };
         let address = slot.expected().wrapping_add(miss as u64) & ADDRESS;
-        let word = ACCESS_TAG | kind << 48 | address;
+        let word = TAG_ACCESS << TAG_SHIFT | kind << 48 | address;
         slot.update(word);
         self.predictor.accessed(word);
         at.accesses += 1;

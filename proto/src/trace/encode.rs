@@ -6,6 +6,7 @@
 
 use super::column::{put_varint, zigzag};
 use super::predict::{NONE, Position, Predictor, difference};
+use crate::word::{TAG_ACCESS, TAG_BLOCK, TAG_SHIFT, tag_of};
 
 /// What ends a run of expected words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,9 +122,9 @@ impl Encoder {
 
     #[inline]
     fn word(&mut self, at: &mut Position, word: u64) {
-        match word >> 61 {
-            1 => self.access(at, word),
-            2 => self.block(at, word),
+        match tag_of(word) {
+            TAG_ACCESS => self.access(at, word),
+            TAG_BLOCK => self.block(at, word),
             _ => self.raw(word),
         }
     }
@@ -156,7 +157,7 @@ impl Encoder {
 
     #[inline]
     fn block(&mut self, at: &mut Position, word: u64) {
-        let id = word & !(7 << 61);
+        let id = word & !(7 << TAG_SHIFT);
         let Some(known) = self.locals.get_mut(id as usize) else {
             self.raw(word);
             return;

@@ -15,6 +15,7 @@ use super::{FILE_MAGIC, INDEX_MAGIC, MAX_META_BYTES, TRAILER_MAGIC, TraceError, 
 use crate::event::{Arch, EndReason, Event, SessionInfo};
 use crate::generated::mcad_capnp as schema;
 use crate::wire::{Hello, read_arch, read_end, string_list, string_of, write_arch, write_end};
+use crate::word::{TAG_ACCESS, TAG_BLOCK, tag_of};
 
 /// Magic, version, length, hash of what follows.
 pub(super) const FILE_PREFIX: usize = 20;
@@ -321,9 +322,9 @@ fn scan<R: Read>(mut reader: TraceReader<R>, info: &mut TraceInfo) -> Result<(),
             Event::Records { words, .. } => {
                 info.words += words.len() as u64;
                 for word in words {
-                    match word >> 61 {
-                        1 => info.accesses += 1,
-                        2 => {
+                    match tag_of(*word) {
+                        TAG_ACCESS => info.accesses += 1,
+                        TAG_BLOCK => {
                             info.block_executions += 1;
                             let known = instructions.get(*word as u32 as usize);
                             info.instructions += known.map_or(0, |n| u64::from(*n));

@@ -7,10 +7,7 @@
 
 use std::collections::HashMap;
 
-use crate::word::StreamId;
-
-const ACCESS: u64 = 1;
-const BLOCK: u64 = 2;
+use crate::word::{StreamId, TAG_ACCESS, TAG_BLOCK, tag_of};
 
 /// What was delivered so far, and what the ids of the file mean in the delivered stream.
 #[derive(Default)]
@@ -88,8 +85,8 @@ impl Mender {
         };
         let before = words.len();
         let ids = &self.ids;
-        words.retain_mut(|word| match *word >> 61 {
-            BLOCK => {
+        words.retain_mut(|word| match tag_of(*word) {
+            TAG_BLOCK => {
                 let known = ids.get(&(*word as u32));
                 stream.dropping = known.is_none();
                 if let Some(id) = known {
@@ -97,7 +94,7 @@ impl Mender {
                 }
                 !stream.dropping
             }
-            ACCESS => !stream.dropping,
+            TAG_ACCESS => !stream.dropping,
             // Words of no meaning are the consumer's business, damage or not.
             _ => true,
         });

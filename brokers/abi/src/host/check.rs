@@ -10,14 +10,11 @@ use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS, ProcessId, St
 
 use crate::ffi::{self, mcad_event, mcad_str};
 
-/// Longest text: name, path, reason, one command-line argument.
-pub const MAX_TEXT_BYTES: usize = 1 << 20;
-/// Most command-line arguments.
-pub const MAX_STRINGS: usize = 1 << 16;
+// What comes from a broker may go to a daemon.
+pub use mcad_proto::wire::limits::{MAX_CODE_BYTES, MAX_STRINGS, MAX_TEXT_BYTES};
+
 /// Most bytes of all command-line arguments together.
 pub const MAX_STRINGS_BYTES: usize = 8 << 20;
-/// Most code bytes of a block: no instruction of a supported set is longer than 16.
-pub const MAX_CODE_BYTES: usize = MAX_BLOCK_INSTRUCTIONS * 16;
 /// Most record words in one event (32 MiB).
 pub const MAX_RECORD_WORDS: usize = 1 << 22;
 

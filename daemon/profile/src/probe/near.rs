@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use mcad_isa::machine::hierarchy::LINE_BYTES as LINE;
+
 use super::{Axis, Point, Probe, Source, counted, repeated};
 
 pub(super) const PROBES: &[Probe] = &[
@@ -32,7 +34,6 @@ pub(super) const PROBES: &[Probe] = &[
 ];
 
 const PAGE: u64 = 4096;
-const LINE: u64 = 64;
 /// Bytes between jumps, by which neither their lines nor the bits from the fourth on recur soon.
 const APART: u64 = 72;
 const TURNS: u64 = 2_000;
