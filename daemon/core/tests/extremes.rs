@@ -75,7 +75,7 @@ fn cycles(model: CpuModel) -> u64 {
         one_core: false,
     });
     support::begin(&mut simulation, arch, &[(0x1000, 3, code)]);
-    let access = |store| {
+    let access = |store: bool| {
         access_word(Access {
             index: store.into(),
             store,
