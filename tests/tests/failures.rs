@@ -508,6 +508,65 @@ fn the_first_interrupt_is_the_programs_and_the_second_ends_the_session() {
 }
 
 #[test]
+fn an_interrupt_ends_a_replay_that_says_how_far_it_came() {
+    let directory = tempfile::tempdir().unwrap();
+    let (running, _) = endless(directory.path());
+    running.signal(libc::SIGTERM);
+    assert_ne!(running.wait().code(), 0);
+    let trace = directory.path().join("trace.mcad");
+    let models = ["skl", "glc", "zen5", "rwc", "hsw", "icl", "zen4", "snb"];
+    let json = directory.path().join("replayed.json");
+    let replay = mcad(["replay", "-q", "-o", "/dev/null", "--json"]).args([&json, &trace]);
+    let replay = replay.args(models.map(|name| format!("--cpu={name}")));
+    let replaying = replay.start();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    replaying.signal(libc::SIGINT);
+    assert_ne!(replaying.wait().code(), 0);
+    let report = report::read(&json);
+    assert!(
+        report.program.end.contains("stopped"),
+        "{}",
+        report.program.end
+    );
+}
+
+#[test]
+fn an_interrupted_comparison_does_not_go_on_with_the_next_command() {
+    let endless = ["sh", "-c", "while :; do :; done"];
+    let compared = ["diff", "-q", "--"].iter().chain(&endless);
+    let running = mcad(compared.chain(&["--"]).chain(&endless)).start();
+    eventually("the first command", || !running.children().is_empty());
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    // As the terminal does: to all of its group.
+    for child in running.children() {
+        // SAFETY: a child of a child that lives; its pid is not reused.
+        assert_eq!(unsafe { libc::kill(child, libc::SIGINT) }, 0);
+    }
+    running.signal(libc::SIGINT);
+    running.wait().expect(2).says("interrupted");
+}
+
+#[test]
+fn an_emulator_that_does_not_start_is_no_end_of_the_program() {
+    mcad_run(["-q", "--qemu-cpu", "no-such-cpu", "--", "true"])
+        .run()
+        .expect(125)
+        .says("before the first instruction");
+}
+
+#[test]
+fn a_daemon_that_is_not_there_is_told_before_the_program_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    mcad_run(["-q", "--daemon", "unix:/no/such/socket", "--"])
+        .args(["touch", "touched"])
+        .within(directory.path())
+        .run()
+        .expect(125)
+        .says("/no/such/socket");
+    assert!(!directory.path().join("touched").exists());
+}
+
+#[test]
 fn a_timeline_goes_to_stdout_too() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("timeline");
