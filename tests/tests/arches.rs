@@ -109,14 +109,20 @@ fn a_run_is_reported_replayed_and_drawn() {
         assert!(page.len() > 100_000 && page.contains(usual), "{arch}");
 
         // A part that is perfect is one of the core that is meant when none is named.
-        let replayed = mcad(["replay", "-q", "--ideal", "l1d", arg(&trace)])
+        let ideal = at("ideal.json");
+        mcad(["replay", "-q", "--ideal", "l1d", "--json", arg(&ideal)])
+            .args([arg(&trace)])
             .run()
             .expect(0);
-        assert!(replayed.text().contains("first level"), "{arch}");
-        mcad_run(["-q", "--ideal", "l1d", "-o", arg(&at("ideal.txt"))])
+        let report = report::read(&ideal);
+        assert_eq!(report.cpus[0].cpu, usual);
+        assert_eq!(report.cpus[1].cpu, format!("{usual}+l1d"));
+        mcad_run(["-q", "--ideal", "l1d", "--json", arg(&ideal)])
             .args(["--", arg(&program)])
             .run()
             .expect(7);
+        let report = report::read(&ideal);
+        assert_eq!(report.cpus[1].cpu, format!("{usual}+l1d"));
 
         let refused = mcad(["replay", "-q", "--cpu", "skl", arg(&trace)]).run();
         assert_ne!(refused.code(), 0);

@@ -100,6 +100,17 @@ impl Core {
         }
         if let Some(branch) = &self.branch {
             branch.check()?;
+            let fetch = self.frontend.loop_stream_taken_branches;
+            if let Some(loops) = branch.streamed_loops
+                && self.frontend.loop_stream
+                && loops.taken_branches != fetch
+            {
+                return Err(format!(
+                    "branch.streamed_loops.taken_branches = {} is not frontend.loop_stream_taken_branches = {fetch}: fetch \
+                     and predictors see the same loops",
+                    loops.taken_branches
+                ));
+            }
         }
         if let Some(core) = &self.in_order {
             core.check()?;
