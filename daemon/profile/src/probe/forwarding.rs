@@ -195,6 +195,20 @@ fn partly() -> Vec<Point> {
             "movups [rdi], xmm1",
             "mov rcx, [rdi + 4]",
         ),
+        ("8 in the lowest 1", "mov [rdi], al", "mov rcx, [rdi]"),
+        ("16 in the lowest 1", "mov [rdi], al", "movups xmm0, [rdi]"),
+        ("16 in the lowest 4", "mov [rdi], eax", "movups xmm0, [rdi]"),
+        ("32 in the lowest 1", "mov [rdi], al", "vmovups ymm0, [rdi]"),
+        (
+            "32 in the lowest 8",
+            "mov [rdi], rax",
+            "vmovups ymm0, [rdi]",
+        ),
+        (
+            "32 in the lower 16",
+            "movups [rdi], xmm1",
+            "vmovups ymm0, [rdi]",
+        ),
     ];
     let point = |(n, (label, stores, load)): (usize, (&str, &str, &str))| {
         Point::named(n, label, chain(&format!("{stores}\n    {load}"), 1))
