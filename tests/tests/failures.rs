@@ -532,17 +532,20 @@ fn an_interrupt_ends_a_replay_that_says_how_far_it_came() {
 
 #[test]
 fn an_interrupted_comparison_does_not_go_on_with_the_next_command() {
-    let endless = ["sh", "-c", "while :; do :; done"];
+    let directory = tempfile::tempdir().unwrap();
+    let endless = ["sh", "-c", ": > started; while :; do :; done"];
     let compared = ["diff", "-q", "--"].iter().chain(&endless);
-    let running = mcad(compared.chain(&["--"]).chain(&endless)).start();
-    eventually("the first command", || !running.children().is_empty());
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let compared = mcad(compared.chain(&["--"]).chain(&endless));
+    let running = compared.within(directory.path()).start();
+    let started = || directory.path().join("started").exists();
+    eventually("the first command", started);
     // As the terminal does: to all of its group.
-    for child in running.children() {
+    let children = running.children();
+    running.signal(libc::SIGINT);
+    for child in children {
         // SAFETY: a child of a child that lives; its pid is not reused.
         assert_eq!(unsafe { libc::kill(child, libc::SIGINT) }, 0);
     }
-    running.signal(libc::SIGINT);
     running.wait().expect(2).says("interrupted");
 }
 

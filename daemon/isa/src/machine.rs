@@ -14,7 +14,8 @@ pub mod measured;
 pub mod params;
 pub mod table;
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::llvm::cost::Units;
 use crate::llvm::forwarding::Forwarding;
@@ -206,15 +207,22 @@ fn built_in(name: &str) -> Option<&'static BuiltIn> {
     })
 }
 
-/// Loads a built-in model by short name or alias, in any case of letters.
+/// A built-in model by short name or alias, in any case of letters. It is made once and lives as long as the program, which
+/// figures of its own do in any case.
 ///
 /// # Errors
 /// [`MachineError`] when the name is unknown or the model's data is broken.
 pub fn cpu(name: &str) -> Result<Arc<CpuModel>, MachineError> {
+    static MADE: Mutex<BTreeMap<&str, Arc<CpuModel>>> = Mutex::new(BTreeMap::new());
     let cpu = built_in(name).ok_or_else(|| MachineError::UnknownCpu(name.to_owned()))?;
-    model_from(cpu.name, cpu.text, &|name| {
+    let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(model) = made().get(cpu.name) {
+        return Ok(Arc::clone(model));
+    }
+    let model = model_from(cpu.name, cpu.text, &|name| {
         Err(format!("{name} is no part of this program"))
-    })
+    })?;
+    Ok(Arc::clone(made().entry(cpu.name).or_insert(model)))
 }
 
 #[cfg(test)]
@@ -233,8 +241,9 @@ mod tests {
             assert_eq!(model.full_name, info.full_name);
             assert_eq!(model.arch(), info.arch);
             assert!(!info.full_name.is_empty());
+            // Each is there once, however often it is asked for.
             for alias in &info.aliases {
-                assert_eq!(cpu(&alias.to_uppercase()).unwrap().name, info.name);
+                assert!(Arc::ptr_eq(&cpu(&alias.to_uppercase()).unwrap(), &model));
             }
         }
     }
