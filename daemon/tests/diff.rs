@@ -220,8 +220,8 @@ fn foreign_files_and_wrong_uses_are_told_by_name() {
         &["--clock", "3600"],
         &["--cores", "each"],
         &["--jobs", "2"],
-        &["--jobs", "1", "--interval", "9000"],
-        &["--jobs", "1", "--warm-up", "9"],
+        &["--jobs", "1", "--interval", "20000"],
+        &["--jobs", "1", "--warm-up", "1000"],
         &["--no-follow"],
     ] {
         let options = line.iter().filter(|word| word.starts_with("--"));
