@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use mcad_proto::event::{Arch, BlockDef};
+use mcad_proto::event::{Arch, BlockDef, is_shared_object};
 use mcad_proto::word::{BlockId, GuestAddr, MAX_BLOCK_INSTRUCTIONS};
 
 use mcad_isa::code::{Code, Flow, decode};
@@ -168,15 +168,12 @@ impl Dictionary {
         None
     }
 
-    /// A file is mapped at these addresses: what is defined there from now on is its code. Files that have `.so` in
-    /// their name are shared objects.
+    /// A file is mapped at these addresses: what is defined there from now on is its code.
     pub fn map(&mut self, path: &str, addresses: Range<u64>) {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let shared_object = name.ends_with(".so") || name.contains(".so.");
         if self.files.len() >= MAX_FILES {
             self.files.remove(0);
         }
-        self.files.push((addresses, shared_object));
+        self.files.push((addresses, is_shared_object(path)));
     }
 
     /// Whether code at `address` lies where shared objects do; so does, on Linux, what is in no file but made as the
