@@ -33,6 +33,9 @@ pub struct Pace {
     /// Of a start that a branch leads to, and more if that branch lies in two lines.
     start: u32,
     across: u32,
+    /// More if that branch's line was come to in order, and where the last one went, whose line it may go back to for nothing.
+    last_line: u32,
+    target: u64,
     /// Branches are found in pairs.
     in_pairs: bool,
     /// The last start was where a branch went that may be the first of a pair.
@@ -86,6 +89,11 @@ impl Pace {
                 true => p.starts_per_cycle,
                 false => 0,
             },
+            last_line: match p.last_lines_alone {
+                true => p.starts_per_cycle - 1,
+                false => 0,
+            },
+            target: 0,
             in_pairs: p.branches_in_pairs,
             first: false,
             chosen: false,
@@ -109,7 +117,25 @@ impl Pace {
             true => self.to_page,
             false => 0,
         };
-        page + self.with_page_near(way, branch, to)
+        page + self.behind_line(way, branch, to) + self.with_page_near(way, branch, to)
+    }
+
+    /// What the line of a branch takes more that it leaves.
+    #[inline]
+    fn behind_line(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
+        let (Some(branch), Way::Branch(steer)) = (branch, way) else {
+            return 0;
+        };
+        if matches!(steer, Steer::OverriddenStraight | Steer::Held) {
+            return 0;
+        }
+        let line = |address: u64| address >> LINE_SHIFT;
+        let last = line(std::mem::replace(&mut self.target, to.address));
+        let is_loop = branch.kind == Kind::Conditional && line(to.address) == last;
+        match line(branch.pc) == last || is_loop {
+            true => 0,
+            false => self.last_line,
+        }
     }
 
     fn with_page_near(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
@@ -290,9 +316,42 @@ mod tests {
     }
 
     #[test]
+    fn the_last_line_before_a_branch_takes_a_cycle_but_in_a_loop() {
+        let mut pace = Pace::new(&branches_of("rwc"));
+        let taken = Way::Branch(Steer::Taken(0));
+        let steps = [
+            // To a function, which returns from the line that it begins in, and from the next one.
+            (0x1010, Kind::Call, 0x2000, 3),
+            (0x2030, Kind::Return, 0x1015, 2),
+            (0x1020, Kind::Call, 0x2000, 2),
+            (0x2050, Kind::Return, 0x1025, 3),
+            // A loop in two lines, its end, and one that a jump closes.
+            (0x1030, Kind::Jump, 0x3030, 2),
+            (0x3050, Kind::Conditional, 0x3030, 2),
+            (0x3050, Kind::Conditional, 0x3038, 2),
+            (0x3052, Kind::Jump, 0x1000, 3),
+            (0x1050, Kind::Jump, 0x1000, 3),
+        ];
+        for (n, (pc, kind, target, shares)) in steps.into_iter().enumerate() {
+            let branch = at(pc, kind);
+            let found = pace.shares(taken, Some(&branch), to(target));
+            assert_eq!(found, shares, "{n}");
+        }
+        // One that is not taken is none.
+        let branch = at(0x1050, Kind::Conditional);
+        let passed = Way::Branch(Steer::OverriddenStraight);
+        assert_eq!(pace.shares(passed, Some(&branch), to(0x1055)), 0);
+        assert_eq!(
+            pace.shares(taken, Some(&at(0x1050, Kind::Jump)), to(0x4000)),
+            3
+        );
+    }
+
+    #[test]
     fn a_line_of_straight_code_takes_half_a_cycle_on_redwood_cove() {
-        let p = branches_of("rwc");
+        let mut p = branches_of("rwc");
         assert_eq!((p.starts_per_cycle, p.chosen_bubbles), (2, 2));
+        p.last_lines_alone = false;
         let mut pace = Pace::new(&p);
         let chosen = Way::Branch(Steer::Chosen(0));
         let taken = Way::Branch(Steer::Taken(0));
