@@ -1,6 +1,6 @@
-//! Loads that go ahead of stores whose addresses come late, on Zen 4: a chain of multiplications makes the address of a store,
+//! Loads that go ahead of stores whose addresses come late, on Zen 4 and Redwood Cove: a chain of multiplications makes the address of a store,
 //! and a load behind it begins another chain, without which the first cannot go on. Once in so many turns the store is to
-//! the load's place. The figures are the host's (docs/ZEN4.md, "Loads ahead of stores").
+//! the load's place. The figures are the hosts' (docs/ZEN4.md, docs/REDWOOD-COVE.md, "Loads ahead of stores").
 
 mod support;
 
@@ -118,4 +118,168 @@ fn a_load_is_renamed_once_it_has_met_the_same_store_thirteen_times() {
 fn updates_of_memory_know_their_address_when_they_load() {
     let each = updates(1);
     assert!(each < 1.3, "{each}");
+}
+
+/// A loop for Redwood Cove: its code, and at which of its instructions it stores and loads.
+#[derive(Default)]
+struct Loop {
+    code: Vec<u8>,
+    count: u16,
+}
+
+impl Loop {
+    /// Adds an instruction so many times; the number of the last one.
+    fn add(&mut self, bytes: &[u8], times: usize) -> u16 {
+        self.code.extend(bytes.repeat(times));
+        self.count += times as u16;
+        self.count.wrapping_sub(1)
+    }
+
+    /// Cycles a turn, whose accesses are these.
+    fn cycles_a_turn(mut self, turns: usize, accesses: impl Fn(usize) -> Vec<u64>) -> f64 {
+        self.add(&[0x48, 0xff, 0xce], 1); // dec rsi
+        self.add(&[0x0f, 0x85], 1); // jnz
+        let back = -(self.code.len() as i32) - 4;
+        self.code.extend(back.to_le_bytes());
+        let cycles = |turns: usize| {
+            let mut words = Vec::new();
+            for n in 0..turns {
+                words.push(block_word(BlockId(0)));
+                words.extend(accesses(n));
+            }
+            let blocks = [(0x1000, self.count, self.code.clone())];
+            support::run("rwc", Arch::X86_64, &blocks, &words).cpus[0].cycles
+        };
+        (cycles(2 * turns) - cycles(turns)) as f64 / turns as f64
+    }
+}
+
+const MULTIPLY: [u8; 4] = [0x4d, 0x0f, 0xaf, 0xc0]; // imul r8, r8
+
+/// Cycles a turn of a chain of loads, after each of which so many multiplications make a store's address: that of the next load
+/// in these turns of a `period`.
+fn chain(multiplications: usize, period: usize, meets: &[usize]) -> f64 {
+    let mut turn = Loop::default();
+    let load = turn.add(&[0x4f, 0x8b, 0x0c, 0x0b], 1); // mov r9, [r11+r9]
+    turn.add(&[0x4d, 0x89, 0xc8], 1); // mov r8, r9
+    turn.add(&MULTIPLY, multiplications);
+    turn.add(&[0x4d, 0x8d, 0x04, 0xc8], 1); // lea r8, [r8+rcx*8]
+    let store = turn.add(&[0x4b, 0x89, 0x14, 0x03], 1); // mov [r11+r8], rdx
+    turn.cycles_a_turn(16 * period, |n| {
+        let meets = meets.contains(&(n % period));
+        let place = PLACE + if meets { 0 } else { 64 };
+        vec![
+            support::access(load, false, PLACE),
+            support::access(store, true, place),
+        ]
+    })
+}
+
+#[test]
+fn on_redwood_cove_a_load_waits_for_the_next_sixteen_times() {
+    for (multiplications, period, meets, measured) in [
+        (4, 64, &[][..], 5.1),
+        (4, 64, &[0], 10.15),
+        (8, 64, &[0], 16.05),
+        (2, 64, &[0], 8.35),
+        (4, 256, &[0], 6.4),
+        (4, 256, &[0, 10], 7.0),
+        (4, 256, &[0, 20], 7.7),
+        (4, 256, &[0, 10, 50, 90], 9.4),
+        (4, 1, &[0], 20.9),
+        (8, 1, &[0], 32.8),
+        (4, 10, &[0], 20.9),
+        (8, 10, &[0], 32.8),
+    ] {
+        let found = chain(multiplications, period, meets);
+        assert!(
+            (found / measured - 1.0).abs() < 0.06,
+            "{multiplications} multiplications, {meets:?} of {period}: {found} and {measured}"
+        );
+    }
+}
+
+/// Cycles a turn of a chain that a store's and a load's addresses come from, the load's `after` cycles behind the store's, which is
+/// to the load's place once in `period` turns.
+fn apart(after: i32, period: usize) -> f64 {
+    let mut turn = Loop::default();
+    turn.add(&[0x4d, 0x89, 0xc8], 1); // mov r8, r9
+    turn.add(&MULTIPLY, 2);
+    turn.add(&[0x4d, 0x89, 0xc2], 1); // mov r10, r8
+    // imul r10, r10
+    turn.add(&[0x4d, 0x0f, 0xaf, 0xd2], usize::from(after < 0));
+    turn.add(&[0x4d, 0x89, 0xc4], 1); // mov r12, r8
+    // bswap r12d
+    turn.add(&[0x41, 0x0f, 0xcc], after.max(0) as usize);
+    let store = turn.add(&[0x4a, 0x89, 0x14, 0x11], 1); // mov [rcx+r10], rdx
+    let load = turn.add(&[0x4f, 0x8b, 0x0c, 0x23], 1); // mov r9, [r11+r12]
+    turn.cycles_a_turn(64 * period, |n| {
+        let place = PLACE + if n.is_multiple_of(period) { 0 } else { 64 };
+        vec![
+            support::access(store, true, place),
+            support::access(load, false, PLACE),
+        ]
+    })
+}
+
+/// One that goes with the store or a cycle later asks for its data once more; nothing is learnt of it.
+#[test]
+fn on_redwood_cove_a_load_is_ahead_of_a_store_if_it_goes_sooner() {
+    for (after, period, measured) in [
+        (-3, 1, 17.9),
+        (0, 1, 17.9),
+        (1, 1, 18.9),
+        (2, 1, 12.9),
+        (4, 1, 14.9),
+        (-3, 8, 17.9),
+        (0, 8, 11.8),
+        (1, 8, 12.8),
+        (2, 8, 12.9),
+        (-3, 64, 13.3),
+        (0, 64, 11.0),
+    ] {
+        let found = apart(after, period);
+        assert!(
+            (found / measured - 1.0).abs() < 0.05,
+            "{after} behind, one in {period}: {found} and {measured}"
+        );
+    }
+}
+
+/// Loads that begin so many bytes from one that always meets a store and that never do themselves.
+#[test]
+fn on_redwood_cove_loads_are_told_apart_by_nine_bits_of_their_address() {
+    let beside = |distance: usize| {
+        let mut turn = Loop::default();
+        turn.add(&[0x4d, 0x89, 0xc8], 1); // mov r8, r9
+        turn.add(&MULTIPLY, 2);
+        let late = turn.add(&[0x4b, 0x89, 0x54, 0x05, 0x00], 1); // mov [r13+r8], rdx
+        let first = turn.code.len();
+        let meets = turn.add(&[0x4d, 0x8b, 0x65, 0x00], 1); // mov r12, [r13]
+        let filler = distance - (turn.code.len() - first);
+        turn.add(&[0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0], filler / 8); // nop
+        turn.add(&[0x90], filler % 8); // nop
+        let load = turn.add(&[0x4f, 0x8b, 0x0c, 0x0b], 1); // mov r9, [r11+r9]
+        turn.add(&[0x4d, 0x89, 0xc8], 1); // mov r8, r9
+        turn.add(&MULTIPLY, 64);
+        let store = turn.add(&[0x4b, 0x89, 0x54, 0x03, 0x40], 1); // mov [r11+r8+64], rdx
+        turn.cycles_a_turn(256, |_| {
+            vec![
+                support::access(late, true, PLACE + 256),
+                support::access(meets, false, PLACE + 256),
+                support::access(load, false, PLACE),
+                support::access(store, true, PLACE + 64),
+            ]
+        })
+    };
+    let apart = beside(508);
+    for distance in [256, 511, 513] {
+        let alone = beside(distance);
+        assert!(
+            (alone / apart - 1.0).abs() < 0.02,
+            "{distance}: {alone} and {apart}"
+        );
+    }
+    let together = beside(512);
+    assert!(together > apart + 20.0, "{together} and {apart}");
 }

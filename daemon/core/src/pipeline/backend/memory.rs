@@ -132,6 +132,7 @@ impl Memory {
         memory.disambiguation = Disambiguation::new(core.execute.disambiguation);
         if let Some(d) = core.execute.disambiguation {
             memory.renaming.learns_after(d.renamed_after);
+            memory.p.store_address_latency = d.address.unwrap_or(memory.p.store_address_latency);
         }
         memory.lines = Lines::of_program(core);
         if let Some(caches) = core.cache.filter(|_| memory.lines.are_modelled()) {
@@ -420,8 +421,7 @@ impl Memory {
             self.disambiguation.learns(inst.address);
         }
         let loaded = self.served_by(instr, forward);
-        let known = self.older.address_known(store);
-        self.disambiguated(inst, at, known, loaded)
+        self.disambiguated(inst, at, store, loaded)
     }
 
     /// A load that had been given the register of another store than the one that it meets, if any, as turns out in cycle `at`:
@@ -477,7 +477,7 @@ impl Memory {
     #[inline]
     fn line_behind_stores(&mut self, inst: &Inst, access: &Access, at: u64) -> Loaded {
         let in_vain = self.disambiguation.met_none(inst.address) && self.renaming.forget(inst);
-        let loaded = match self.disambiguation.load(inst.address, at, None) {
+        let loaded = match self.disambiguation.load(inst.address, at) {
             Way::Waits(until) => match self.line(inst, access, until) {
                 Loaded::Line(later) => Loaded::Line(later + (until - at)),
                 other => other,
@@ -490,11 +490,15 @@ impl Memory {
         }
     }
 
-    /// A load that would have its data from a store whose address is known in cycle `known`.
+    /// A load that would have its data from this store.
     #[inline]
-    fn disambiguated(&mut self, inst: &Inst, at: u64, known: u64, loaded: Loaded) -> Loaded {
-        let starts = match self.disambiguation.load(inst.address, at, Some(known)) {
-            Way::Ahead => return loaded,
+    fn disambiguated(&mut self, inst: &Inst, at: u64, store: u64, loaded: Loaded) -> Loaded {
+        let older = &self.older;
+        let known = older.address_known(store);
+        let between = || older.addresses_known_from(store);
+        let starts = match (self.disambiguation).load_behind(inst.address, at, known, between) {
+            Way::Ahead if known <= at => return loaded,
+            Way::Ahead => 0,
             Way::Waits(until) => until,
             Way::Restarts(until) => {
                 self.restart = Some(until);
@@ -502,7 +506,13 @@ impl Memory {
             }
         };
         match loaded {
-            Loaded::Store(there) => Loaded::Store(there.max(starts + self.p.store_forward)),
+            Loaded::Store(there) => {
+                let again = match known > at {
+                    true => self.disambiguation.again(at),
+                    false => 0,
+                };
+                Loaded::Store(there.max(starts + self.p.store_forward).max(again))
+            }
             other => other,
         }
     }

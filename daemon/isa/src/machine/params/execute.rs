@@ -50,6 +50,18 @@ pub struct Disambiguation {
     /// Cycles from when the address is known of a store that a load needed, and had gone ahead of, to when the load
     /// and all behind it issue anew.
     pub restart: u64,
+    /// From the dispatch of a store's address to when loads know it; none: `store_address_latency`, which blocks have in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<u64>,
+    /// Cycles before loads know a store's address from which on they do not go ahead of it in vain.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub early: u64,
+    /// Cycles from the dispatch of a load that needs a store whose address it does not know yet to its data, at least.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub again: u64,
+    /// A load that waits, and meets a store whose address is known, waits for those of the stores between alone, not for older ones'.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub between_alone: bool,
     /// Times in a row that a load has to meet the store as far back as the time before until it is renamed to that
     /// (`memory_renaming_learnt`). One that then meets another or none issues anew, and is learnt anew.
     #[serde(default = "once")]
@@ -377,6 +389,9 @@ impl Execute {
             b.within("disambiguation.renamed_after", after, 1, 255)?;
             b.at_most(&[
                 ("disambiguation.delay", d.delay, MAX_DELAY),
+                ("disambiguation.address", d.address.unwrap_or(0), MAX_DELAY),
+                ("disambiguation.early", d.early, MAX_DELAY),
+                ("disambiguation.again", d.again, MAX_DELAY),
                 ("disambiguation.restart", d.restart, MAX_DELAY),
             ])?;
         }

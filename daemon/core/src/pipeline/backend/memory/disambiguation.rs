@@ -57,22 +57,43 @@ impl Disambiguation {
         self.p.restart
     }
 
+    /// When a load has its data, at the soonest, that starts in cycle `at` and needs a store whose address it does not know yet.
+    #[must_use]
+    pub fn again(&self, at: u64) -> u64 {
+        at + self.p.again
+    }
+
     /// A store's address is known in cycle `at`.
     #[inline]
     pub fn store(&mut self, at: u64) {
         self.known = self.known.max(at);
     }
 
-    /// The load at `pc` could start in cycle `at`; `needs`: when the address is known of the store that has its bytes, if
-    /// one does that has not been written.
+    /// The load at `pc` could start in cycle `at`, and no store has its bytes that has not been written.
     #[inline]
-    pub fn load(&mut self, pc: u64, at: u64, needs: Option<u64>) -> Way {
+    pub fn load(&mut self, pc: u64, at: u64) -> Way {
+        self.goes(pc, at, None, self.known)
+    }
+
+    /// The same of one whose bytes such a store has, whose address is known in cycle `known`; `between`: when those of all stores
+    /// between it and the load are, its own among them.
+    #[inline]
+    pub fn load_behind(&mut self, pc: u64, at: u64, known: u64, between: impl Fn() -> u64) -> Way {
+        let waits_for = match self.p.between_alone && self.of(pc).is_some_and(|w| *w & !LEARNT > 0)
+        {
+            true => between(),
+            false => self.known,
+        };
+        self.goes(pc, at, Some(known), waits_for)
+    }
+
+    #[inline]
+    fn goes(&mut self, pc: u64, at: u64, needs: Option<u64>, waits_for: u64) -> Way {
         let p = self.p;
-        let all_known = self.known;
         let Some(waits) = self.of(pc) else {
             return Way::Ahead;
         };
-        let meets = needs.filter(|known| *known > at);
+        let meets = needs.filter(|known| *known > at + p.early);
         let (left, learnt) = (*waits & !LEARNT, *waits & LEARNT);
         match (left, meets) {
             (0, None) => Way::Ahead,
@@ -86,8 +107,8 @@ impl Disambiguation {
                     None => left - 1,
                 };
                 *waits = left | learnt;
-                match all_known > at {
-                    true => Way::Waits(all_known + p.delay),
+                match waits_for > at {
+                    true => Way::Waits(waits_for + p.delay),
                     false => Way::Ahead,
                 }
             }
@@ -153,6 +174,7 @@ mod tests {
             renamed_after: 1,
             delay: 10,
             restart: 20,
+            ..Parameters::default()
         }))
     }
 
@@ -160,24 +182,36 @@ mod tests {
     fn a_load_waits_for_all_addresses_until_it_met_none_so_many_times() {
         let mut d = predictor();
         d.store(50);
-        assert_eq!(d.load(7, 40, None), Way::Ahead);
-        assert_eq!(d.load(7, 40, Some(50)), Way::Restarts(70));
+        assert_eq!(d.load(7, 40), Way::Ahead);
+        assert_eq!(d.load_behind(7, 40, 50, || 50), Way::Restarts(70));
         d.store(60);
         for _ in 0..3 {
-            assert_eq!(d.load(7, 40, None), Way::Waits(70));
+            assert_eq!(d.load(7, 40), Way::Waits(70));
         }
-        assert_eq!(d.load(7, 40, None), Way::Ahead);
+        assert_eq!(d.load(7, 40), Way::Ahead);
         // Another load never met one.
-        assert_eq!(d.load(8, 40, None), Way::Ahead);
+        assert_eq!(d.load(8, 40), Way::Ahead);
     }
 
     #[test]
     fn one_that_waits_and_meets_a_store_goes_on_to_wait() {
         let mut d = predictor();
         d.store(50);
-        assert_eq!(d.load(7, 40, Some(50)), Way::Restarts(70));
+        assert_eq!(d.load_behind(7, 40, 50, || 50), Way::Restarts(70));
         for _ in 0..10 {
-            assert_eq!(d.load(7, 40, Some(50)), Way::Waits(60));
+            assert_eq!(d.load_behind(7, 40, 50, || 50), Way::Waits(60));
+        }
+    }
+
+    #[test]
+    fn one_that_waits_need_not_know_stores_before_the_one_that_it_meets() {
+        for (between_alone, starts) in [(false, 70), (true, 65)] {
+            let mut d = predictor();
+            d.p.between_alone = between_alone;
+            d.store(50);
+            assert_eq!(d.load_behind(7, 40, 50, || 50), Way::Restarts(70));
+            d.store(60);
+            assert_eq!(d.load_behind(7, 40, 50, || 55), Way::Waits(starts));
         }
     }
 
@@ -185,9 +219,12 @@ mod tests {
     fn addresses_that_are_known_hold_nobody_up() {
         let mut d = predictor();
         d.store(30);
-        assert_eq!(d.load(7, 40, Some(30)), Way::Ahead);
-        assert_eq!(d.load(7, 20, Some(30)), Way::Restarts(50));
-        assert_eq!(d.load(7, 40, None), Way::Ahead);
-        assert_eq!(Disambiguation::new(None).load(7, 20, Some(30)), Way::Ahead);
+        assert_eq!(d.load_behind(7, 40, 30, || 30), Way::Ahead);
+        assert_eq!(d.load_behind(7, 20, 30, || 30), Way::Restarts(50));
+        assert_eq!(d.load(7, 40), Way::Ahead);
+        assert_eq!(
+            Disambiguation::new(None).load_behind(7, 20, 30, || 30),
+            Way::Ahead
+        );
     }
 }

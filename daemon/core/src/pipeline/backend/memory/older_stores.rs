@@ -243,6 +243,14 @@ impl OlderStores {
         self.recent[store as usize % RECENT].0
     }
 
+    /// When the addresses of a store, by number, and of all younger ones were there.
+    #[must_use]
+    pub fn addresses_known_from(&self, store: u64) -> u64 {
+        let oldest = store.max(self.count.saturating_sub(RECENT as u64 - 1));
+        let known = (oldest..=self.count).map(|store| self.address_known(store));
+        known.max().unwrap_or(0)
+    }
+
     /// Looks for stores that a load depends on.
     #[inline(always)]
     #[must_use]
