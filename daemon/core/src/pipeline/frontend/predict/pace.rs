@@ -380,7 +380,8 @@ mod tests {
 
     #[test]
     fn an_indirect_branch_takes_two_cycles_on_redwood_cove_also_from_a_farther_buffer() {
-        let p = branches_of("rwc");
+        let mut p = branches_of("rwc");
+        p.last_lines_alone = false;
         let mut pace = Pace::new(&p);
         let of = |level: usize| p.btb[level].bubbles as u32;
         let taken = |level| Way::Branch(Steer::Taken(level));
