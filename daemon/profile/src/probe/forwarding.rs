@@ -121,6 +121,28 @@ pub(super) const PROBES: &[Probe] = &[
         unit: "cycles per turn",
         points: renamed,
     },
+    Probe {
+        name: "ahead-of-stores",
+        what: "a chain of loads, each of which makes the address of a store by four multiplications, to the next load's place once in so many turns: whether loads wait for addresses",
+        axis: Axis {
+            name: "one in",
+            unit: "turns",
+            logarithmic: true,
+        },
+        unit: "cycles per turn",
+        points: ahead,
+    },
+    Probe {
+        name: "ahead-by",
+        what: "a store, and a load from so many cycles behind its address, of which one in eight is from its place",
+        axis: Axis {
+            name: "load behind the store's address",
+            unit: "cycles",
+            logarithmic: false,
+        },
+        unit: "cycles per turn",
+        points: ahead_by,
+    },
 ];
 
 const TURNS: u64 = 400;
@@ -271,6 +293,45 @@ fn renamed() -> Vec<Point> {
         Point::new(period as f64, source)
     };
     [2, 4, 8, 16, 32, 64, 128, 256].map(point).into()
+}
+
+/// Turns of which one in `period` stores to the place of a load, and the others to the next line; rbx is the chain, and 0.
+fn meeting(period: u64, address: &str, accesses: &str) -> Source {
+    const LINKS: u64 = 20_000;
+    let lines = format!(
+        "    xor ecx, ecx\n    test r15d, {}\n    setnz cl\n    shl ecx, 6\n{address}{accesses}",
+        period - 1
+    );
+    Source {
+        run: format!("    xor ebx, ebx\n{}", counted(LINKS, &lines)),
+        data: 8192,
+        operations: LINKS as f64,
+        ..Source::default()
+    }
+}
+
+fn ahead() -> Vec<Point> {
+    let address = format!(
+        "    mov rbx, [rdi + rbx]\n    mov rdx, rbx\n{}",
+        "    imul rdx, rdx\n".repeat(4)
+    );
+    let store = "    add rdx, rcx\n    mov qword ptr [rdi + rdx], 0";
+    let point = |period: u64| Point::new(period as f64, meeting(period, &address, store));
+    [1, 2, 4, 8, 16, 32, 64, 128, 256, 512].map(point).into()
+}
+
+fn ahead_by() -> Vec<Point> {
+    let point = |behind: i64| {
+        let times = |n: i64| usize::try_from(n).unwrap_or(0);
+        let address = format!(
+            "    mov rdx, rbx\n    imul rdx, rdx\n    imul rdx, rdx\n    add rcx, rdi\n    mov rax, rdx\n{}{}",
+            "    imul rax, rax\n".repeat(times(-behind / 3)),
+            "    bswap edx\n".repeat(times(behind)),
+        );
+        let accesses = "    mov qword ptr [rcx + rax], 0\n    mov rbx, [rdi + rdx]";
+        Point::new(behind as f64, meeting(8, &address, accesses))
+    };
+    [-6, -3, 0, 1, 2, 3, 4, 6].map(point).into()
 }
 
 fn across_lines() -> Vec<Point> {
