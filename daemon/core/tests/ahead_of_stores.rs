@@ -10,45 +10,65 @@ use mcad_proto::word::{Access, BlockId, GuestAddr, access_word, block_word};
 const PLACE: u64 = 0x7000_0040;
 const CHAIN: usize = 10;
 
-/// Cycles a turn, of which each `period`th stores to the load's place; 0: none does.
+/// A loop, as it is put together.
+#[derive(Default)]
+struct Loop {
+    code: Vec<u8>,
+    count: u16,
+}
+
+impl Loop {
+    /// Adds an instruction so many times; the number of the last one.
+    fn add(&mut self, bytes: &[u8], times: usize) -> u16 {
+        self.code.extend(bytes.repeat(times));
+        self.count += times as u16;
+        self.count.wrapping_sub(1)
+    }
+
+    /// Cycles a turn on this CPU, where a turn's accesses are these.
+    fn cycles_a_turn(
+        mut self,
+        cpu: &str,
+        turns: usize,
+        accesses: impl Fn(usize) -> Vec<u64>,
+    ) -> f64 {
+        self.add(&[0x48, 0xff, 0xcf], 1); // dec rdi
+        self.add(&[0x0f, 0x85], 1); // jnz
+        let back = -(self.code.len() as i32) - 4;
+        self.code.extend(back.to_le_bytes());
+        let cycles = |turns: usize| {
+            let mut words = Vec::new();
+            for n in 0..turns {
+                words.push(block_word(BlockId(0)));
+                words.extend(accesses(n));
+            }
+            let blocks = [(0x1000, self.count, self.code.clone())];
+            support::run(cpu, Arch::X86_64, &blocks, &words).cpus[0].cycles
+        };
+        (cycles(2 * turns) - cycles(turns)) as f64 / turns as f64
+    }
+}
+
+/// Cycles a turn on Zen 4, of which each `period`th stores to the load's place; 0: none does.
 fn turn(period: usize) -> f64 {
-    let mut code = Vec::new();
-    let mut count = 0u16;
-    let mut add = |bytes: &[u8], times: usize| {
-        code.extend(bytes.repeat(times));
-        count += times as u16;
-        count - 1
-    };
-    add(&[0x48, 0x0f, 0xaf, 0xc0], CHAIN); // imul rax, rax
-    add(&[0x48, 0x89, 0xc2], 1); // mov rdx, rax
-    add(&[0x48, 0xff, 0xca], 1); // dec rdx
-    add(&[0x4c, 0x01, 0xca], 1); // add rdx, r9
-    let store = add(&[0x48, 0x89, 0x04, 0x16], 1); // mov [rsi+rdx], rax
-    let load = add(&[0x48, 0x8b, 0x1e], 1); // mov rbx, [rsi]
-    add(&[0x48, 0x0f, 0xaf, 0xdb], CHAIN); // imul rbx, rbx
-    add(&[0x48, 0x83, 0xe3, 0x00], 1); // and rbx, 0
-    add(&[0x48, 0x01, 0xd8], 1); // add rax, rbx
-    add(&[0x48, 0xff, 0xcf], 1); // dec rdi
-    add(&[0x0f, 0x85], 1); // jnz
-    let back = -(code.len() as i32) - 4;
-    code.extend(back.to_le_bytes());
-    let cycles = |turns: usize| {
-        let mut words = Vec::new();
-        for n in 0..turns {
-            let meets = period > 0 && n % period == 0;
-            words.push(block_word(BlockId(0)));
-            words.push(support::access(
-                store,
-                true,
-                PLACE + if meets { 0 } else { 512 },
-            ));
-            words.push(support::access(load, false, PLACE));
-        }
-        let blocks = [(0x1000, count, code.clone())];
-        support::run("zen4", Arch::X86_64, &blocks, &words).cpus[0].cycles
-    };
-    let turns = 32 * period.max(8);
-    (cycles(2 * turns) - cycles(turns)) as f64 / turns as f64
+    let mut turn = Loop::default();
+    turn.add(&[0x48, 0x0f, 0xaf, 0xc0], CHAIN); // imul rax, rax
+    turn.add(&[0x48, 0x89, 0xc2], 1); // mov rdx, rax
+    turn.add(&[0x48, 0xff, 0xca], 1); // dec rdx
+    turn.add(&[0x4c, 0x01, 0xca], 1); // add rdx, r9
+    let store = turn.add(&[0x48, 0x89, 0x04, 0x16], 1); // mov [rsi+rdx], rax
+    let load = turn.add(&[0x48, 0x8b, 0x1e], 1); // mov rbx, [rsi]
+    turn.add(&[0x48, 0x0f, 0xaf, 0xdb], CHAIN); // imul rbx, rbx
+    turn.add(&[0x48, 0x83, 0xe3, 0x00], 1); // and rbx, 0
+    turn.add(&[0x48, 0x01, 0xd8], 1); // add rax, rbx
+    turn.cycles_a_turn("zen4", 32 * period.max(8), |n| {
+        let meets = period > 0 && n % period == 0;
+        let place = PLACE + if meets { 0 } else { 512 };
+        vec![
+            support::access(store, true, place),
+            support::access(load, false, PLACE),
+        ]
+    })
 }
 
 #[test]
@@ -120,43 +140,9 @@ fn updates_of_memory_know_their_address_when_they_load() {
     assert!(each < 1.3, "{each}");
 }
 
-/// A loop for Redwood Cove: its code, and at which of its instructions it stores and loads.
-#[derive(Default)]
-struct Loop {
-    code: Vec<u8>,
-    count: u16,
-}
-
-impl Loop {
-    /// Adds an instruction so many times; the number of the last one.
-    fn add(&mut self, bytes: &[u8], times: usize) -> u16 {
-        self.code.extend(bytes.repeat(times));
-        self.count += times as u16;
-        self.count.wrapping_sub(1)
-    }
-
-    /// Cycles a turn, whose accesses are these.
-    fn cycles_a_turn(mut self, turns: usize, accesses: impl Fn(usize) -> Vec<u64>) -> f64 {
-        self.add(&[0x48, 0xff, 0xce], 1); // dec rsi
-        self.add(&[0x0f, 0x85], 1); // jnz
-        let back = -(self.code.len() as i32) - 4;
-        self.code.extend(back.to_le_bytes());
-        let cycles = |turns: usize| {
-            let mut words = Vec::new();
-            for n in 0..turns {
-                words.push(block_word(BlockId(0)));
-                words.extend(accesses(n));
-            }
-            let blocks = [(0x1000, self.count, self.code.clone())];
-            support::run("rwc", Arch::X86_64, &blocks, &words).cpus[0].cycles
-        };
-        (cycles(2 * turns) - cycles(turns)) as f64 / turns as f64
-    }
-}
-
 const MULTIPLY: [u8; 4] = [0x4d, 0x0f, 0xaf, 0xc0]; // imul r8, r8
 
-/// Cycles a turn of a chain of loads, after each of which so many multiplications make a store's address: that of the next load
+/// Cycles a turn on Redwood Cove of a chain of loads, after each of which so many multiplications make a store's address: that of the next load
 /// in these turns of a `period`.
 fn chain(multiplications: usize, period: usize, meets: &[usize]) -> f64 {
     let mut turn = Loop::default();
@@ -165,7 +151,7 @@ fn chain(multiplications: usize, period: usize, meets: &[usize]) -> f64 {
     turn.add(&MULTIPLY, multiplications);
     turn.add(&[0x4d, 0x8d, 0x04, 0xc8], 1); // lea r8, [r8+rcx*8]
     let store = turn.add(&[0x4b, 0x89, 0x14, 0x03], 1); // mov [r11+r8], rdx
-    turn.cycles_a_turn(16 * period, |n| {
+    turn.cycles_a_turn("rwc", 16 * period, |n| {
         let meets = meets.contains(&(n % period));
         let place = PLACE + if meets { 0 } else { 64 };
         vec![
@@ -213,7 +199,7 @@ fn apart(after: i32, period: usize) -> f64 {
     turn.add(&[0x41, 0x0f, 0xcc], after.max(0) as usize);
     let store = turn.add(&[0x4a, 0x89, 0x14, 0x11], 1); // mov [rcx+r10], rdx
     let load = turn.add(&[0x4f, 0x8b, 0x0c, 0x23], 1); // mov r9, [r11+r12]
-    turn.cycles_a_turn(64 * period, |n| {
+    turn.cycles_a_turn("rwc", 64 * period, |n| {
         let place = PLACE + if n.is_multiple_of(period) { 0 } else { 64 };
         vec![
             support::access(store, true, place),
@@ -263,7 +249,7 @@ fn on_redwood_cove_loads_are_told_apart_by_nine_bits_of_their_address() {
         turn.add(&[0x4d, 0x89, 0xc8], 1); // mov r8, r9
         turn.add(&MULTIPLY, 64);
         let store = turn.add(&[0x4b, 0x89, 0x54, 0x03, 0x40], 1); // mov [r11+r8+64], rdx
-        turn.cycles_a_turn(256, |_| {
+        turn.cycles_a_turn("rwc", 256, |_| {
             vec![
                 support::access(late, true, PLACE + 256),
                 support::access(meets, false, PLACE + 256),
