@@ -37,6 +37,7 @@ mod random;
 mod regions;
 mod renaming;
 mod repeated;
+mod second_lines;
 mod short_loops;
 mod streams;
 mod told;
@@ -142,6 +143,7 @@ pub fn probes() -> Vec<Probe> {
         chase::PROBES,
         learnt::PROBES,
         between::PROBES,
+        second_lines::PROBES,
         parallel::PROBES,
         fills::PROBES,
         streams::PROBES,

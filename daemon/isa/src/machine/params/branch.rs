@@ -172,10 +172,9 @@ pub struct Branch {
     /// share of one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub branches_alone: bool,
-    /// So does a line that was come to in order, if the branch that leaves it goes anywhere but to the line where the last one went, as a
-    /// loop's turn does.
+    /// So does a line that was come to in order and that a return leaves, if it goes elsewhere than the last time.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub last_lines_alone: bool,
+    pub return_lines_alone: bool,
     /// A branch that always goes to one place in its page is found together with the call or the branch within its own page that
     /// went there, unless that was the second of such a pair: what the predictor had lost it makes up for, since fetch takes
     /// one a cycle.

@@ -33,8 +33,8 @@ pub struct Pace {
     /// Of a start that a branch leads to, and more if that branch lies in two lines.
     start: u32,
     across: u32,
-    /// More if that branch's line was come to in order, and where the last one went, whose line it may go back to for nothing.
-    last_line: u32,
+    /// More if a return that goes elsewhere leaves a line that was come to in order, and where the last branch went.
+    return_line: u32,
     target: u64,
     /// Branches are found in pairs.
     in_pairs: bool,
@@ -89,7 +89,7 @@ impl Pace {
                 true => p.starts_per_cycle,
                 false => 0,
             },
-            last_line: match p.last_lines_alone {
+            return_line: match p.return_lines_alone {
                 true => p.starts_per_cycle - 1,
                 false => 0,
             },
@@ -117,12 +117,12 @@ impl Pace {
             true => self.to_page,
             false => 0,
         };
-        page + self.behind_line(way, branch, to) + self.with_page_near(way, branch, to)
+        page + self.before_return(way, branch, to) + self.with_page_near(way, branch, to)
     }
 
-    /// What the line of a branch takes more that it leaves.
+    /// What the line of a return takes more that goes elsewhere than the last time.
     #[inline]
-    fn behind_line(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
+    fn before_return(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
         let (Some(branch), Way::Branch(steer)) = (branch, way) else {
             return 0;
         };
@@ -130,11 +130,12 @@ impl Pace {
             return 0;
         }
         let line = |address: u64| address >> LINE_SHIFT;
-        let last = line(std::mem::replace(&mut self.target, to.address));
-        let is_loop = branch.kind == Kind::Conditional && line(to.address) == last;
-        match line(branch.pc) == last || is_loop {
-            true => 0,
-            false => self.last_line,
+        let entered = line(std::mem::replace(&mut self.target, to.address));
+        match steer {
+            Steer::Chosen(_) if branch.kind == Kind::Return && line(branch.pc) != entered => {
+                self.return_line
+            }
+            _ => 0,
         }
     }
 
@@ -316,42 +317,34 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_before_a_branch_takes_a_cycle_but_in_a_loop() {
+    fn a_second_line_takes_a_cycle_before_a_return_that_goes_elsewhere() {
         let mut pace = Pace::new(&branches_of("rwc"));
         let taken = Way::Branch(Steer::Taken(0));
+        let changed = Way::Branch(Steer::Chosen(0));
         let steps = [
-            // To a function, which returns from the line that it begins in, and from the next one.
-            (0x1010, Kind::Call, 0x2000, 3),
-            (0x2030, Kind::Return, 0x1015, 2),
-            (0x1020, Kind::Call, 0x2000, 2),
-            (0x2050, Kind::Return, 0x1025, 3),
-            // A loop in two lines, its end, and one that a jump closes.
-            (0x1030, Kind::Jump, 0x3030, 2),
-            (0x3050, Kind::Conditional, 0x3030, 2),
-            (0x3050, Kind::Conditional, 0x3038, 2),
-            (0x3052, Kind::Jump, 0x1000, 3),
-            (0x1050, Kind::Jump, 0x1000, 3),
+            // To a function, which returns from the line that it begins in, and from the next one, to where it did and elsewhere.
+            (taken, 0x1010, Kind::Call, 0x2000, 2),
+            (changed, 0x2030, Kind::Return, 0x1015, 4),
+            (taken, 0x1020, Kind::Call, 0x2000, 2),
+            (taken, 0x2050, Kind::Return, 0x1025, 2),
+            (taken, 0x1030, Kind::Call, 0x2000, 2),
+            (changed, 0x2050, Kind::Return, 0x1035, 5),
+            // Nothing else does.
+            (taken, 0x1040, Kind::Jump, 0x3000, 2),
+            (changed, 0x3050, Kind::IndirectJump, 0x1000, 6),
+            (taken, 0x1050, Kind::Jump, 0x1000, 2),
         ];
-        for (n, (pc, kind, target, shares)) in steps.into_iter().enumerate() {
+        for (n, (way, pc, kind, target, shares)) in steps.into_iter().enumerate() {
             let branch = at(pc, kind);
-            let found = pace.shares(taken, Some(&branch), to(target));
+            let found = pace.shares(way, Some(&branch), to(target));
             assert_eq!(found, shares, "{n}");
         }
-        // One that is not taken is none.
-        let branch = at(0x1050, Kind::Conditional);
-        let passed = Way::Branch(Steer::OverriddenStraight);
-        assert_eq!(pace.shares(passed, Some(&branch), to(0x1055)), 0);
-        assert_eq!(
-            pace.shares(taken, Some(&at(0x1050, Kind::Jump)), to(0x4000)),
-            3
-        );
     }
 
     #[test]
     fn a_line_of_straight_code_takes_half_a_cycle_on_redwood_cove() {
-        let mut p = branches_of("rwc");
+        let p = branches_of("rwc");
         assert_eq!((p.starts_per_cycle, p.chosen_bubbles), (2, 2));
-        p.last_lines_alone = false;
         let mut pace = Pace::new(&p);
         let chosen = Way::Branch(Steer::Chosen(0));
         let taken = Way::Branch(Steer::Taken(0));
@@ -380,8 +373,7 @@ mod tests {
 
     #[test]
     fn an_indirect_branch_takes_two_cycles_on_redwood_cove_also_from_a_farther_buffer() {
-        let mut p = branches_of("rwc");
-        p.last_lines_alone = false;
+        let p = branches_of("rwc");
         let mut pace = Pace::new(&p);
         let of = |level: usize| p.btb[level].bubbles as u32;
         let taken = |level| Way::Branch(Steer::Taken(level));
@@ -399,7 +391,7 @@ mod tests {
             (0, taken(0), Kind::Return, 1),
             (0, chosen, Kind::Return, 2),
         ] {
-            let shares = pace.shares(way, Some(&at(0x1000, kind)), to(0x2000));
+            let shares = pace.shares(way, Some(&at(0x2000, kind)), to(0x2000));
             assert_eq!(shares + 2 * of(level), 2 * cycles, "{way:?} {kind:?}");
         }
     }
