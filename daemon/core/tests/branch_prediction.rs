@@ -50,7 +50,7 @@ fn parameters() -> Branch {
         lines_in_pairs: false,
         makes_up_behind_chosen: false,
         branches_alone: false,
-        return_lines_alone: false,
+        second_lines_alone: false,
         branches_in_pairs: false,
         address_path: None,
         direction: Direction {

@@ -33,6 +33,8 @@ pub(super) const PROBES: &[Probe] = &[
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Exit {
     Jump,
+    Conditional { varies: bool },
+    Call,
     Indirect { places: u64 },
     Return { functions: u64 },
 }
@@ -41,6 +43,15 @@ fn points(two_lines: bool) -> Vec<Point> {
     let all = GROUPS * BLOCKS;
     let exits = [
         ("a jump", Exit::Jump),
+        (
+            "a branch that is taken",
+            Exit::Conditional { varies: false },
+        ),
+        (
+            "one that goes either way",
+            Exit::Conditional { varies: true },
+        ),
+        ("a call", Exit::Call),
         ("an indirect jump", Exit::Indirect { places: 1 }),
         ("one to four places", Exit::Indirect { places: 4 }),
         ("a return", Exit::Return { functions: all }),
@@ -73,6 +84,26 @@ fn source(exit: Exit, two_lines: bool) -> Source {
                     turn,
                     "    jmp block_{block}\n{enter}block_{block}:\n{rest}    jmp left_{block}\n    .p2align 6\nleft_{block}:\n"
                 ),
+                Exit::Conditional { varies } => {
+                    let branch = match varies {
+                        true => "rol r14d, 1\n    jc",
+                        false => "test rsp, rsp\n    jnz",
+                    };
+                    write!(
+                        turn,
+                        "    jmp block_{block}\n{enter}block_{block}:\n{rest}    {branch} left_{block}\n    nop\n    .p2align 6\nleft_{block}:\n"
+                    )
+                }
+                Exit::Call => {
+                    let _ = write!(
+                        elsewhere,
+                        "    .p2align 6\nfunction_{block}:\n    nop\n    ret\n"
+                    );
+                    write!(
+                        turn,
+                        "    jmp block_{block}\n{enter}block_{block}:\n{rest}    call function_{block}\n    .p2align 6\n"
+                    )
+                }
                 Exit::Indirect { places } => {
                     let mut table = format!("places_{block}: .quad ");
                     let mut lines = String::new();

@@ -172,9 +172,10 @@ pub struct Branch {
     /// share of one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub branches_alone: bool,
-    /// So does a line that was come to in order and that a return leaves, if it goes elsewhere than the last time.
+    /// So does a line that was come to in order, if a call leaves it, a return that goes elsewhere than the last time, or a conditional branch that goes
+    /// either way and, other than a loop's, not back to the line where the last branch went.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub return_lines_alone: bool,
+    pub second_lines_alone: bool,
     /// A branch that always goes to one place in its page is found together with the call or the branch within its own page that
     /// went there, unless that was the second of such a pair: what the predictor had lost it makes up for, since fetch takes
     /// one a cycle.

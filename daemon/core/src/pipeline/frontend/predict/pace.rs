@@ -33,8 +33,8 @@ pub struct Pace {
     /// Of a start that a branch leads to, and more if that branch lies in two lines.
     start: u32,
     across: u32,
-    /// More if a return that goes elsewhere leaves a line that was come to in order, and where the last branch went.
-    return_line: u32,
+    /// More if that branch's line was come to in order and is one that takes a cycle then, and where the last branch went.
+    second_line: u32,
     target: u64,
     /// Branches are found in pairs.
     in_pairs: bool,
@@ -89,7 +89,7 @@ impl Pace {
                 true => p.starts_per_cycle,
                 false => 0,
             },
-            return_line: match p.return_lines_alone {
+            second_line: match p.second_lines_alone {
                 true => p.starts_per_cycle - 1,
                 false => 0,
             },
@@ -117,12 +117,12 @@ impl Pace {
             true => self.to_page,
             false => 0,
         };
-        page + self.before_return(way, branch, to) + self.with_page_near(way, branch, to)
+        page + self.second_line(way, branch, to) + self.with_page_near(way, branch, to)
     }
 
-    /// What the line of a return takes more that goes elsewhere than the last time.
+    /// What the line of a branch takes more if it was come to in order.
     #[inline]
-    fn before_return(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
+    fn second_line(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
         let (Some(branch), Way::Branch(steer)) = (branch, way) else {
             return 0;
         };
@@ -131,12 +131,14 @@ impl Pace {
         }
         let line = |address: u64| address >> LINE_SHIFT;
         let entered = line(std::mem::replace(&mut self.target, to.address));
-        match steer {
-            Steer::Chosen(_) if branch.kind == Kind::Return && line(branch.pc) != entered => {
-                self.return_line
-            }
-            _ => 0,
-        }
+        let alone = match branch.kind {
+            _ if line(branch.pc) == entered => false,
+            Kind::Call | Kind::IndirectCall => true,
+            Kind::Return => matches!(steer, Steer::Chosen(_)),
+            Kind::Conditional => !matches!(steer, Steer::Always(_)) && line(to.address) != entered,
+            Kind::Jump | Kind::IndirectJump => false,
+        };
+        if alone { self.second_line } else { 0 }
     }
 
     fn with_page_near(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
@@ -317,22 +319,26 @@ mod tests {
     }
 
     #[test]
-    fn a_second_line_takes_a_cycle_before_a_return_that_goes_elsewhere() {
+    fn a_second_line_takes_a_cycle_before_what_does_not_always_go_there() {
         let mut pace = Pace::new(&branches_of("rwc"));
         let taken = Way::Branch(Steer::Taken(0));
+        let always = Way::Branch(Steer::Always(0));
         let changed = Way::Branch(Steer::Chosen(0));
         let steps = [
             // To a function, which returns from the line that it begins in, and from the next one, to where it did and elsewhere.
-            (taken, 0x1010, Kind::Call, 0x2000, 2),
+            (taken, 0x1010, Kind::Call, 0x2000, 3),
             (changed, 0x2030, Kind::Return, 0x1015, 4),
             (taken, 0x1020, Kind::Call, 0x2000, 2),
             (taken, 0x2050, Kind::Return, 0x1025, 2),
-            (taken, 0x1030, Kind::Call, 0x2000, 2),
-            (changed, 0x2050, Kind::Return, 0x1035, 5),
-            // Nothing else does.
-            (taken, 0x1040, Kind::Jump, 0x3000, 2),
+            (taken, 0x1050, Kind::Call, 0x2000, 3),
+            (changed, 0x2050, Kind::Return, 0x1055, 5),
+            // Branches that go either way, always there, and back as a loop's.
+            (taken, 0x1090, Kind::Conditional, 0x3000, 3),
+            (always, 0x3050, Kind::Conditional, 0x4000, 2),
+            (taken, 0x4050, Kind::Conditional, 0x4010, 2),
+            // Jumps.
+            (taken, 0x4050, Kind::Jump, 0x3000, 2),
             (changed, 0x3050, Kind::IndirectJump, 0x1000, 6),
-            (taken, 0x1050, Kind::Jump, 0x1000, 2),
         ];
         for (n, (way, pc, kind, target, shares)) in steps.into_iter().enumerate() {
             let branch = at(pc, kind);
