@@ -79,10 +79,11 @@ fn source(exit: Exit, two_lines: bool) -> Source {
             5 * group
         );
         for block in group * BLOCKS..(group + 1) * BLOCKS {
+            let begin = format!("    jmp block_{block}\n{enter}block_{block}:\n{rest}");
             let _ = match exit {
                 Exit::Jump => write!(
                     turn,
-                    "    jmp block_{block}\n{enter}block_{block}:\n{rest}    jmp left_{block}\n    .p2align 6\nleft_{block}:\n"
+                    "{begin}    jmp left_{block}\n    .p2align 6\nleft_{block}:\n"
                 ),
                 Exit::Conditional { varies } => {
                     let branch = match varies {
@@ -91,7 +92,7 @@ fn source(exit: Exit, two_lines: bool) -> Source {
                     };
                     write!(
                         turn,
-                        "    jmp block_{block}\n{enter}block_{block}:\n{rest}    {branch} left_{block}\n    nop\n    .p2align 6\nleft_{block}:\n"
+                        "{begin}    {branch} left_{block}\n    nop\n    .p2align 6\nleft_{block}:\n"
                     )
                 }
                 Exit::Call => {
@@ -99,10 +100,7 @@ fn source(exit: Exit, two_lines: bool) -> Source {
                         elsewhere,
                         "    .p2align 6\nfunction_{block}:\n    nop\n    ret\n"
                     );
-                    write!(
-                        turn,
-                        "    jmp block_{block}\n{enter}block_{block}:\n{rest}    call function_{block}\n    .p2align 6\n"
-                    )
+                    write!(turn, "{begin}    call function_{block}\n    .p2align 6\n")
                 }
                 Exit::Indirect { places } => {
                     let mut table = format!("places_{block}: .quad ");
@@ -121,7 +119,7 @@ fn source(exit: Exit, two_lines: bool) -> Source {
                     );
                     write!(
                         turn,
-                        "    jmp block_{block}\n{enter}block_{block}:\n{rest}    rol r14d, 3\n    mov eax, r14d\n    and eax, {}\n    \
+                        "{begin}    rol r14d, 3\n    mov eax, r14d\n    and eax, {}\n    \
                          lea r11, [rip + places_{block}]\n    jmp [r11 + 8 * rax]\n    .p2align 6\n{lines}left_{block}:\n",
                         places - 1
                     )
