@@ -2,7 +2,7 @@
 //! with a long memory up to date and hands each interval a copy of it where that begins.
 //!
 //! What the copy holds is a function of the stream alone, as far as it came before the interval;
-//! what it costs is told in ARCHITECTURE.md, and what it leaves out in [`Functional`].
+//! what it costs is told in docs/TRIED.md, and what it leaves out in [`Functional`].
 
 use std::sync::Arc;
 
