@@ -304,6 +304,65 @@ fn a_cut_file_gives_every_whole_chunk_and_says_what_is_missing() {
 }
 
 #[test]
+fn what_stands_behind_the_end_is_told_and_left_out() {
+    let words = support::words(6_000);
+    let (file, chunks, expected) = damaged_base(&words);
+    let told = |bytes: &[u8]| -> Vec<String> {
+        let mut got = read(bytes);
+        assert_eq!(got.last(), expected.last());
+        // What was recorded is there, all that is told stands before the end.
+        let told = got.split_off(expected.len() - 1);
+        assert_eq!(got, expected[..got.len()]);
+        told[..told.len() - 1].to_vec()
+    };
+    assert_eq!(told(&file), Vec::<String>::new());
+    let end = file.len();
+    let from = |from: usize, to: usize, what: &str| {
+        let reason =
+            format!("test: bytes {from} to {to}, behind the session's end, are left out{what}");
+        vec![format!("Lost {{ count: 1, reason: {reason:?} }}")]
+    };
+    let bytes = [&file[..], b"\n"].concat();
+    assert_eq!(told(&bytes), from(end, end + 1, ""));
+    let bytes = [&file[..], &file].concat();
+    let another = ": another recording begins there; give each a file of its own";
+    assert_eq!(told(&bytes), from(end, 2 * end, another));
+    // An old and longer file's rest, which has an index of its own.
+    let rest = &file[chunks[7].offset as usize + 9..];
+    let bytes = [&file[..], rest].concat();
+    assert_eq!(told(&bytes), from(end, end + rest.len(), ""));
+}
+
+#[test]
+fn records_behind_the_end_are_missed_once() {
+    let words = support::words(6_000);
+    let (file, chunks, _) = damaged_base(&words);
+    let [.., before, last] = &chunks[..] else {
+        unreachable!("it has chunks")
+    };
+    let [before_at, at, behind] = [
+        before.offset,
+        last.offset,
+        last.offset + u64::from(last.length),
+    ]
+    .map(|byte| byte as usize);
+    let swapped = [
+        &file[..before_at],
+        &file[at..behind],
+        &file[before_at..at],
+        &file[behind..],
+    ];
+    let got = read(&swapped.concat());
+    assert_eq!(got.last().unwrap(), "End(Exited(-1))");
+    let from = behind - (at - before_at);
+    let told = format!("bytes {from} to {}, behind the session's end", file.len());
+    assert!(got[got.len() - 2].contains(&told), "{got:?}");
+    let have = count_words(&got) as u64;
+    assert!(have + u64::from(before.words) <= words.len() as u64);
+    assert!(lost(&got) >= u64::from(before.words));
+}
+
+#[test]
 fn a_flipped_bit_loses_one_chunk_and_is_told() {
     let words = support::words(6_000);
     let (file, chunks, expected) = damaged_base(&words);

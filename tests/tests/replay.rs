@@ -201,6 +201,25 @@ fn a_truncated_trace_yields_what_it_has_and_says_what_is_missing() {
 }
 
 #[test]
+fn what_follows_a_trace_is_told_and_changes_no_figure() {
+    let recording = recording();
+    let directory = tempfile::tempdir().unwrap();
+    let (two, json) = (
+        directory.path().join("two.mcad"),
+        directory.path().join("two.json"),
+    );
+    let bytes = fs::read(&recording.trace).unwrap();
+    fs::write(&two, [&bytes[..], &bytes].concat()).unwrap();
+    replay(two.to_str().unwrap(), &json)
+        .run()
+        .expect(1)
+        .says("another recording begins there");
+    let (report, live) = (report::read(&json), report::read(&recording.live));
+    assert!(!report.program.complete);
+    assert_eq!(report.cpus, live.cpus);
+}
+
+#[test]
 fn flipped_bits_cost_a_chunk_and_never_a_crash() {
     let recording = recording();
     let directory = tempfile::tempdir().unwrap();

@@ -8,6 +8,7 @@
 //! A round trip keeps every event and word in order. How the words of one stream are grouped into
 //! [`Event::Records`](crate::event::Event::Records) is not kept.
 
+mod behind;
 mod chunk;
 mod column;
 mod decode;

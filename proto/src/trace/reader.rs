@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use zstd::bulk::Decompressor;
 
+use super::behind::Behind;
 use super::chunk::{self, Header};
 use super::column::{Bad, Cursor};
 use super::decode::Decoder;
@@ -52,6 +53,8 @@ pub struct TraceReader<R: Read> {
     expected_word: u64,
     /// Where damage begins whose extent is known when the next chunk is found.
     gap: Option<u64>,
+    /// The session's end, once it was read, with what stands behind it.
+    behind: Option<Behind>,
     mender: Mender,
     queue: VecDeque<Event<'static>>,
 }
@@ -125,6 +128,7 @@ impl<R: Read> TraceReader<R> {
             words: Vec::new(),
             expected_word: 0,
             gap: None,
+            behind: None,
             mender: Mender::default(),
             queue: VecDeque::new(),
         })
@@ -174,6 +178,17 @@ impl<R: Read> TraceReader<R> {
             }
             if self.state == State::End {
                 return Ok(None);
+            }
+            if let Some(behind) = &mut self.behind {
+                let offset = self.input.offset();
+                let read = behind.read(&mut self.input);
+                read.map_err(|e| read_error(&self.name, offset, e))?;
+                let (what, end) = (behind.left_out(self.input.offset()), behind.end.clone());
+                if let Some(what) = what {
+                    self.lost(1, format!("{}: {what}", self.name));
+                }
+                self.end(end);
+                continue;
             }
             if !self.in_chunk {
                 self.next_chunk()?;
@@ -269,9 +284,10 @@ impl<R: Read> TraceReader<R> {
                     } if std::mem::replace(&mut self.process, id) == id => {
                         return Ok(Step::Other);
                     }
-                    Event::End(_) => {
+                    Event::End(reason) => {
                         self.leave_chunk();
-                        self.state = State::End;
+                        self.behind = Some(Behind::new(reason));
+                        return Ok(Step::Other);
                     }
                     _ => {}
                 }
