@@ -187,11 +187,12 @@ pub fn report(
     }
 }
 
-/// Threads in the order of their processes, and the sums over these where there are several.
+/// Threads, each of its intervals, in the order of their processes, and the sums over these where there are
+/// several.
 fn by_process(s: &Simulation, core: &Core) -> (Vec<ThreadReport>, Vec<ProcessCycles>) {
     let mut by_stream: BTreeMap<StreamId, ThreadReport> = BTreeMap::new();
     for part in &core.finished {
-        // What a thread did before it went on with another program is the same thread's.
+        // What a thread did before it went on with another program is the same thread's, as are its intervals.
         let stream = s.run.processes.thread(StreamId(part.thread));
         let thread = by_stream.entry(stream).or_insert_with(|| ThreadReport {
             thread: stream.0,

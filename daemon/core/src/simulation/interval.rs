@@ -179,25 +179,16 @@ impl Core {
         }
     }
 
-    /// Makes one thread of the intervals of each, and says how far neighbours differ.
-    pub(super) fn join_intervals(&mut self, intervals: Intervals) -> IntervalReport {
-        let parts = std::mem::take(&mut self.finished);
+    /// Says how far neighbours differ, once the intervals of all threads have been absorbed. The report sums up
+    /// those of a thread.
+    pub(super) fn interval_report(&mut self, intervals: Intervals) -> IntervalReport {
         let mut report = IntervalReport {
             length: intervals.length,
             warm_up: intervals.warm_up,
-            count: parts.len() as u64,
+            count: self.finished.len() as u64,
             difference: 0,
             compared: 0,
         };
-        for part in parts {
-            match self.finished.iter_mut().find(|t| t.thread == part.thread) {
-                Some(thread) => {
-                    thread.instructions += part.instructions;
-                    thread.cycles += part.cycles;
-                }
-                None => self.finished.push(part),
-            }
-        }
         // The one count that the sum of intervals may leave below zero by a few slots.
         let t = &mut self.totals.topdown;
         let counted =

@@ -464,7 +464,7 @@ impl Workers {
                 }
             }
             cores.extend(sum.map(|mut core| {
-                let report = intervals.map(|intervals| core.join_intervals(intervals));
+                let report = intervals.map(|intervals| core.interval_report(intervals));
                 (core, report)
             }));
         }
