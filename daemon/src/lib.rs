@@ -10,7 +10,6 @@ pub mod files;
 pub mod install;
 mod llvm_mca;
 pub mod memory;
-pub mod near;
 pub mod recorder;
 pub mod regions;
 pub mod remote;

@@ -30,7 +30,7 @@ use elf::ElfSymbols;
 use lines::Lines;
 use modules::{Mapping, ModuleMap};
 
-use crate::near::nearest;
+use mcad_isa::near::nearest;
 
 /// One file with what was read of it.
 struct ImageFile {

@@ -2,7 +2,8 @@
 //!
 //! `machine` holds the CPU models as data. `code` is a decoded instruction of any instruction set;
 //! `x86` and `llvm` (AArch64, RISC-V) decode and fill the static instructions of `program`, whose
-//! registers are those of `regs` and whose µops `uop` describes; `build` chooses between them.
+//! registers are those of `regs` and whose µops `uop` describes; `build` chooses between them. `near` finds what a wrong name was
+//! meant to be.
 
 pub mod build;
 pub mod code;
@@ -11,6 +12,7 @@ pub mod inorder;
 pub mod kind;
 pub mod llvm;
 pub mod machine;
+pub mod near;
 pub mod program;
 pub mod regs;
 pub mod riscv;

@@ -6,6 +6,7 @@
 
 pub mod ablation;
 pub mod conditions;
+mod explain;
 pub mod file;
 pub mod hierarchy;
 pub mod ideal;

@@ -27,8 +27,8 @@ use mcad_model::stack::Stack;
 use mcad_model::timing::Timing;
 use mcad_viewers::sweep::{self, Point};
 
-use crate::near::nearest;
 pub(super) use collect::{Collected, Wanted, collect};
+use mcad_isa::near::nearest;
 
 use super::eval::cpu_time;
 use super::json::{JsonArgs, JsonOutput};

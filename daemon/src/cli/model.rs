@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use mcad_isa::machine::{self, CpuModel, MachineError};
+use mcad_isa::near;
 use mcad_profile::host::Host;
 use mcad_proto::event::Arch;
 use mcad_viewers::escape::escape;
 
 use crate::files::read_text;
-use crate::near;
 
 /// Largest file that is read; the largest table has less than a tenth of it.
 const MAX_BYTES: u64 = 64 << 20;

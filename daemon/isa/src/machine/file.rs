@@ -27,22 +27,24 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
+use super::explain::{explained, key_at};
 use super::measured::{self, MeasuredForm};
 use super::params::Core;
 use super::params::check::Wrong;
 use super::table::FormTable;
-use super::{CpuModel, Instructions, MachineError, built_in};
+use super::{BUILT_IN, CpuModel, Instructions, MachineError, built_in};
 use crate::build;
 use crate::llvm;
 use crate::llvm::cost::Units;
 use crate::llvm::forwarding::Forwarding;
 use crate::llvm::sched::Machine;
+use crate::near::nearest;
 
 /// What a file says beside the parameters.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
-    pub(super) name: Option<String>,
+    pub(super) name: Option<Spanned<String>>,
     pub(super) full_name: Option<String>,
     #[serde(default)]
     pub(super) aliases: Vec<String>,
@@ -84,8 +86,12 @@ impl<'t> Layer<'t> {
                 header.get_mut().insert(key, value);
             }
         }
-        let header =
-            read(header).map_err(|e: toml::de::Error| at(place, text, e.span(), e.message()))?;
+        let keys = header.get_ref().clone();
+        let header: Header = read(header).map_err(|e: toml::de::Error| {
+            let key = e.span().and_then(|span| key_at(&keys, span.start));
+            let what = explained(e.message(), key.as_deref(), &[], None);
+            at(place, text, e.span(), &what)
+        })?;
         Ok(Self {
             place,
             text,
@@ -153,7 +159,10 @@ pub fn model_from(place: &str, text: &str, files: Read<'_>) -> Result<Arc<CpuMod
             }
         };
         let core: Core = read(table.clone()).map_err(|e: toml::de::Error| {
-            layer.error(e.span(), &explained(e.message(), model.as_ref()))
+            let parameters = layer.parameters.get_ref();
+            let key = e.span().and_then(|span| key_at(parameters, span.start));
+            let what = explained(e.message(), key.as_deref(), &HEADER, model.as_ref());
+            layer.error(e.span(), &what)
         })?;
         merged = Some(table);
         layers.push(layer);
@@ -185,9 +194,13 @@ fn chain(place: &str, text: &str, files: Read<'_>) -> Result<Vec<(String, String
                 (name.clone(), text)
             }
             None => {
+                let near = nearest(name, BUILT_IN.iter().map(|cpu| cpu.name));
+                let meant = near
+                    .first()
+                    .map_or(String::new(), |near| format!("did you mean {near}? "));
                 return Err(error(&format!(
-                    "there is no CPU '{name}' to be its base; `mcad cpus` lists those that are \
-                     built in, others are files whose names end in .toml"
+                    "there is no CPU '{name}' to be its base; {meant}`mcad cpus` lists those that \
+                     are built in, others are files whose names end in .toml"
                 )));
             }
         };
@@ -259,7 +272,16 @@ fn applied(
         let file = layer.place.rsplit(['/', '\\']).next().unwrap_or_default();
         file.strip_suffix(".toml").unwrap_or(file).to_owned()
     };
-    let name = header.name.clone().unwrap_or_else(stem);
+    let name = match &header.name {
+        Some(name) if name.get_ref().is_empty() => {
+            return Err(layer.error(
+                Some(name.span()),
+                "name: is empty; leave it out, or give one",
+            ));
+        }
+        Some(name) => name.get_ref().clone(),
+        None => stem(),
+    };
     let full_name = match (&header.full_name, &base) {
         (Some(full_name), _) => full_name.clone(),
         (None, Some(base)) => format!("{name}, changed from {}", base.full_name),
@@ -323,20 +345,6 @@ fn unbounded(layers: &[Layer<'_>], wrong: &Wrong) -> MachineError {
         (None, Some(layer)) => layer.error(None, &what),
         (None, None) => at("", "", None, &what),
     }
-}
-
-/// A message of the parser, with the section that an unknown parameter belongs to.
-fn explained(message: &str, base: Option<&CpuModel>) -> String {
-    let key = message
-        .strip_prefix("unknown field `")
-        .and_then(|rest| rest.split('`').next());
-    let sections = base.and_then(|base| serde_json::to_value(&base.core).ok());
-    if let (Some(key), Some(serde_json::Value::Object(sections))) = (key, sections)
-        && let Some((section, _)) = sections.iter().find(|(_, keys)| keys.get(key).is_some())
-    {
-        return format!("unknown field `{key}`, which belongs to [{section}]");
-    }
-    message.to_owned()
 }
 
 #[cfg(test)]
@@ -403,7 +411,73 @@ mod tests {
             (
                 "base = \"skl\"\n\n[retire]\nwidht = 3",
                 "dir/mine.toml:4",
-                "expected `reorder_buffer`",
+                "unknown field `widht` in [retire]; did you mean `width`?",
+            ),
+            (
+                "base = \"skl\"\n[retire]\nreorder-buffer = 3",
+                "dir/mine.toml:3",
+                "did you mean `reorder_buffer`?",
+            ),
+            (
+                "base = \"skl\"\n[cache.l3]\nlatncy = 3",
+                "dir/mine.toml:3",
+                "unknown field `latncy` in [cache.l3]; did you mean `latency`?",
+            ),
+            (
+                "base = \"skl\"\n[retire]\ntable = \"hsw\"",
+                "dir/mine.toml:3",
+                "in [retire]; it stands before the first section",
+            ),
+            (
+                "base = \"skl\"\n[retire]\nxyz = 3",
+                "dir/mine.toml:3",
+                "there are: reorder_buffer, width",
+            ),
+            (
+                "bse = \"skl\"",
+                "dir/mine.toml:1",
+                "unknown field `bse`; did you mean `base`?",
+            ),
+            (
+                "base = \"skl\"\n[retiree]\nwidth = 3",
+                "dir/mine.toml:2",
+                "did you mean `retire`?",
+            ),
+            (
+                "base = \"skl\"\nretire = 3",
+                "dir/mine.toml:2",
+                "retire: expected a section, found 3",
+            ),
+            (
+                "base = \"skl\"\n[frontend]\nideal = 1",
+                "dir/mine.toml:3",
+                "frontend.ideal: expected true or false, found 1",
+            ),
+            (
+                "base = \"cortex-a53\"\n[in_order.predictor]\nkind = \"perfct\"",
+                "dir/mine.toml:3",
+                "in_order.predictor.kind: there is no `perfct`; did you mean `perfect`?",
+            ),
+            (
+                "base = \"skl\"\n[in_order]\nwidth = 2",
+                "dir/mine.toml:2",
+                "`retire` is missing in [in_order], and the base has none either",
+            ),
+            (
+                "base = \"skl\"\n[[form]]\nname = \"IMUL (R64, R64)\"\nthroughputs = 2",
+                "dir/mine.toml:4",
+                "unknown field `throughputs`",
+            ),
+            (
+                "base = 3",
+                "dir/mine.toml:1",
+                "base: expected a text in quotes",
+            ),
+            ("base = \"skll\"", "dir/mine.toml:1", "did you mean skl?"),
+            (
+                "base = \"skl\"\nname = \"\"",
+                "dir/mine.toml:2",
+                "name: is empty",
             ),
             (
                 "base = \"skl\"\nreorder_buffer = 3",
@@ -418,7 +492,12 @@ mod tests {
             (
                 "base = \"skl\"\n[retire]\nwidth = \"a\"",
                 "dir/mine.toml:3",
-                "invalid type",
+                "retire.width: expected a whole number of 0 or more, in its bounds, found \"a\"",
+            ),
+            (
+                "base = \"skl\"\n[retire]\nwidth = -3",
+                "dir/mine.toml:3",
+                "retire.width: expected a whole number of 0 or more, in its bounds, found -3",
             ),
             (
                 "base = \"skl\"\n[ports]\nload = \"2 X\"",
@@ -439,10 +518,10 @@ mod tests {
             ),
             (
                 "table = \"skl\"\n[retire]\nwidth = 3\n",
-                "dir/mine.toml:",
-                "missing field",
+                "dir/mine.toml:2",
+                "`reorder_buffer` is missing in [retire], and a file without a `base` has",
             ),
-            ("", "dir/mine.toml:1", "missing field"),
+            ("", "dir/mine.toml:1", "`frontend` is missing, and a file"),
             ("base = ", "dir/mine.toml:1", "string"),
             (
                 "base = \"cortex-a53\"\n[in_order.program_fetch]\nideal = true",
@@ -453,6 +532,11 @@ mod tests {
                 "base = \"skl\"\n[[form]]\nname = \"NONE\"\n",
                 "dir/mine.toml:2",
                 "no form 'NONE'",
+            ),
+            (
+                "base = \"skl\"\n[[form]]\nname = \"IMUL (R64, R65)\"\n",
+                "dir/mine.toml:2",
+                "no form 'IMUL (R64, R65)'; like it are: IMUL (R64, R64)",
             ),
         ] {
             let error = error(text);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::params::{PortLayout, PortSet};
 use super::table::{FormTable, LatencyKind, OperandName, Perf};
+use crate::near::nearest;
 
 /// A file that has nothing else.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -134,11 +135,13 @@ pub(super) fn apply(
         return Ok(());
     }
     let start = figures.name.split(' ').next().unwrap_or_default();
-    let like: Vec<&str> = (table.forms().iter())
+    let same = (table.forms().iter())
         .map(|form| &*form.name)
-        .filter(|name| !start.is_empty() && name.starts_with(start))
-        .take(8)
-        .collect();
+        .filter(|name| !start.is_empty() && name.starts_with(start));
+    let mut like = nearest(&figures.name, same.clone());
+    if like.is_empty() {
+        like = same.take(8).map(str::to_owned).collect();
+    }
     Err(match like.as_slice() {
         [] => format!("the table has no form '{}'", figures.name),
         like => format!(
