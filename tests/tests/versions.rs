@@ -61,6 +61,62 @@ fn delta_of_rest(cpu: &Value) -> i64 {
 }
 
 #[test]
+fn other_options_are_told_from_other_programs() {
+    let directory = tempfile::tempdir().unwrap();
+    let model = |latency: u32| {
+        let path = directory.path().join("mine.toml");
+        let text = format!("base = \"zen4\"\nname = \"mine\"\n[cache.l2]\nlatency = {latency}\n");
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let report = |name: &str, options: &[&str]| {
+        let json = directory.path().join(name);
+        mcad_run(["-q", "--json", json.to_str().unwrap()])
+            .args(options)
+            .args(["--", "true"])
+            .run()
+            .expect(0);
+        json
+    };
+    let told = |a: &Path, b: &Path| {
+        let diff = mcad(["diff", "--json", "-"]).args([a, b]).run().expect(0);
+        let diff: Value = serde_json::from_str(&diff.text()).unwrap();
+        let options = diff["overall"]["options"].as_array().cloned();
+        let row = |delta: &Value| {
+            let text = |key: &str| delta[key].to_string().replace('"', "");
+            format!(
+                "{} {} {} {}",
+                text("what"),
+                text("option"),
+                text("before"),
+                text("after")
+            )
+        };
+        let rows: Vec<String> = options.iter().flatten().map(row).collect();
+        assert_eq!(
+            diff["warnings"].as_array().unwrap().is_empty(),
+            rows.is_empty()
+        );
+        rows
+    };
+    let first = report("first.json", &["--cpu", &model(14)]);
+    let again = report("again.json", &["--cpu", &model(14)]);
+    assert_eq!(told(&first, &again), [""; 0]);
+    for (options, expected) in [
+        (&["--no-memory"][..], "memory --no-memory on off"),
+        (&["--jobs", "2"], "interval --jobs uncut 1000000"),
+    ] {
+        let cpu = model(14);
+        let other = report("other.json", &[&["--cpu", &cpu], options].concat());
+        assert_eq!(told(&first, &other), [expected]);
+    }
+    let other = report("other.json", &["--cpu", &model(17)]);
+    assert_eq!(told(&first, &other), ["cache.l2.latency --cpu 14 17"]);
+    let share = report("share.json", &["--cpu", &model(14), "--last-level", "8192"]);
+    assert!(told(&first, &share)[0].starts_with("cache.l3.kib --last-level "));
+}
+
+#[test]
 fn the_function_and_the_line_that_changed_are_named() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let masked = SOURCE.replace('@', "total & (size - 1)");

@@ -23,6 +23,7 @@ mod compare;
 mod functions;
 mod lines;
 mod matching;
+mod options;
 mod verdict;
 
 use mcad_report::{Report, TopDown};
@@ -130,8 +131,27 @@ pub struct Comparison {
     pub from: String,
     /// Label of the later version.
     pub to: String,
+    /// What the two were made with, where it differs and cycles depend on it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<OptionDelta>,
     /// Per CPU model and analysis that both have.
     pub cpus: Vec<CpuDiff>,
+}
+
+/// Something that two versions were not both made with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OptionDelta {
+    /// The CPU model whose own it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<String>,
+    /// `memory`, `cores`, `interval`, `warm_up`, `table`, or the name of a parameter: `retire.width`.
+    pub what: String,
+    /// The option that says it.
+    pub option: &'static str,
+    /// In the earlier version; of a parameter as its report has it, null where it has none.
+    pub before: serde_json::Value,
+    /// In the later version.
+    pub after: serde_json::Value,
 }
 
 /// Two versions on one CPU model.

@@ -213,6 +213,7 @@ fn cpu(name: &str, cycles: u64) -> CpuReport {
             max: 130,
         }],
         unknown_instructions: Unknown::default(),
+        table: None,
         parameters: serde_json::Value::Null,
     }
 }
@@ -241,6 +242,7 @@ pub(crate) fn report() -> Report {
             threads: 1,
             ..TraceStats::default()
         },
+        options: None,
         cpus: vec![cpu("skl", 1_000_000), cpu("glc", 600_000)],
         unknown_instructions: Unknown {
             count: 12,

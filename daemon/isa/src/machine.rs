@@ -61,6 +61,17 @@ pub enum Instructions {
     },
 }
 
+impl Instructions {
+    /// The table's name; of one that a file changes also how often, and a digest of that.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::X86(table) => &table.name,
+            Self::Llvm { cpu, .. } => &cpu.cpu.name,
+        }
+    }
+}
+
 impl CpuModel {
     /// Instruction set that it executes.
     #[must_use]

@@ -74,6 +74,10 @@ pub struct CpuReport {
     /// How the threads were cut, if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intervals: Option<IntervalReport>,
+    /// The model's table of instructions; of one that a file changes with a digest of what that says.
+    /// None in reports of versions before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
     /// The resolved parameters of the model.
     pub parameters: serde_json::Value,
 }

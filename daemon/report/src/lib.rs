@@ -11,6 +11,7 @@ mod cause;
 mod code;
 mod cpu;
 pub mod memory;
+mod options;
 pub mod probes;
 mod program;
 mod run;
@@ -28,6 +29,7 @@ pub use cpu::{
     CpuReport, IntervalReport, MemorySlots, PortUse, ProcessCycles, RegionReport, ThreadReport,
     TopDown,
 };
+pub use options::{AnalysisOptions, CoreUse};
 pub use program::{Module, ProcessReport, Tool, TraceStats, TracedProgram};
 pub use run::{Interval, Load, Measured, RunInfo, SourceFile};
 pub use stack::SlotStack;
@@ -57,6 +59,9 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// What was received.
     pub trace: TraceStats,
+    /// What the analysis was asked for; none in reports of versions before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<AnalysisOptions>,
     /// One result per CPU model and analysis, in the order asked for.
     pub cpus: Vec<CpuReport>,
     /// Instructions that a model had no figures for, over all CPUs.

@@ -3,8 +3,8 @@
 use mcad_report::{CpuReport, RegionReport, Report, TopDown};
 
 use super::{
-    Comparison, CpuDiff, DIFF_SCHEMA_VERSION, Delta, Diff, DiffError, Figures, RegionDelta, Series,
-    SlotDelta, Version, VersionInfo, causes, functions, lines,
+    Comparison, CpuDiff, DIFF_SCHEMA_VERSION, Delta, Diff, DiffError, Figures, OptionDelta,
+    RegionDelta, Series, SlotDelta, Version, VersionInfo, causes, functions, lines, options,
 };
 
 /// Compares versions, the baseline first.
@@ -28,6 +28,7 @@ pub fn compare(versions: &[Version]) -> Result<Diff, DiffError> {
     let pair = |from: &Version, to: &Version| Comparison {
         from: from.label.clone(),
         to: to.label.clone(),
+        options: option_deltas(&from.report, &to.report, &common),
         cpus: common
             .iter()
             .filter_map(|cpu| {
@@ -164,16 +165,24 @@ fn warnings(versions: &[Version], common: &[&CpuReport]) -> Vec<String> {
             warnings.extend(only(cpu, other, &first.label));
             warnings.extend(only(other, cpu, &version.label));
         }
-        for cpu in common {
-            if same_cpu(b, cpu).is_some_and(|other| other.parameters != cpu.parameters) {
-                warnings.push(format!(
-                    "the parameters of {} differ between {} and {}",
-                    cpu.cpu, first.label, version.label
-                ));
-            }
-        }
+        let options = option_deltas(a, b, common);
+        warnings.extend(options::warnings(&options, &first.label, &version.label));
     }
     warnings
+}
+
+/// What two reports were made with, where it differs.
+fn option_deltas(before: &Report, after: &Report, common: &[&CpuReport]) -> Vec<OptionDelta> {
+    let mut all = options::of_reports(before, after);
+    for cpu in common {
+        if let (Some(a), Some(b)) = (same_cpu(before, cpu), same_cpu(after, cpu)) {
+            let own = options::of_cpus(a, b);
+            // Two analyses of a CPU have its parameters in common.
+            let new = own.into_iter().filter(|delta| !all.contains(delta));
+            all.extend(new.collect::<Vec<_>>());
+        }
+    }
+    all
 }
 
 fn figures(cpu: &CpuReport) -> Figures {

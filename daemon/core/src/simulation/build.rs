@@ -20,9 +20,9 @@ use super::{AnalysisKind, Simulation, Symbolizer};
 use crate::block::{self, Mode};
 use mcad_isa::machine::CpuModel;
 use mcad_report::{
-    BlockReport, CpuReport, FunctionReport, IntervalReport, PortUse, ProcessCycles, Report,
-    SCHEMA_VERSION, SlotStack, ThreadReport, Tool, TopDown, TracedProgram, Unknown, UnknownForm,
-    is_place,
+    AnalysisOptions, BlockReport, CoreUse, CpuReport, FunctionReport, IntervalReport, PortUse,
+    ProcessCycles, Report, SCHEMA_VERSION, SlotStack, ThreadReport, Tool, TopDown, TracedProgram,
+    Unknown, UnknownForm, is_place,
 };
 
 /// Hottest blocks that a report lists.
@@ -156,6 +156,17 @@ pub fn report(
         true => s.run.processes.report(command, &end, end_text),
         false => Vec::new(),
     };
+    let several = match processes.as_slice() {
+        [] => s.stats.threads > 1,
+        all => all.iter().any(|process| process.threads > 1),
+    };
+    let options = AnalysisOptions {
+        memory: s.options.memory && s.session.as_ref().is_none_or(|info| info.memory),
+        cores: several.then_some(match s.run.mixed {
+            false => CoreUse::Each,
+            true => CoreUse::One,
+        }),
+    };
     Report {
         schema_version: SCHEMA_VERSION,
         tool: Tool {
@@ -180,6 +191,7 @@ pub fn report(
         },
         processes,
         trace: s.stats,
+        options: Some(options),
         cpus,
         unknown_instructions: unknown,
         notes,
@@ -376,6 +388,7 @@ fn pipeline_report(
             .collect(),
         unknown_instructions: unknown_instructions(core),
         intervals: None,
+        table: Some(core.model.instructions.name().to_owned()),
         parameters: parameters(&core.model),
     }
 }
@@ -453,6 +466,7 @@ fn block_report(
         regions: Vec::new(),
         unknown_instructions: unknown,
         intervals: None,
+        table: Some(model.instructions.name().to_owned()),
         parameters: parameters(model),
     }
 }

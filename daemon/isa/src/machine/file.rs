@@ -332,7 +332,18 @@ fn with_forms(
         measured::apply(&mut own, form.get_ref(), &core.ports)
             .map_err(|what| layer.error(Some(form.span()), &what))?;
     }
+    let forms = layer.header.forms.iter().map(Spanned::get_ref);
+    let (count, digest) = (layer.header.forms.len(), digest(forms));
+    own.name = format!("{}, {count} changed: {digest:016x}", own.name);
     Ok(Instructions::X86(Box::leak(Box::new(own))))
+}
+
+/// Tells figures of forms from others: 64-bit FNV-1a.
+fn digest<'f>(forms: impl Iterator<Item = &'f MeasuredForm>) -> u64 {
+    let text: String = forms.map(|form| format!("{form:?}")).collect();
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The error of a parameter out of its bounds, in the last file that has it.
@@ -387,6 +398,24 @@ mod tests {
         let core = model.core.in_order.as_ref().unwrap();
         assert!(core.predictor.is_none() && core.memory.is_some());
         assert!(base.core.in_order.as_ref().unwrap().predictor.is_some());
+    }
+
+    #[test]
+    fn a_changed_table_is_told_from_others() {
+        let name = |throughput: &str| {
+            let text = format!(
+                "base = \"skl\"\n[[form]]\nname = \"IMUL (R64, R64)\"\nthroughput = {throughput}"
+            );
+            let model = model_from("mine.toml", &text, &no_file).unwrap();
+            model.instructions.name().to_owned()
+        };
+        let [one, again, two] = ["2", "2.0", "3"].map(name);
+        assert!(one.starts_with("skl, 1 changed: "), "{one}");
+        assert!(one == again && one != two, "{one} {again} {two}");
+        let base = super::super::cpu("skl").unwrap();
+        assert_eq!(base.instructions.name(), "skl");
+        let far = super::super::cpu("cortex-a72").unwrap();
+        assert_eq!(far.instructions.name(), "cortex-a72");
     }
 
     #[test]

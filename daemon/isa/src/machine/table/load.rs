@@ -68,10 +68,12 @@ impl FormTable {
             .find(|t| t.cpu == name)
             .ok_or_else(|| TableError::UnknownCpu(name.to_owned()))?;
         let result = embedded.table.get_or_init(|| {
-            Self::decode(embedded.bytes).map_err(|what| TableError::Damaged {
+            let mut table = Self::decode(embedded.bytes).map_err(|what| TableError::Damaged {
                 cpu: embedded.cpu,
                 what,
-            })
+            })?;
+            embedded.cpu.clone_into(&mut table.name);
+            Ok(table)
         });
         result.as_ref().map_err(Clone::clone)
     }
@@ -122,6 +124,7 @@ impl FormTable {
             *end = last;
         }
         Ok(Self {
+            name: String::new(),
             forms,
             candidates,
             ends,

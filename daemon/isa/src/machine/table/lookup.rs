@@ -161,6 +161,8 @@ pub(super) struct Candidate {
 /// All forms of one CPU.
 #[derive(Clone, Debug, Default)]
 pub struct FormTable {
+    /// The CPU of its figures, and what a file has changed of them.
+    pub(crate) name: String,
     pub(super) forms: Vec<Form>,
     /// Candidates of all codes, grouped by code.
     pub(super) candidates: Vec<Candidate>,
