@@ -195,6 +195,21 @@ fn outputs_go_to_different_places_and_stdout_is_one() {
         let run = mcad_run(["-q", option, "-", "--", "true"]).run().expect(0);
         assert!(run.text().contains("exited 0"), "{}", run.text());
     }
+    // Whatever goes to stdout has it to itself.
+    let said = ["--", "echo", "ran"];
+    let run = mcad_run(["-q", "--json", "-"]).args(said).run().expect(0);
+    let report: mcad_report::Report = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(report.program.command, ["echo", "ran"]);
+    assert_eq!(run.stderr, "ran\n");
+    let run = mcad_run(["-q", "--json", path]).args(said).run().expect(0);
+    assert_eq!((run.text().as_str(), run.stderr.as_str()), ("ran\n", ""));
+    let run = mcad(["record", "-o", "-"]).args(said).run().expect(0);
+    assert!(run.stdout.starts_with(b"MCADTRC\0") && run.stdout.ends_with(b"MCADEND\0"));
+    let run = mcad(["diff", "-q", "--json", "-"]).args(said).args(said);
+    let run = run.run().expect(0);
+    let diff: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(diff["versions"].as_array().unwrap().len(), 2);
+    assert_eq!(run.stderr, "ran\nran\n");
     // What `head` does not want is no error.
     let mcad = mcad_tests::programs().file("mcad");
     let script = "set -o pipefail; \"$0\" cpus | head -c 10";

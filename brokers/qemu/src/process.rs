@@ -62,6 +62,8 @@ pub struct Start<'a> {
     pub sysroot: Option<&'a Path>,
     /// CPU that it shows the program.
     pub cpu: Option<&'a str>,
+    /// Whether what the program writes to stdout goes to stderr: the caller has a use for stdout.
+    pub stdout_to_stderr: bool,
 }
 
 impl Start<'_> {
@@ -89,7 +91,7 @@ impl Start<'_> {
         arguments
     }
 
-    /// Starts it with the caller's stdin, stdout and stderr and the ring's descriptor. `memory` is
+    /// Starts it with the caller's stdin, stdout (or not) and stderr and the ring's descriptor. `memory` is
     /// the same ring: its reader is woken when the process ends.
     ///
     /// # Errors
@@ -106,6 +108,9 @@ impl Start<'_> {
             command.env_remove(name).arg("-E").arg(assignment);
         }
         command.args(self.arguments(raw));
+        if self.stdout_to_stderr {
+            command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
         let reader = rustix::process::getpid();
         // SAFETY: the closure makes async-signal-safe system calls, one of them on a descriptor
         // that stays open until spawn returned.

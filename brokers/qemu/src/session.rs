@@ -50,6 +50,7 @@ const KEYS: &[&str] = &[
     "max_threads",
     "sysroot",
     "qemu_cpu",
+    "stdout_to_stderr",
 ];
 
 /// A session that cannot start or go on.
@@ -189,6 +190,7 @@ impl Session {
             program: &program,
             sysroot: config.get("sysroot").map(Path::new),
             cpu: config.get("qemu_cpu"),
+            stdout_to_stderr: config.flag("stdout_to_stderr")? == Some(true),
         };
         let emulator = start
             .spawn(ring.fd, Arc::clone(&memory))
@@ -477,6 +479,7 @@ plugin=PATH    the QEMU plugin (else $MCAD_PLUGIN, mcad's cache directory, where
 memory=0|1     record memory accesses (1)
 sysroot=DIR    where the program's own loader and libraries are, for another instruction set
 qemu_cpu=NAME  CPU that the emulator shows the program
+stdout_to_stderr=0|1  what the program writes to stdout goes to stderr (0)
 follow_exec=0|1  go on with the program that the traced one replaces itself by (1)
 follow_children=0|1  trace the processes that the program makes, and theirs (1)
 max_processes=N  how many processes are traced, at most 65536; others run and are counted

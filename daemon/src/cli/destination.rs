@@ -15,6 +15,11 @@ use tempfile::NamedTempFile;
 /// Mode of a new file, before the umask.
 const MODE: u32 = 0o666;
 
+/// Whether a path means stdout.
+pub(super) fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
 /// An opened output.
 #[derive(Debug)]
 pub(super) struct Destination {
@@ -38,7 +43,7 @@ impl Destination {
     /// # Errors
     /// Names the output and what the system says.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
-        if path.as_os_str() == "-" {
+        if is_stdout(path) {
             return Ok(Self {
                 name: "stdout".to_owned(),
                 to: To::Stdout,
@@ -164,7 +169,7 @@ pub(super) fn all_different<'a>(paths: impl IntoIterator<Item = &'a Path>) -> an
         // Whatever is written to a device goes nowhere else.
         let device = fs::metadata(path).is_ok_and(|about| !about.is_file());
         if seen.contains(&same) && !device {
-            let name = match path.as_os_str() == "-" {
+            let name = match is_stdout(path) {
                 true => "stdout".to_owned(),
                 false => path.display().to_string(),
             };
@@ -177,7 +182,7 @@ pub(super) fn all_different<'a>(paths: impl IntoIterator<Item = &'a Path>) -> an
 
 /// A name for what a path leads to.
 fn identity(path: &Path) -> PathBuf {
-    if path.as_os_str() == "-" {
+    if is_stdout(path) {
         return path.to_owned();
     }
     fs::canonicalize(path).unwrap_or_else(|_| {

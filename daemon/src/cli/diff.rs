@@ -28,8 +28,8 @@ use super::signals;
                       mcad diff [OPTIONS] -- CMD_A [ARGS] -- CMD_B [ARGS] [-- …]",
     after_help = "The first version is the baseline, and the last one is compared with it; more \
                   versions are also compared each with the one before. The deltas of all \
-                  functions add up to the total's. Commands keep their stdin, stdout and stderr: \
-                  use -o when they write to stdout.\n\n\
+                  functions add up to the total's. Commands keep their stdin, stdout and stderr; \
+                  where an output of mcad goes to stdout, theirs goes to stderr.\n\n\
                   Exit status 0: no regression, 1: a regression above --fail-above, 2: error, \
                   also when --fail-above is to judge a run that crashed, stopped early or ended \
                   otherwise than the first."
@@ -100,6 +100,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let taken = json.is_stdout() || svg.as_ref().is_some_and(Destination::is_stdout);
     let output = form.or((!taken).then_some(stdout));
     let output = output.map(Destination::open).transpose()?;
+    let taken = taken || output.as_ref().is_some_and(Destination::is_stdout);
     let versions = if args.commands.is_empty() {
         if args.analysis.given() || args.emulator.given() {
             let (last, others) = for_commands();
@@ -110,7 +111,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         from_files(&args.reports)?
     } else {
-        from_commands(args)?
+        from_commands(args, taken)?
     };
     let diff = diff::compare(&versions)?;
     let regressions = match args.fail_above {
@@ -228,7 +229,7 @@ fn from_files(paths: &[PathBuf]) -> anyhow::Result<Vec<Version>> {
         .collect()
 }
 
-fn from_commands(args: &Args) -> anyhow::Result<Vec<Version>> {
+fn from_commands(args: &Args, stdout_is_taken: bool) -> anyhow::Result<Vec<Version>> {
     let commands: Vec<&[OsString]> = args.commands.split(|word| word == "--").collect();
     if commands.len() < 2 || commands.iter().any(|command| command.is_empty()) {
         bail!("commands are given as -- CMD_A [ARGS] -- CMD_B [ARGS]");
@@ -244,7 +245,8 @@ fn from_commands(args: &Args) -> anyhow::Result<Vec<Version>> {
     let labels = told_apart(commands.iter().map(shown).collect());
     let mut versions = Vec::new();
     for (label, command) in labels.into_iter().zip(commands) {
-        let report = run::report_of(command, &args.emulator, &args.analysis, args.quiet)
+        let (emulator, analysis) = (&args.emulator, &args.analysis);
+        let report = run::report_of(command, emulator, analysis, args.quiet, stdout_is_taken)
             .with_context(|| format!("'{label}' could not be analysed"))?;
         if report.program.end != "exited 0" {
             crate::say!("mcad: '{}' {}", escape(&label), escape(&report.program.end));

@@ -10,6 +10,7 @@ use mcad_report::Report;
 use mcad_isa::machine::CpuModel;
 
 use super::analysis::Analysis;
+use super::destination::is_stdout;
 use super::output::Outputs;
 use super::progress::Progress;
 use super::signals;
@@ -41,6 +42,12 @@ impl Launch<'_> {
     pub(super) fn models(&self) -> &[Arc<CpuModel>] {
         let analysis = self.analysis.as_ref();
         analysis.map_or(&[], |analysis| analysis.options.cpus.as_slice())
+    }
+
+    /// Whether a recording goes to stdout.
+    pub(super) fn takes_stdout(&self) -> bool {
+        let timeline = self.timeline.as_ref().map(|plan| plan.path.as_path());
+        self.record.into_iter().chain(timeline).any(is_stdout)
     }
 
     /// The recorder is opened before the source, so that a path that cannot be written is told

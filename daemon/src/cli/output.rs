@@ -76,6 +76,12 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
+    /// Whether any of them is stdout.
+    pub(super) fn takes_stdout(&self) -> bool {
+        let all = [&self.text, &self.json, &self.html];
+        all.into_iter().flatten().any(Destination::is_stdout)
+    }
+
     /// Writes the report to all places asked for; `timeline` is the page's. One that fails is told
     /// and keeps nothing from the others.
     ///

@@ -12,7 +12,7 @@ use super::run::{TraceArgs, trace};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "The exit status is the program's, as with mcad-run.")]
 pub(super) struct Args {
-    /// Where to write the trace; - is stdout, which the program then shares
+    /// Where to write the trace; - is stdout; what the program writes there goes to stderr then
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Leave memory accesses out: about half the size, no dependencies through memory

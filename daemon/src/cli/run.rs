@@ -13,6 +13,7 @@ use mcad_proto::event::{Arch, EndReason};
 use mcad_report::Report;
 
 use super::analysis::AnalysisArgs;
+use super::destination::is_stdout;
 use super::exit::{NOT_EXECUTABLE, NOT_FOUND, OWN_FAILURE, exit_code, of_child};
 use super::launch::{Launch, found, open_recorder, settle, watched};
 use super::measure::Measure;
@@ -26,7 +27,9 @@ use crate::remote::forward::{self, Forward};
 /// Options of `mcad-run`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The exit status is the program's; 125: mcad-run failed, 126: the program \
+    after_help = "The program keeps its stdin, stdout and stderr; where an output of mcad-run goes to \
+                        stdout (-), the program's stdout goes to stderr.\n\n\
+                        The exit status is the program's; 125: mcad-run failed, 126: the program \
                         cannot be executed, 127: it was not found."
 )]
 pub struct Args {
@@ -90,11 +93,13 @@ pub(super) struct TraceArgs {
 }
 
 impl TraceArgs {
-    /// Starts the program, on the CPU that comes nearest to the first of `models`.
+    /// Starts the program, on the CPU that comes nearest to the first of `models`. `stdout_is_taken`: an
+    /// output of ours goes there, so what the program writes to it goes to stderr.
     pub(super) fn open(
         &self,
         memory: bool,
         models: &[Arc<CpuModel>],
+        stdout_is_taken: bool,
     ) -> anyhow::Result<BrokerSession> {
         let mut config = Config::new();
         for word in &self.command {
@@ -121,6 +126,9 @@ impl TraceArgs {
         }
         if self.emulator.no_follow {
             config.push("follow_children", "0")?;
+        }
+        if stdout_is_taken {
+            config.push("stdout_to_stderr", "1")?;
         }
         config.push("memory", if memory { "1" } else { "0" })?;
         Ok(install::broker("qemu")?.open(&config)?)
@@ -246,7 +254,8 @@ pub(super) fn trace(
         Some(analysis) => analysis.regions.clone(),
         None => Vec::new(),
     };
-    let mut source = program.open(memory, launch.models())?;
+    let taken = output.takes_stdout() || launch.takes_stdout();
+    let mut source = program.open(memory, launch.models(), taken)?;
     let mut outcome = launch.run(&mut source, recorder);
     let added = match &mut outcome.report {
         Some(report) => add_measured(measure, &outcome.end, report),
@@ -287,7 +296,8 @@ fn add_measured(measure: Option<&Measure>, end: &EndReason, report: &mut Report)
     }
 }
 
-/// Runs one command and gives its report, as `mcad-run` would write it.
+/// Runs one command and gives its report, as `mcad-run` would write it. `stdout_is_taken`: as for
+/// [`TraceArgs::open`].
 ///
 /// # Errors
 /// When the command cannot be run or its analysis is not complete.
@@ -296,6 +306,7 @@ pub(super) fn report_of(
     emulator: &EmulatorArgs,
     args: &AnalysisArgs,
     quiet: bool,
+    stdout_is_taken: bool,
 ) -> anyhow::Result<Report> {
     let program = TraceArgs {
         emulator: emulator.clone(),
@@ -311,7 +322,7 @@ pub(super) fn report_of(
         beside: true,
     };
     program.check_models(launch.models())?;
-    let mut source = program.open(args.memory(), launch.models())?;
+    let mut source = program.open(args.memory(), launch.models(), stdout_is_taken)?;
     let outcome = launch.run(&mut source, None);
     if let Some(failure) = outcome.failure {
         return Err(failure.into());
@@ -356,7 +367,8 @@ fn forwarded(
     };
     // The session begins with the program; what cannot be reached is told before.
     address.reach()?;
-    let mut source = args.trace.open(args.analysis.memory(), &models)?;
+    let taken = output.takes_stdout() || args.record.as_deref().is_some_and(is_stdout);
+    let mut source = (args.trace).open(args.analysis.memory(), &models, taken)?;
     let state = watched(args.output.quiet, true);
     let forwarded = forward::run(&mut source, forward, &state.0);
     drop(state);

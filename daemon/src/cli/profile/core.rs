@@ -195,7 +195,7 @@ impl Effort<'_> {
         }
         if let Some((analysis, rounds)) = &self.simulated {
             let command = command(&executable.path(), *rounds);
-            let report = report_of(&command, self.emulator, analysis, true)?;
+            let report = report_of(&command, self.emulator, analysis, true, true)?;
             let region = report.cpus.first().and_then(|cpu| cpu.regions.first());
             match region.filter(|region| region.count > 0) {
                 Some(region) => result.simulated = Some(region.min as f64 / operations),
