@@ -1,11 +1,12 @@
-//! Opening files whose names or content come from others.
+//! Opening files whose names or content come from others, and finding files without names.
 //!
 //! A name may lead to a pipe that nobody writes, to a device that never ends, or to a file larger
 //! than memory. Nothing here waits for a writer, and what is read has a bound.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
 
@@ -25,6 +26,13 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         io::ErrorKind::InvalidInput,
         "not a regular file",
     ))
+}
+
+/// A path that leads to an open file as long as it is open, also to one without a name. Temporary files
+/// have none, so that nothing is left of them whatever ends the process.
+#[must_use]
+pub fn path_of(file: &File) -> PathBuf {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
 }
 
 /// Reads a regular text file of at most `most` bytes.

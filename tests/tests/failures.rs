@@ -410,6 +410,11 @@ fn a_killed_mcad_run_leaves_no_emulator_and_a_readable_recording() {
     let alive = |pid: &i32| Path::new(&format!("/proc/{pid}/cwd")).read_link().is_ok();
     assert_eq!(running.wait().code(), 137);
     eventually("the program's end", || !emulators.iter().any(alive));
+    // The report's place was free until the report would have been written.
+    let entries = std::fs::read_dir(directory.path()).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["go", "trace.mcad"]);
     let json = directory.path().join("again.json");
     let trace = directory.path().join("trace.mcad");
     mcad([
@@ -423,6 +428,22 @@ fn a_killed_mcad_run_leaves_no_emulator_and_a_readable_recording() {
     .expect(1);
     let report = report::read(&json);
     assert!(!report.program.complete);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn interrupted_probes_leave_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let entries = || std::fs::read_dir(directory.path()).unwrap().count();
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let running = mcad(["profile", "core", "--simulated", "--cpu", "skl"])
+            .env("TMPDIR", directory.path())
+            .start();
+        eventually("a probe", || entries() > 0);
+        running.signal(signal);
+        let _ = running.wait().expect(2);
+        assert_eq!(entries(), 0, "signal {signal}");
+    }
 }
 
 #[test]

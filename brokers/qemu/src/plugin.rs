@@ -7,11 +7,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
 /// File name that `build.sh` gives the plugin.
 pub const FILE_NAME: &str = "libmcad-plugin.so";
+
+/// How the names of directories begin in which plugins are built.
+const SCRATCH: &str = "build-";
+/// What a build takes at most; some seconds are usual.
+const LONGEST_BUILD: Duration = Duration::from_secs(3600);
 
 macro_rules! sources {
     ($($name:literal),* $(,)?) => {
@@ -112,8 +118,9 @@ fn readable(path: &Path) -> Result<PathBuf, PluginError> {
 fn build(directory: &Path, name: &str) -> Result<PathBuf, PluginError> {
     let failed = |error| PluginError::Directory(directory.to_owned(), error);
     std::fs::create_dir_all(directory).map_err(failed)?;
+    clear(directory);
     let scratch = tempfile::Builder::new()
-        .prefix("build-")
+        .prefix(SCRATCH)
         .tempdir_in(directory)
         .map_err(failed)?;
     for (file, text) in SOURCES {
@@ -132,6 +139,20 @@ fn build(directory: &Path, name: &str) -> Result<PathBuf, PluginError> {
     let path = directory.join(name);
     std::fs::rename(scratch.path().join(FILE_NAME), &path).map_err(failed)?;
     readable(&path)
+}
+
+/// Removes what builds have left behind that were ended before they were done.
+fn clear(directory: &Path) {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries {
+        let age = entry.metadata().and_then(|about| about.modified());
+        let age = age.map(|changed| changed.elapsed().unwrap_or_default());
+        let named = entry.file_name().to_string_lossy().starts_with(SCRATCH);
+        if named && age.is_ok_and(|age| age > LONGEST_BUILD) {
+            // What cannot be removed harms nobody.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// The first eight bytes of the sources' SHA-256, in the order in which `build.sh` reads them: itself,
@@ -172,6 +193,25 @@ mod tests {
         let path = build(dir.path(), "p.so").unwrap();
         assert!(std::fs::metadata(path).unwrap().len() > 4096);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_an_ended_build_left_goes_with_the_next_and_what_others_do_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, age) in [
+            ("build-old", 2 * LONGEST_BUILD),
+            ("build-new", Duration::ZERO),
+        ] {
+            let scratch = dir.path().join(name);
+            std::fs::create_dir(&scratch).unwrap();
+            std::fs::write(scratch.join("plugin.c"), "").unwrap();
+            let changed = std::time::SystemTime::now() - age;
+            let opened = std::fs::File::open(&scratch).unwrap();
+            opened.set_modified(changed).unwrap();
+        }
+        clear(dir.path());
+        assert!(!dir.path().join("build-old").exists());
+        assert!(dir.path().join("build-new/plugin.c").exists());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Where an output goes: opened before a long run, and put in place when it is whole.
 //!
 //! A file is written beside its place under a name of its own and takes the place at the end, so a
-//! full disk or a crash leaves what was there before. What is no regular file (a pipe, a device, a
+//! full disk or a crash leaves what was there before. That name is there while the output is written,
+//! and not while it is waited for: whoever is killed then leaves nothing. What is no regular file (a pipe, a device, a
 //! descriptor's name) is written as it is; `-` is stdout.
 
 use std::fs::{self, File, OpenOptions};
@@ -33,8 +34,8 @@ enum To {
     Stdout,
     /// Written in place.
     Direct(File),
-    /// Moved to the path when it is whole.
-    Beside(NamedTempFile, PathBuf),
+    /// Written to a new file that is moved to the path when it is whole.
+    Beside(PathBuf),
 }
 
 impl Destination {
@@ -77,14 +78,21 @@ impl Destination {
                 let _ = file.set_len(0);
                 into(&mut file, write).context(cannot)
             }
-            To::Beside(mut file, path) => {
-                let existed = path.exists();
-                into(file.as_file_mut(), write)
-                    .and_then(|()| Ok(file.persist(&path).map_err(|e| e.error)?))
-                    .map(drop)
-                    .with_context(|| match existed {
-                        true => format!("{cannot}, which is as it was before"),
-                        false => cannot,
+            To::Beside(path) => {
+                let before = fs::metadata(&path).ok();
+                beside(&path)
+                    .map_err(anyhow::Error::from)
+                    .and_then(|mut file| {
+                        if let Some(before) = &before {
+                            file.as_file().set_permissions(before.permissions())?;
+                        }
+                        into(file.as_file_mut(), write)?;
+                        file.persist(&path).map_err(|e| e.error)?;
+                        Ok(())
+                    })
+                    .with_context(|| match before {
+                        Some(_) => format!("{cannot}, which is as it was before"),
+                        None => cannot,
                     })
             }
         }
@@ -115,37 +123,38 @@ fn open(path: &Path) -> io::Result<To> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
+    // Whether there can be one later.
+    match (beside(&path), before) {
+        // Of someone else's file only the content is ours to change, and a name that is one of
+        // several stays one of them.
+        (Ok(file), Some(about)) if about.nlink() > 1 || !is_own(&about, file.as_file()) => {
+            in_place(&path)
+        }
+        (Ok(_), _) => Ok(To::Beside(path)),
+        // No new name may be made here.
+        (Err(_), Some(_)) => in_place(&path),
+        (Err(error), None) => Err(error),
+    }
+}
+
+/// A new file in the same directory.
+fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    // Told of the directory itself, not of a name of ours in it.
+    fs::metadata(directory)?;
     let mut options = tempfile::Builder::new();
     options
         .prefix(".mcad-")
         .permissions(fs::Permissions::from_mode(MODE));
-    // Told of the directory itself, not of a name of ours in it.
-    fs::metadata(directory)?;
-    let beside = options.tempfile_in(directory);
-    match (beside, before) {
-        (Ok(file), Some(about)) => {
-            // Of someone else's file only the content is ours to change, and a name that is one
-            // of several stays one of them.
-            if about.nlink() > 1 || !is_own(&about, file.as_file()) {
-                return in_place(&path);
-            }
-            file.as_file().set_permissions(about.permissions())?;
-            Ok(To::Beside(file, path))
-        }
-        (Ok(file), None) => Ok(To::Beside(file, path)),
-        // No new name may be made here.
-        (Err(_), Some(_)) => in_place(&path),
+    options.tempfile_in(directory).map_err(|error| {
         // What the system says, without the name of our own that follows it.
-        (Err(error), None) => {
-            let text = error.to_string();
-            let system = text.split(" at path ").next().unwrap_or(&text).to_owned();
-            Err(io::Error::new(error.kind(), system))
-        }
-    }
+        let text = error.to_string();
+        let system = text.split(" at path ").next().unwrap_or(&text).to_owned();
+        io::Error::new(error.kind(), system)
+    })
 }
 
 fn in_place(path: &Path) -> io::Result<To> {
@@ -203,6 +212,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("report");
         let link = directory.path().join("link");
+        let names = || fs::read_dir(directory.path()).unwrap().count();
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink("report", &link).unwrap();
@@ -214,12 +224,13 @@ mod tests {
         assert!(message.contains("as it was before"), "{message}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         let whole = Destination::open(&link).unwrap();
+        assert_eq!(names(), 2, "waiting");
         whole.write(|out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert!(link.is_symlink());
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+        assert_eq!(names(), 2);
     }
 
     #[test]

@@ -13,12 +13,30 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::session::State;
 
-/// Whether there was a SIGINT in the life of the process.
+/// Whether there was a SIGINT, or what [`note_the_first`] notes, in the life of the process.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a watched session was interrupted, by whatever its program made of that.
+/// Whether a watched session was interrupted, by whatever its program made of that; or a command that
+/// notes it.
 pub(super) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
+}
+
+/// The first interrupt or request to end from here on is only what [`interrupted`] says, so that a
+/// command can clear away what it would leave behind. The next one ends the process.
+pub(super) fn note_the_first() {
+    extern "C" fn note(_: libc::c_int) {
+        INTERRUPTED.store(true, Ordering::Relaxed);
+    }
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: plain data; the handler stores to an atomic and does nothing else.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = note as extern "C" fn(libc::c_int) as libc::sighandler_t;
+            action.sa_flags = libc::SA_RESETHAND | libc::SA_RESTART;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+    }
 }
 
 /// Watches for the life of the process. `beside`: a program runs that is interrupted, too.

@@ -14,14 +14,13 @@ use mcad_viewers::timeline::read::Reader;
 use mcad_viewers::timeline::{MAGIC, chrome, konata, terminal};
 use mcad_viewers::{Style, View, views};
 
-use tempfile::NamedTempFile;
-
 use super::analysis::AnalysisArgs;
 use super::destination::Destination;
 use super::launch::{Launch, status, tell};
 use super::output::{page, style_of};
 use super::timeline::{for_page, temporary};
 use super::{replay, report_file};
+use crate::files::path_of;
 
 /// Formats of timelines besides `text`.
 const TIMELINE_FORMATS: [(&str, &str); 2] = [
@@ -131,11 +130,13 @@ fn trace(args: &Args, mut input: impl Read) -> anyhow::Result<ExitCode> {
     let mut stored = None;
     if args.file.as_os_str() == "-" {
         let mut file =
-            NamedTempFile::new().context("cannot make a temporary file for the trace")?;
+            tempfile::tempfile().context("cannot make a temporary file for the trace")?;
         io::copy(&mut input, &mut file).context("cannot store the trace from stdin")?;
-        stored = Some(file);
+        stored = Some((path_of(&file), file));
     }
-    let path = stored.as_ref().map_or(args.file.as_path(), |f| f.path());
+    let path = stored
+        .as_ref()
+        .map_or(args.file.as_path(), |(path, _)| path);
     let (mut source, _) = replay::open(path)?;
     let analysis = AnalysisArgs::default().resolve(source.arch())?;
     let of_uops = TIMELINE_FORMATS

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::model::{is_file, resolved};
 use crate::cli::output::incomplete;
 use crate::cli::report_file;
+use crate::files::path_of;
 
 /// Something to run.
 #[derive(Debug)]
@@ -204,11 +205,12 @@ fn digest(files: impl IntoIterator<Item = impl AsRef<Path>>) -> anyhow::Result<u
 
 /// Runs one.
 fn one(own: &Path, job: &Job, cpu: &str) -> anyhow::Result<Outcome> {
-    let file = tempfile::NamedTempFile::new().context("cannot make a file for the report")?;
+    let file = tempfile::tempfile().context("cannot make a file for the report")?;
+    let path = path_of(&file);
     let mut command = Command::new(own);
     // Programs are measured on one CPU.
     command.args(["run", "--quiet", "--cores", "one", "--cpu", cpu, "--json"]);
-    command.arg(file.path());
+    command.arg(&path);
     if let Some(qemu_cpu) = &job.qemu_cpu {
         command.args(["--qemu-cpu", qemu_cpu]);
     }
@@ -242,7 +244,7 @@ fn one(own: &Path, job: &Job, cpu: &str) -> anyhow::Result<Outcome> {
         said = String::from_utf8_lossy(&end).into_owned();
     }
     let status = child.wait().context("cannot wait for mcad run")?;
-    let Ok(report) = report_file::read(file.path()) else {
+    let Ok(report) = report_file::read(&path) else {
         bail!("the run gave no report ({status}): {}", said.trim());
     };
     // Less than the whole program would pass for a fast one.

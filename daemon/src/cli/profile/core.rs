@@ -16,6 +16,7 @@ use mcad_viewers::curves;
 
 use super::super::analysis::AnalysisArgs;
 use super::super::run::{EmulatorArgs, report_of};
+use super::super::signals::{interrupted, note_the_first};
 use crate::cli::destination::Destination;
 use crate::cli::json::JsonArgs;
 
@@ -110,6 +111,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         curves: Vec::new(),
     };
     let taken = json.is_stdout() || page.as_ref().is_some_and(Destination::is_stdout);
+    // Each point's program is in a directory, which is to go with it.
+    note_the_first();
     for probe in &chosen {
         let curve = effort.curve(probe, &bar)?;
         if !taken {
@@ -161,6 +164,9 @@ impl Effort<'_> {
             bar.set_message(format!("{}: point {} of {all}", probe.name, n + 1));
             bar.tick();
             done.push(self.point(point)?);
+            if interrupted() {
+                bail!("interrupted in {}", probe.name);
+            }
         }
         Ok(Curve {
             name: probe.name.to_owned(),
