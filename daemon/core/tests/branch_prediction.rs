@@ -51,6 +51,7 @@ fn parameters() -> Branch {
         makes_up_behind_chosen: false,
         branches_alone: false,
         second_lines_alone: false,
+        fetched_to_last_byte: false,
         branches_in_pairs: false,
         address_path: None,
         direction: Direction {

@@ -134,14 +134,14 @@ fn cycles_a_branch(rows: &[Vec<bool>]) -> f64 {
     more as f64 / (times * rows.len()) as f64 / BRANCHES as f64
 }
 
-/// Measured: 3.07 cycles a branch where each always goes the same way, 3.3 in an order of 1 024 that recurs, 4.65 in one of
+/// Measured: 3.07 cycles a branch where each always goes the same way, 3.3 in an order of 1 024 that recurs, 4.55 to 4.65 in one of
 /// 16 384, where the quick predictor has half of them wrong.
 #[test]
 fn a_branch_that_is_overridden_takes_three_cycles_more() {
     let settled = vec![(0..16).map(|n| n % 2 == 0).collect::<Vec<bool>>()];
     let found = cycles_a_branch(&settled);
     assert!((found / 3.07 - 1.0).abs() < 0.07, "settled: {found}");
-    for (contexts, measured) in [(1024, 3.3), (16_384, 4.65)] {
+    for (contexts, measured) in [(1024, 3.3), (16_384, 4.6)] {
         let all = random(contexts);
         let rows: Vec<_> = all.chunks(16).map(<[bool]>::to_vec).collect();
         let found = cycles_a_branch(&rows);

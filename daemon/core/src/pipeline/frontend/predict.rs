@@ -20,6 +20,7 @@ mod last_targets;
 pub mod loops;
 mod near_pages;
 pub mod pace;
+mod pairs;
 pub mod perceptron;
 pub mod quick;
 mod register;

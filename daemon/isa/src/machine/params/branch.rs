@@ -176,9 +176,11 @@ pub struct Branch {
     /// either way and, other than a loop's, not back to the line where the last branch went.
     #[serde(default, skip_serializing_if = "is_default")]
     pub second_lines_alone: bool,
-    /// A branch that always goes to one place in its page is found together with the call or the branch within its own page that
-    /// went there, unless that was the second of such a pair: what the predictor had lost it makes up for, since fetch takes
-    /// one a cycle.
+    /// A taken branch needs the line of its last byte, which is come to like any other line in order.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fetched_to_last_byte: bool,
+    /// Where a direct branch goes in its page is found together with what comes behind, unless it is the second of such a pair itself
+    /// (docs/BRANCHES.md, "Targets"): what the predictor had lost it makes up for, since fetch takes one a cycle.
     #[serde(default, skip_serializing_if = "is_default")]
     pub branches_in_pairs: bool,
     /// Loops that the loop stream detector replays, in whole programs.

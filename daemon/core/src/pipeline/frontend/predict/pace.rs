@@ -2,12 +2,13 @@
 
 use super::btb::is_other_page;
 use super::near_pages::NearPages;
+use super::pairs::Pairs;
 use super::stream::{Branch, CodePlace, LINE_SHIFT, Way};
 use super::{Kind, Steer};
 use mcad_isa::machine::params::branch;
 
 /// How long the predictor takes from start to start, in shares of a cycle.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Pace {
     /// Shares of a cycle.
     per_cycle: u32,
@@ -36,10 +37,8 @@ pub struct Pace {
     /// More if that branch's line was come to in order and is one that takes a cycle then, and where the last branch went.
     second_line: u32,
     target: u64,
-    /// Branches are found in pairs.
-    in_pairs: bool,
-    /// The last start was where a branch went that may be the first of a pair.
-    first: bool,
+    /// What is found in pairs.
+    pairs: Option<Box<Pairs>>,
     /// A target was chosen since the last return.
     chosen: bool,
     /// The last start was where a branch went.
@@ -94,8 +93,7 @@ impl Pace {
                 false => 0,
             },
             target: 0,
-            in_pairs: p.branches_in_pairs,
-            first: false,
+            pairs: p.branches_in_pairs.then(Box::default),
             chosen: false,
             at_target: false,
             lost: 0,
@@ -152,19 +150,17 @@ impl Pace {
         let chosen_jump = chosen && branch.is_some_and(|b| b.kind != Kind::Return);
         self.lost = if chosen_jump { self.made_up } else { 0 };
         self.chosen |= chosen_jump;
-        let second = self.in_pairs && self.is_second(way, branch, to);
+        let second = (self.pairs.as_mut()).is_some_and(|pairs| pairs.is_second(way, branch, to));
         let Some(branch) = branch else {
-            return u32::from(!paired);
+            return u32::from(!(paired || second));
         };
-        if second {
-            return 0;
-        }
         let last = branch.next.wrapping_sub(1);
         let across = match branch.pc >> LINE_SHIFT == last >> LINE_SHIFT {
             true => 0,
             false => self.across,
         };
-        across + self.behind(way, branch, to, chosen)
+        let all = across + self.behind(way, branch, to, chosen);
+        if second { all - self.start } else { all }
     }
 
     /// Those of a branch's start that is none of a pair.
@@ -197,33 +193,11 @@ impl Pace {
         }
     }
 
-    /// A branch that was taken before is not: it is found like the others.
-    pub fn pass(&mut self) {
-        self.first = false;
-    }
-
-    /// Whether the branch that leads to a start was found in one cycle with the one before it. The second of two always goes to
-    /// one place in its page; the first is a call, or goes to a place in its page, and is no second one itself.
-    fn is_second(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> bool {
-        let first = std::mem::take(&mut self.first);
-        let (Some(branch), Way::Branch(Steer::Taken(0) | Steer::Always(0))) = (branch, way) else {
-            return false;
-        };
-        let near = !is_other_page(branch.pc, to.address);
-        let second = first
-            && near
-            && match branch.kind {
-                Kind::Jump => true,
-                Kind::Conditional => way == Way::Branch(Steer::Always(0)),
-                _ => false,
-            };
-        self.first = !second
-            && match branch.kind {
-                Kind::Call | Kind::IndirectCall => true,
-                Kind::Jump | Kind::IndirectJump | Kind::Conditional => near,
-                Kind::Return => false,
-            };
-        second
+    /// A branch at `pc` that was taken before is not.
+    pub fn pass(&mut self, pc: u64) {
+        if let Some(pairs) = &mut self.pairs {
+            pairs.pass(pc);
+        }
     }
 
     /// What fetch waits for the branch target buffer in any case.

@@ -160,6 +160,16 @@ impl Branch {
         }
     }
 
+    /// Where its last byte is, if that is in the line behind the one that it begins in.
+    #[inline]
+    fn end_in_next_line(&self) -> Option<CodePlace> {
+        let address = self.next.wrapping_sub(1);
+        (address >> LINE_SHIFT != self.pc >> LINE_SHIFT).then_some(CodePlace {
+            address,
+            in_shared_object: self.in_shared_object,
+        })
+    }
+
     /// It was executed, and went there.
     #[inline]
     #[must_use]
@@ -245,6 +255,8 @@ pub struct Starts {
     pending: Option<Site>,
     /// Fetch starts anew behind strings whose counts are not predicted.
     strings_restart: bool,
+    /// A branch that is taken needs the line of its last byte.
+    to_last_byte: bool,
     /// The last instruction was such a one.
     restarts: bool,
     line: u64,
@@ -276,6 +288,7 @@ impl Starts {
             ideal: p.ideal,
             pending: None,
             strings_restart: p.string_restarts,
+            to_last_byte: p.fetched_to_last_byte,
             restarts: false,
             line: u64::MAX,
             queue: Backlog::new(),
@@ -292,10 +305,11 @@ impl Starts {
                 Oracle::Own(predictor) => Oracle::Own(predictor.clone()),
                 Oracle::Told(_) => Oracle::Told(Steers::default()),
             },
-            pace: self.pace,
+            pace: self.pace.clone(),
             ideal: self.ideal,
             pending: self.pending,
             strings_restart: self.strings_restart,
+            to_last_byte: self.to_last_byte,
             restarts: self.restarts,
             line: self.line,
             queue: Backlog::new(),
@@ -376,39 +390,64 @@ impl Starts {
         }
         let mut frame = Frame::Stays;
         let mut by = None;
+        let mut end = None;
         if let Some(Site { branch, instr }) = self.pending.take() {
             let steer = self.resolve((&branch, instr), address);
             if steer == Steer::Passed {
-                self.pace.pass();
+                self.pace.pass(branch.pc);
             } else if steer != Steer::Straight {
                 way = Some(Way::Branch(steer));
                 by = Some(branch);
                 frame = Frame::of(branch.kind);
+                end = branch.end_in_next_line().filter(|_| self.to_last_byte);
             }
+        }
+        // The line of the branch's last byte is come to before what the branch leads to.
+        if let Some(end) = end {
+            let shares = self.pace.shares(Way::Line, None, end);
+            self.start(
+                number,
+                end.address,
+                (Way::Line, shares),
+                Frame::Stays,
+                replayed,
+            );
         }
         if let Some(way) = way {
             let shares = self.pace.shares(way, by.as_ref(), at);
-            let free = matches!(
+            self.start(number, address, (way, shares), frame, replayed);
+        }
+    }
+
+    /// Fetch is to start anew there before that instruction.
+    fn start(
+        &mut self,
+        number: u64,
+        address: u64,
+        (way, shares): (Way, u32),
+        frame: Frame,
+        replayed: bool,
+    ) {
+        let free = matches!(
+            way,
+            Way::Line
+                | Way::Branch(
+                    Steer::Taken(_)
+                        | Steer::Always(_)
+                        | Steer::Chosen(_)
+                        | Steer::Overridden(_)
+                        | Steer::OverriddenStraight
+                        | Steer::Held
+                )
+        );
+        if !(replayed && free) {
+            self.queue.push(Start {
+                number,
+                address,
                 way,
-                Way::Line
-                    | Way::Branch(
-                        Steer::Taken(_)
-                            | Steer::Always(_)
-                            | Steer::Chosen(_)
-                            | Steer::Overridden(_)
-                            | Steer::OverriddenStraight
-                            | Steer::Held
-                    )
-            );
-            if !(replayed && free) {
-                self.queue.push(Start {
-                    number,
-                    address,
-                    way,
-                    shares,
-                    frame,
-                });
-            }
+                shares,
+                frame,
+            });
         }
     }
 
