@@ -71,7 +71,7 @@ impl Code {
                     end
                 }
                 ')' => return self.block(at, 1, vec![0xc3], false),
-                other => panic!("no letter: {other}"),
+                other => unreachable!("no letter: {other}"),
             };
         }
         at
