@@ -10,6 +10,7 @@
 
 pub mod addresses;
 pub mod btb;
+mod contexts;
 pub mod corrector;
 pub mod foretell;
 pub mod frames;
@@ -264,8 +265,15 @@ impl Predictor {
             false => 0..0,
         };
         let first_quick = lengths.len();
-        let tables = p.quick.as_ref().and_then(|quick| quick.direction.as_ref());
-        lengths.extend(tables.map(lengths_of).unwrap_or_default());
+        if let Some(quick) = &p.quick {
+            lengths.extend(quick.direction.iter().flat_map(lengths_of));
+            lengths.extend(
+                quick
+                    .contexts
+                    .iter()
+                    .flat_map(|contexts| &contexts.histories),
+            );
+        }
         Self {
             unknown_not_taken: p.unknown_not_taken,
             returns_fall_back: p.returns_fall_back,

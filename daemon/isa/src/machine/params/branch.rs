@@ -355,6 +355,27 @@ pub struct Quick {
     /// What it predicts by, if not by tagged tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counters: Option<PathCounters>,
+    /// What it predicts by, if by neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contexts: Option<Contexts>,
+}
+
+/// What branches did after the last directions, in tables with a history each, of which the longest one that has an entry counts once that was right.
+/// A branch that was predicted wrongly gets an entry in the next table, in the place of the one in its set that was used least recently
+/// (docs/BRANCHES.md, "The quick predictor").
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Contexts {
+    /// Counters of two bits, by address, which count where no table has an entry.
+    pub base_entries: u32,
+    /// Entries of each table.
+    pub entries: u32,
+    /// Entries of a set.
+    pub ways: u32,
+    /// Sets of a table that one branch comes to.
+    pub sets_of_a_branch: u32,
+    /// The tables' histories, the shortest first.
+    pub histories: Vec<u32>,
 }
 
 /// An array of targets that is chosen from by the path alone, as measured on Zen (docs/ZEN1.md, "Targets"): a register takes some bits of

@@ -1,9 +1,11 @@
 //! The quick one of two predictors of directions, as whose answer fetch goes on until the other one's is there: a few
-//! tables of short histories ([`super::tage`]), or counters that address and path choose, trained by what branches did.
+//! tables of short histories ([`super::tage`]), or counters that address and path choose, or the contexts used last
+//! ([`super::contexts`]), trained by what branches did.
 
 use mcad_isa::machine::params::branch;
 
 use super::addresses::{AddressRegisters, turns};
+use super::contexts::Contexts;
 use super::history::Path;
 use super::tage::Tage;
 use crate::pipeline::fold::Folding;
@@ -15,16 +17,19 @@ pub enum Quick {
     Tables(Tage),
     /// By counters.
     Counters(PathCounters),
+    /// By contexts.
+    Contexts(Contexts),
 }
 
 impl Quick {
     /// An empty predictor, whose tables have the history's lengths from this one on.
     #[must_use]
     pub fn new(p: &branch::Quick, first_length: usize) -> Option<Self> {
-        match (&p.direction, p.counters) {
-            (Some(direction), _) => Some(Self::Tables(Tage::new(direction, first_length))),
-            (None, Some(counters)) => Some(Self::Counters(PathCounters::new(counters))),
-            (None, None) => None,
+        match (&p.direction, p.counters, &p.contexts) {
+            (Some(direction), ..) => Some(Self::Tables(Tage::new(direction, first_length))),
+            (_, Some(counters), _) => Some(Self::Counters(PathCounters::new(counters))),
+            (.., Some(contexts)) => Some(Self::Contexts(Contexts::new(contexts, first_length))),
+            (None, None, None) => None,
         }
     }
 
@@ -33,6 +38,7 @@ impl Quick {
         match self {
             Self::Tables(tables) => tables.fold(folding),
             Self::Counters(counters) => folding.table(&mut counters.counters, 0),
+            Self::Contexts(contexts) => contexts.fold(folding),
         }
     }
 
@@ -52,6 +58,7 @@ impl Quick {
                 guess
             }
             Self::Counters(counters) => counters.predicts(pc, taken, addresses),
+            Self::Contexts(contexts) => contexts.predicts(pc, taken, history),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::super::check::MAX_DELAY;
 use super::{
-    AddressPath, Branch, Direction, Indirect, MAX_BTB_LEVELS, MAX_HISTORY, MAX_NEAR_PAGES,
-    MAX_TABLES, Quick, TargetArray, WEIGHT_TABLES,
+    AddressPath, Branch, Contexts, Direction, Indirect, MAX_BTB_LEVELS, MAX_HISTORY,
+    MAX_NEAR_PAGES, MAX_TABLES, Quick, TargetArray, WEIGHT_TABLES,
 };
 
 /// Sets of a table of directions whose numbers are of a path history register: it in turns of nine bits, and one bit of a branch's address.
@@ -227,8 +227,8 @@ impl TargetArray {
 
 impl Quick {
     fn check(&self) -> Result<(), String> {
-        match (&self.direction, &self.counters) {
-            (Some(direction), None) => {
+        match (&self.direction, &self.counters, &self.contexts) {
+            (Some(direction), None, None) => {
                 direction.check("quick.direction")?;
                 if direction.loops > 0 || direction.corrector_entries > 0 {
                     return Err(
@@ -244,13 +244,38 @@ impl Quick {
                     None => Ok(()),
                 }
             }
-            (None, Some(counters)) => {
+            (None, Some(counters), None) => {
                 check_power("quick.counters.entries", counters.entries, 16)?;
                 let bits = counters.history_bits;
                 check_bounds(&[("quick.counters.history_bits", bits, 1, 63)])
             }
-            _ => Err("branch.quick needs either direction or counters".into()),
+            (None, None, Some(contexts)) => contexts.check(),
+            _ => Err("branch.quick needs one of direction, counters and contexts".into()),
         }
+    }
+}
+
+impl Contexts {
+    fn check(&self) -> Result<(), String> {
+        check_power("quick.contexts.base_entries", self.base_entries, 16)?;
+        check_power("quick.contexts.entries", self.entries, 16)?;
+        check_power("quick.contexts.ways", self.ways, 1)?;
+        check_power("quick.contexts.sets_of_a_branch", self.sets_of_a_branch, 1)?;
+        check_bounds(&[
+            ("quick.contexts.ways", self.ways, 1, self.entries.min(64)),
+            (
+                "quick.contexts.sets_of_a_branch",
+                self.sets_of_a_branch,
+                1,
+                self.entries / self.ways.max(1),
+            ),
+        ])?;
+        let tables = self.histories.len() as u32;
+        check_bounds(&[("quick.contexts.histories (how many)", tables, 1, 4)])?;
+        for &history in &self.histories {
+            check_bounds(&[("quick.contexts.histories", history, 1, MAX_HISTORY)])?;
+        }
+        Ok(())
     }
 }
 
@@ -501,7 +526,7 @@ mod tests {
         both.direction = Some(direction);
         let refused = both.check().unwrap_err();
         assert!(
-            refused.contains("either direction or counters"),
+            refused.contains("one of direction, counters and contexts"),
             "{refused}"
         );
         both.counters = None;
