@@ -180,7 +180,7 @@ pub struct Branch {
     #[serde(default, skip_serializing_if = "is_default")]
     pub fetched_to_last_byte: bool,
     /// Where a direct branch goes in its page is found together with what comes behind, unless it is the second of such a pair itself
-    /// (docs/BRANCHES.md, "Targets"): what the predictor had lost it makes up for, since fetch takes one a cycle.
+    /// (docs/BRANCHES.md, "Pairs"): what the predictor had lost it makes up for, since fetch takes one a cycle.
     #[serde(default, skip_serializing_if = "is_default")]
     pub branches_in_pairs: bool,
     /// Loops that the loop stream detector replays, in whole programs.

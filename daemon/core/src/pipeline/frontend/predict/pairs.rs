@@ -13,7 +13,7 @@ const LOG_TOLD: u32 = 12;
 const WORDS: usize = 1 << (LOG_TOLD - u64::BITS.trailing_zeros());
 
 /// What is found together with what.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Pairs {
     /// The last start may be the first of a pair.
     first: bool,
