@@ -272,10 +272,8 @@ impl Contexts {
         ])?;
         let tables = self.histories.len() as u32;
         check_bounds(&[("quick.contexts.histories (how many)", tables, 1, 4)])?;
-        for &history in &self.histories {
-            check_bounds(&[("quick.contexts.histories", history, 1, MAX_HISTORY)])?;
-        }
-        Ok(())
+        check_histories(&self.histories, tables, None)
+            .map_err(|what| format!("branch.quick.contexts.histories {what}"))
     }
 }
 
