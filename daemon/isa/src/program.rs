@@ -257,6 +257,8 @@ pub struct Instr {
     pub counted: u8,
     /// Slots that must follow each of its µops that accesses memory in the cycle of its issue.
     pub slots_behind_memory: u8,
+    /// Ports of which each is given one of its µops in the cycle of their issue.
+    pub one_a_cycle: PortSet,
     /// What [`flag::ADD_IMMEDIATE`] adds.
     pub step: i64,
     /// What kind of branch it is, if it is one.
@@ -297,6 +299,8 @@ pub struct Laminated {
     /// What the cycle of its issue counts beside slots: its instruction's constants, or its instruction, with
     /// the first of an instruction.
     pub counted: u16,
+    /// Those of its µops that must find a port for themselves in the cycle of its issue.
+    pub dealt: Dealt,
     /// Last of its instruction.
     pub is_last: bool,
     /// Its instruction uses rsp, through the stack engine or not.
@@ -324,6 +328,59 @@ pub struct Laminated {
     pub inputs: [RegId; FIRST_INPUTS],
     /// What it writes.
     pub outputs: [Output; SIMPLE_OUTPUTS],
+}
+
+/// Most ports of which each is given one µop a cycle.
+pub const MAX_DEALT: usize = 6;
+
+/// µops of which each is given a port for itself in the cycle of its issue: up to four, each the set of ports that will
+/// do, of which bit n is the n-th of [`PortLayout::one_a_cycle`](crate::machine::params::PortLayout::one_a_cycle).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dealt(u32);
+
+impl Dealt {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// One more, with these ports; no more than four are kept.
+    #[must_use]
+    pub fn with(self, ports: u8) -> Self {
+        match self.0 >> 24 {
+            0 => Self(self.0 << 8 | u32::from(ports)),
+            _ => self,
+        }
+    }
+
+    /// Of a µop with `ports` one more, where all of these are among those of which `each` is given one.
+    #[must_use]
+    pub fn with_uop(self, ports: PortSet, each: PortSet) -> Self {
+        if ports.is_empty() || !each.contains(ports) {
+            return self;
+        }
+        let all = each.iter().enumerate();
+        self.with(all.fold(0, |set, (n, port)| {
+            let one = ports.meets(PortSet(1 << port));
+            set | u8::from(one) << n
+        }))
+    }
+
+    /// Whether there is none.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The ports of each.
+    #[inline(always)]
+    pub fn uops(self) -> impl Iterator<Item = u32> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let first = rest & 0xff;
+            rest >>= 8;
+            (first != 0).then_some(first)
+        })
+    }
 }
 
 /// Most registers that a simple µop writes.
@@ -517,6 +574,9 @@ impl Program {
                 slots: group.len() as u16
                     + u16::from(if memory { instr.slots_behind_memory } else { 0 }),
                 counted: u16::from(if first { instr.counted } else { 0 }),
+                dealt: (group.iter().flatten()).fold(Dealt::NONE, |dealt, uop| {
+                    dealt.with_uop(uop.ports, instr.one_a_cycle)
+                }),
                 uops,
                 uops_len: (self.uops.len() as u32 - uops) as u16,
                 fused: group.len() as u16,

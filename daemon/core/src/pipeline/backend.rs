@@ -6,6 +6,7 @@
 //! beyond what they are handed, nor of the back end.
 
 mod addresses;
+mod dealt;
 pub mod issue;
 pub mod locks;
 pub mod memory;
@@ -27,7 +28,7 @@ use super::state::{Moment, parts};
 use crate::lists::part;
 use crate::memory::CodeLate;
 use crate::memory::counts::Counts;
-use issue::{Issue, Resources};
+use issue::{Issue, Needs, Resources};
 use locks::Locks;
 use mcad_isa::machine::CpuModel;
 use mcad_isa::machine::params::{Execute, PortSet, Rename};
@@ -232,20 +233,14 @@ impl Backend {
             .at(cycles, u64::from(self.rename.issue_width), self.issued())
     }
 
-    /// Finds an issue cycle with so many slots and room for what else it counts for µops that were
-    /// delivered in cycle `delivered` and may not issue before a cycle, for a reason: the current one
-    /// or a new one.
+    /// Finds an issue cycle with what µops need that were delivered in cycle `delivered` and may not issue before a
+    /// cycle, for a reason: the current one or a new one.
     #[inline(always)]
-    fn place(
-        &mut self,
-        (slots, counted): (u32, u32),
-        delivered: u64,
-        (at_least, held_by): (u64, Stall),
-    ) {
-        if !self.issue.takes(slots, counted, delivered, at_least) {
+    fn place(&mut self, needs: Needs, delivered: u64, (at_least, held_by): (u64, Stall)) {
+        if !self.issue.takes(needs, delivered, at_least) {
             self.open(delivered, at_least, held_by);
         }
-        self.issue.count(counted);
+        self.issue.count(needs);
     }
 
     #[inline(never)]
@@ -272,7 +267,7 @@ impl Backend {
             return;
         }
         self.issue.begin(inst.instr);
-        self.place((1, 0), delivered, FREE);
+        self.place(Needs::slots(1), delivered, FREE);
         self.queue.push(self.issue.cycle());
         let input = self.registers.ready(RegId::RSP).cycle();
         let (stamps, dispatched) =
@@ -331,7 +326,7 @@ impl Backend {
         if self.issue.slots() > 0 {
             self.issue.close();
         }
-        self.place((mask.count_ones(), 0), delivered, FREE);
+        self.place(Needs::slots(mask.count_ones()), delivered, FREE);
         for reg in (0..4u8).map(RegId) {
             if mask & (1 << reg.0) != 0 {
                 let input = self.registers.ready(reg).cycle();
@@ -370,11 +365,7 @@ impl Backend {
         if first {
             self.issue.begin(inst.instr);
         }
-        self.place(
-            (u32::from(uop.slots), u32::from(uop.counted)),
-            delivered,
-            FREE,
-        );
+        self.place(Needs::of(uop), delivered, FREE);
         let issued = self.issue.cycle();
         self.queue.push(issued);
         let inputs = self.registers.inputs(&uop.inputs);
@@ -429,8 +420,7 @@ impl Backend {
             false => FREE,
         };
         let laminated = i.laminated;
-        let slots = (u32::from(laminated.slots), u32::from(laminated.counted));
-        self.place(slots, delivered.cycle, at_least);
+        self.place(Needs::of(laminated), delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
         let from = laminated.uops as usize;
         let uop = i.program.uops.get(from);
@@ -490,8 +480,7 @@ impl Backend {
         } else {
             FREE
         };
-        let slots = (u32::from(laminated.slots), u32::from(laminated.counted));
-        self.place(slots, delivered.cycle, at_least);
+        self.place(Needs::of(laminated), delivered.cycle, at_least);
         self.queue.push(self.issue.cycle());
         if first && i.inst.extra_cycles > 0 {
             self.string_known = self.string_known_from(i.inst);

@@ -185,6 +185,7 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
         constants: 0,
         counted: 0,
         slots_behind_memory: 0,
+        one_a_cycle: PortSet::NONE,
         step: 0,
         advances: 0..0,
         plain: false,

@@ -19,6 +19,7 @@ use super::pattern::Pattern;
 use super::uops::{group, split};
 use crate::machine::CpuModel;
 use crate::machine::params::Core;
+use crate::machine::table::PortSet;
 use crate::machine::table::{Form, LatencyKind, OperandName, Perf};
 use crate::program::piece::Extent;
 use crate::program::{
@@ -371,6 +372,11 @@ fn finish(
             _ => constants,
         },
         slots_behind_memory: core.rename.slots_behind_memory as u8,
+        // What rename does by itself is given to no port.
+        one_a_cycle: match flags & flag::ELIMINABLE {
+            0 => core.ports.one_a_cycle,
+            _ => PortSet::NONE,
+        },
         step: 0,
         branch: branch_kind(instruction),
         displacement: 0,

@@ -1,10 +1,12 @@
 //! The issue cycle: how many µops it has taken, and why the next one had to wait for a later one.
 
+use super::dealt::Taken;
 use super::ports::Ports;
 use super::registers::Registers;
 use super::retire::Retirement;
 use super::topdown::{Loss, SlotCount, Stall};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
+use mcad_isa::program::{Dealt, Laminated};
 
 /// The current issue cycle.
 pub struct Issue {
@@ -13,6 +15,8 @@ pub struct Issue {
     /// that it has.
     most_counted: u32,
     counted: u32,
+    /// Ports that its µops have, of those of which each is given one.
+    taken: Taken,
     cycle: u64,
     slots: u32,
     /// Slots that the current cycle has: its width, or none where no more µops may issue in it.
@@ -32,6 +36,40 @@ pub struct Issue {
 
 /// More than a cycle has µops for; twice that many can still be counted.
 const ANY_NUMBER: u32 = u32::MAX / 2;
+
+/// What µops that issue together must find in one cycle.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// Slots.
+    pub slots: u32,
+    /// What a cycle counts beside them.
+    pub counted: u32,
+    /// Ports for themselves.
+    pub dealt: Dealt,
+}
+
+impl Needs {
+    /// Slots alone.
+    #[must_use]
+    pub fn slots(slots: u32) -> Self {
+        Self {
+            slots,
+            counted: 0,
+            dealt: Dealt::NONE,
+        }
+    }
+
+    /// Those of a laminated µop.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(uop: &Laminated) -> Self {
+        Self {
+            slots: u32::from(uop.slots),
+            counted: u32::from(uop.counted),
+            dealt: uop.dealt,
+        }
+    }
+}
 
 /// What a new issue cycle makes move on, and what it asks for room.
 pub struct Resources<'a> {
@@ -59,6 +97,7 @@ impl Issue {
                 most => most.min(ANY_NUMBER),
             },
             counted: 0,
+            taken: Taken::NONE,
             cycle: 0,
             slots: 0,
             limit: 0,
@@ -108,10 +147,14 @@ impl Issue {
         &mut self.losses
     }
 
-    /// It has so many more of what it counts beside slots.
+    /// µops with these needs are its own, but for their slots ([`Issue::take`]).
     #[inline(always)]
-    pub fn count(&mut self, counted: u32) {
-        self.counted += counted;
+    pub fn count(&mut self, needs: Needs) {
+        self.counted += needs.counted;
+        if !needs.dealt.is_empty() {
+            // What no cycle has ports enough for has this one to itself.
+            self.taken = self.taken.with(needs.dealt).unwrap_or(self.taken);
+        }
     }
 
     /// It has taken so many slots more.
@@ -144,13 +187,14 @@ impl Issue {
         self.blocked_for = (why, self.instr);
     }
 
-    /// Whether the cycle has so many slots and room for so many of what else it counts, for µops that are in the
-    /// queue from `delivered` on and may not issue before `at_least`; else one must be opened for them.
+    /// Whether the cycle has what µops need that are in the queue from `delivered` on and may not issue before
+    /// `at_least`; else one must be opened for them.
     #[inline(always)]
     #[must_use]
-    pub fn takes(&self, slots: u32, counted: u32, delivered: u64, at_least: u64) -> bool {
-        self.slots + slots <= self.limit
-            && self.counted + counted <= self.most_counted
+    pub fn takes(&self, needs: Needs, delivered: u64, at_least: u64) -> bool {
+        self.slots + needs.slots <= self.limit
+            && self.counted + needs.counted <= self.most_counted
+            && (needs.dealt.is_empty() || self.taken.with(needs.dealt).is_some())
             && delivered < self.cycle
             && at_least.max(self.blocked_until) <= self.cycle
     }
@@ -207,6 +251,7 @@ impl Issue {
         // What a cycle could not hold of the slots that an overflow takes is the next one's.
         self.slots = self.slots.saturating_sub(width);
         self.counted = 0;
+        self.taken = Taken::NONE;
         self.limit = width;
     }
 
@@ -252,6 +297,7 @@ impl Part for Issue {
             width: _,
             most_counted: _,
             counted,
+            taken,
             cycle: _,
             slots,
             limit,
@@ -265,6 +311,7 @@ impl Part for Issue {
             losses: _,
         } = self;
         h.add(u64::from(*counted) << 32 | u64::from(*slots) << 1 | u64::from(*limit == 0));
+        h.add(taken.bits());
         h.add_future(*blocked_until, at.issue);
     }
 }

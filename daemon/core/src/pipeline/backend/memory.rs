@@ -363,8 +363,7 @@ impl Memory {
                 && (inst.stores == 0 || self.p.memory_renaming_updates)
                 && self.renaming.is_steady(inst) =>
             {
-                let back = self.back(store);
-                match (self.renaming).possible(&self.p, inst, instr, store, made, back) {
+                match self.renames(inst, instr, store, made) {
                     Learning::Renamed => {
                         self.disambiguation.learns(inst.address);
                         Loaded::Register(source)
@@ -439,13 +438,23 @@ impl Memory {
         }
     }
 
-    /// How many stores before the next one a store is, where what loads learn of it matters.
+    /// Whether rename gives a load the register of the store that serves it.
     #[inline]
-    fn back(&self, store: u64) -> u64 {
-        match self.disambiguation.is_modelled() {
-            true => self.older.count().saturating_sub(store),
-            false => 0,
+    fn renames(&mut self, inst: &Inst, instr: &Instr, store: u64, made: Made) -> Learning {
+        let back = self.older.count().saturating_sub(store);
+        let farthest = u64::from(self.p.memory_renaming_stores);
+        if farthest > 0 && back > farthest {
+            return match self.renaming.forget(inst) {
+                true => Learning::InVain,
+                false => Learning::Unknown,
+            };
         }
+        // How far back matters to what is learnt only where loads go ahead of stores.
+        let back = match self.disambiguation.is_modelled() {
+            true => back,
+            false => 0,
+        };
+        (self.renaming).possible(&self.p, inst, instr, store, made, back)
     }
 
     /// What a load has that needs older stores, if it knows.

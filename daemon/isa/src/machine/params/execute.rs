@@ -233,6 +233,10 @@ pub struct Execute {
     /// it, writes a register of its address.
     #[serde(default)]
     pub memory_renaming_kept: u32,
+    /// Stores among which the one is that a renamed load takes its data from: so many before the load, whatever they write;
+    /// 0: all in flight.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory_renaming_stores: u32,
     /// The loads of instructions that update memory can be renamed too.
     #[serde(default)]
     pub memory_renaming_updates: bool,
@@ -444,6 +448,11 @@ impl Execute {
                 4096,
             ),
             ("memory_renaming_kept", self.memory_renaming_kept.into(), 64),
+            (
+                "memory_renaming_stores",
+                self.memory_renaming_stores.into(),
+                512,
+            ),
             ("memory_renaming_spacing", self.memory_renaming_spacing, 64),
             ("store_buffer", self.store_buffer.into(), 512),
             ("loads_per_bank", self.loads_per_bank.into(), 2),

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{Bounds, Checked};
+use crate::program::MAX_DEALT;
 
 /// Most ports that a core may have.
 pub const MAX_PORTS: usize = 32;
@@ -156,6 +157,9 @@ pub struct PortLayout {
     /// the scheduler of an address unit. A store of these takes any ALU, too, unless its immediate is a
     /// byte. Empty: all, and such stores none.
     pub beside_addresses: PortSet,
+    /// Ports of which each is given at most one µop in an issue cycle, in program order: what finds none for itself issues
+    /// in the next cycle, with all that follows. Empty: none.
+    pub one_a_cycle: PortSet,
     /// Sets whose ports µops take in turn, whatever their use.
     pub in_turn: Vec<PortSet>,
     /// Ports of one scheduler whose µops are bound to none when they issue: each starts on whichever of
@@ -225,6 +229,8 @@ struct Text {
     pairs_with_result: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     beside_addresses: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    one_a_cycle: String,
     #[serde(default)]
     in_turn: Vec<String>,
     #[serde(default)]
@@ -263,6 +269,7 @@ impl TryFrom<Text> for PortLayout {
             pairs: set("pairs", &text.pairs)?,
             pairs_with_result: set("pairs_with_result", &text.pairs_with_result)?,
             beside_addresses: set("beside_addresses", &text.beside_addresses)?,
+            one_a_cycle: set("one_a_cycle", &text.one_a_cycle)?,
             in_turn: text
                 .in_turn
                 .iter()
@@ -309,6 +316,7 @@ impl From<PortLayout> for Text {
             pairs: text(layout.pairs),
             pairs_with_result: text(layout.pairs_with_result),
             beside_addresses: text(layout.beside_addresses),
+            one_a_cycle: text(layout.one_a_cycle),
             in_turn: layout.in_turn.iter().map(|set| text(*set)).collect(),
             unbound: text(layout.unbound),
             disorder: layout.disorder,
@@ -405,6 +413,10 @@ impl PortLayout {
             b.holds(key, all.contains(set), || "a port is not there".into())?;
         }
         b.within("disorder", self.disorder, 1, 64)?;
+        let few = self.one_a_cycle.len() as usize <= MAX_DEALT;
+        b.holds("one_a_cycle", few, || {
+            format!("there may be {MAX_DEALT} of them")
+        })?;
         let most = self.schedulers.len() < MAX_SCHEDULERS;
         b.holds("schedulers", most, || {
             format!("there may be {} of them", MAX_SCHEDULERS - 1)
