@@ -575,7 +575,13 @@ impl Program {
                     + u16::from(if memory { instr.slots_behind_memory } else { 0 }),
                 counted: u16::from(if first { instr.counted } else { 0 }),
                 dealt: (group.iter().flatten()).fold(Dealt::NONE, |dealt, uop| {
-                    dealt.with_uop(uop.ports, instr.one_a_cycle)
+                    let each = instr.one_a_cycle;
+                    let meets = each.contains(uop.ports) && !uop.ports.is_empty();
+                    // Of a pair with a jump two start in a cycle, but more may issue.
+                    match instr.is(flag::FUSED_NEXT) && meets {
+                        true => dealt.with_uop(each, each),
+                        false => dealt.with_uop(uop.ports, each),
+                    }
                 }),
                 uops,
                 uops_len: (self.uops.len() as u32 - uops) as u16,

@@ -443,3 +443,54 @@ fn what_a_store_with_an_index_takes_an_alu_for_is_not_its_data() {
         ],
     );
 }
+
+/// Of operations on ALUs that issue together each has an ALU of its own; what finds none takes the next cycle, with all that
+/// follows.
+#[test]
+fn four_operations_on_alus_issue_in_a_cycle() {
+    as_measured(
+        0.05,
+        &[
+            (
+                "4d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d530566410ffec766410ffecf66410ffed766410ffedf66410ffee74d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d530566410ffec766410ffecf66410ffed766410ffedf66410ffee74d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d530566410ffec766410ffecf66410ffed766410ffedf66410ffee74d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d530566410ffec766410ffecf66410ffed766410ffedf66410ffee749ffcf0f8513ffffff",
+                10.03,
+                "four times eight `lea` and five vector additions",
+            ),
+            (
+                "4d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d530566410ffec766410ffecf66410ffed766410ffedf66410ffee766410ffeef4d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d530566410ffec766410ffecf66410ffed766410ffedf66410ffee766410ffeef4d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d530566410ffec766410ffecf66410ffed766410ffedf66410ffee766410ffeef4d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d530566410ffec766410ffecf66410ffed766410ffedf66410ffee766410ffeef49ffcf0f85dffeffff",
+                12.36,
+                "four times ten and six",
+            ),
+            (
+                "4d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305498b0424498b442408498b442410498b442418498b4424204d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305498b0424498b442408498b442410498b442418498b4424204d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305498b0424498b442408498b442410498b442418498b4424204d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305498b0424498b442408498b442410498b442418498b44242049ffcf0f8517ffffff",
+                10.03,
+                "four times eight `lea` and five loads",
+            ),
+            (
+                "4d8d53054d8d53054d8d5305c442f1f7c3c442f1f7cbc442f1f7c34d8d53054d8d53054d8d5305c442f1f7c3c442f1f7cbc442f1f7c34d8d53054d8d53054d8d5305c442f1f7c3c442f1f7cbc442f1f7c34d8d53054d8d53054d8d5305c442f1f7c3c442f1f7cbc442f1f7c349ffcf758f",
+                8.02,
+                "four times three `lea` and three shifts, which two ALUs have",
+            ),
+        ],
+    );
+}
+
+/// Twelve multiplications, a store of the product and a load of it, with other stores between.
+#[test]
+fn loads_are_renamed_among_the_last_sixteen_stores() {
+    as_measured(
+        0.01,
+        &[
+            (
+                "480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0488943084c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b40488b430849ffcf7587",
+                36.07,
+                "fifteen stores between",
+            ),
+            (
+                "480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0480fafc0488943084c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b404c894b40488b430849ffcf7583",
+                42.09,
+                "sixteen stores between",
+            ),
+        ],
+    );
+}

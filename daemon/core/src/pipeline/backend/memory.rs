@@ -441,9 +441,10 @@ impl Memory {
     /// Whether rename gives a load the register of the store that serves it.
     #[inline]
     fn renames(&mut self, inst: &Inst, instr: &Instr, store: u64, made: Made) -> Learning {
+        // Stores between the load and its own.
         let back = self.older.count().saturating_sub(store);
         let farthest = u64::from(self.p.memory_renaming_stores);
-        if farthest > 0 && back > farthest {
+        if farthest > 0 && back >= farthest {
             return match self.renaming.forget(inst) {
                 true => Learning::InVain,
                 false => Learning::Unknown,
