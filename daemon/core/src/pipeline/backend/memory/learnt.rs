@@ -3,7 +3,7 @@
 //!
 //! On Zen 5 two sets of twenty, least recently used: 40 such loads fifteen bytes apart are all renamed and
 //! of 42 none, 20 sixteen bytes apart and of 21 none. Which bits tell the sets apart is not
-//! known; here it is all of them (docs/ZEN5.md, "Memory renaming"). On Zen 3 one of 24 (docs/ZEN3.md). On Zen 4 a load is renamed
+//! known; here it is all of them (docs/ZEN5.md, "Memory renaming"). On Zen 3 and 4 one of 24 (docs/ZEN3.md, docs/ZEN4.md). On Zen 4 a load is renamed
 //! once it has met the store as far back thirteen times in a row; one that then meets another store, or none, issues anew
 //! (docs/ZEN4.md, "Memory renaming").
 
