@@ -330,9 +330,6 @@ pub struct Laminated {
     pub outputs: [Output; SIMPLE_OUTPUTS],
 }
 
-/// Most ports of which each is given one µop a cycle.
-pub const MAX_DEALT: usize = 6;
-
 /// µops of which each is given a port for itself in the cycle of its issue: up to four, each the set of ports that will
 /// do, of which bit n is the n-th of [`PortLayout::one_a_cycle`](crate::machine::params::PortLayout::one_a_cycle).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -351,15 +348,16 @@ impl Dealt {
         }
     }
 
-    /// Of a µop with `ports` one more, where all of these are among those of which `each` is given one.
+    /// Of a µop with `ports` one more, where all of these are among those of which `each` is given one; `any` of them
+    /// will do.
     #[must_use]
-    pub fn with_uop(self, ports: PortSet, each: PortSet) -> Self {
+    pub fn with_uop(self, ports: PortSet, each: PortSet, any: bool) -> Self {
         if ports.is_empty() || !each.contains(ports) {
             return self;
         }
         let all = each.iter().enumerate();
         self.with(all.fold(0, |set, (n, port)| {
-            let one = ports.meets(PortSet(1 << port));
+            let one = any || ports.meets(PortSet(1 << port));
             set | u8::from(one) << n
         }))
     }
@@ -575,13 +573,9 @@ impl Program {
                     + u16::from(if memory { instr.slots_behind_memory } else { 0 }),
                 counted: u16::from(if first { instr.counted } else { 0 }),
                 dealt: (group.iter().flatten()).fold(Dealt::NONE, |dealt, uop| {
-                    let each = instr.one_a_cycle;
-                    let meets = each.contains(uop.ports) && !uop.ports.is_empty();
-                    // Of a pair with a jump two start in a cycle, but more may issue.
-                    match instr.is(flag::FUSED_NEXT) && meets {
-                        true => dealt.with_uop(each, each),
-                        false => dealt.with_uop(uop.ports, each),
-                    }
+                    // Two pairs with a jump start in a cycle, but more may issue.
+                    let any = instr.is(flag::FUSED_NEXT);
+                    dealt.with_uop(uop.ports, instr.one_a_cycle, any)
                 }),
                 uops,
                 uops_len: (self.uops.len() as u32 - uops) as u16,

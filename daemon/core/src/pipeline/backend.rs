@@ -237,10 +237,10 @@ impl Backend {
     /// cycle, for a reason: the current one or a new one.
     #[inline(always)]
     fn place(&mut self, needs: Needs, delivered: u64, (at_least, held_by): (u64, Stall)) {
-        if !self.issue.takes(needs, delivered, at_least) {
+        if !self.issue.admits(needs, delivered, at_least) {
             self.open(delivered, at_least, held_by);
+            self.issue.begin_with(needs);
         }
-        self.issue.count(needs);
     }
 
     #[inline(never)]

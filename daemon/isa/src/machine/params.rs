@@ -27,7 +27,8 @@ pub use execute::{
 };
 pub use frontend::{Frontend, LinePairing, UopCacheHolds};
 pub use ports::{
-    MAX_HOLD, MAX_PORTS, MAX_SCHEDULERS, PortChoice, PortLayout, PortSet, Role, Scheduler,
+    MAX_DEALT, MAX_HOLD, MAX_PORTS, MAX_SCHEDULERS, PortChoice, PortLayout, PortSet, Role,
+    Scheduler,
 };
 pub use rename::{Rename, Slots, Unlimited};
 pub use retire::Retire;

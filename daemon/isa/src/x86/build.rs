@@ -18,8 +18,7 @@ use super::operands::{MemoryRef, Operands, Value, abcd_mask};
 use super::pattern::Pattern;
 use super::uops::{group, split};
 use crate::machine::CpuModel;
-use crate::machine::params::Core;
-use crate::machine::table::PortSet;
+use crate::machine::params::{Core, PortSet};
 use crate::machine::table::{Form, LatencyKind, OperandName, Perf};
 use crate::program::piece::Extent;
 use crate::program::{

@@ -2,8 +2,8 @@
 //! ([`PortLayout::one_a_cycle`](mcad_isa::machine::params::PortLayout::one_a_cycle)): which of them the cycle's µops
 //! can have between them.
 
+use mcad_isa::machine::params::MAX_DEALT;
 use mcad_isa::program::Dealt;
-use mcad_isa::program::MAX_DEALT;
 
 /// Number of sets of such ports.
 const SETS: u32 = 1 << MAX_DEALT;

@@ -147,14 +147,12 @@ impl Issue {
         &mut self.losses
     }
 
-    /// µops with these needs are its own, but for their slots ([`Issue::take`]).
-    #[inline(always)]
-    pub fn count(&mut self, needs: Needs) {
+    /// The first µops of a new cycle have these needs; their slots are told apart ([`Issue::take`]).
+    #[inline]
+    pub fn begin_with(&mut self, needs: Needs) {
         self.counted += needs.counted;
-        if !needs.dealt.is_empty() {
-            // What no cycle has ports enough for has this one to itself.
-            self.taken = self.taken.with(needs.dealt).unwrap_or(self.taken);
-        }
+        // What no cycle has ports enough for has this one to itself.
+        self.taken = self.taken.with(needs.dealt).unwrap_or(self.taken);
     }
 
     /// It has taken so many slots more.
@@ -187,16 +185,26 @@ impl Issue {
         self.blocked_for = (why, self.instr);
     }
 
-    /// Whether the cycle has what µops need that are in the queue from `delivered` on and may not issue before
-    /// `at_least`; else one must be opened for them.
+    /// Gives µops what they need but their slots ([`Issue::take`]), if the cycle has it, which are in the queue from
+    /// `delivered` on and may not issue before `at_least`. Returns whether it has; else one must be opened for them.
     #[inline(always)]
     #[must_use]
-    pub fn takes(&self, needs: Needs, delivered: u64, at_least: u64) -> bool {
-        self.slots + needs.slots <= self.limit
+    pub fn admits(&mut self, needs: Needs, delivered: u64, at_least: u64) -> bool {
+        let free = self.slots + needs.slots <= self.limit
             && self.counted + needs.counted <= self.most_counted
-            && (needs.dealt.is_empty() || self.taken.with(needs.dealt).is_some())
             && delivered < self.cycle
-            && at_least.max(self.blocked_until) <= self.cycle
+            && at_least.max(self.blocked_until) <= self.cycle;
+        if !free {
+            return false;
+        }
+        if !needs.dealt.is_empty() {
+            let Some(taken) = self.taken.with(needs.dealt) else {
+                return false;
+            };
+            self.taken = taken;
+        }
+        self.counted += needs.counted;
+        true
     }
 
     /// Opens a cycle for a µop that is in the queue from `delivered` on and may not issue before

@@ -233,8 +233,7 @@ pub struct Execute {
     /// it, writes a register of its address.
     #[serde(default)]
     pub memory_renaming_kept: u32,
-    /// Stores among which the one is that a renamed load takes its data from: so many before the load, whatever they write;
-    /// 0: all in flight.
+    /// A load is renamed only to one of the last so many stores before it, whatever the others write; 0: to any in flight.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory_renaming_stores: u32,
     /// The loads of instructions that update memory can be renamed too.

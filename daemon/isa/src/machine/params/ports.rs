@@ -6,10 +6,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::{Bounds, Checked};
-use crate::program::MAX_DEALT;
 
 /// Most ports that a core may have.
 pub const MAX_PORTS: usize = 32;
+
+/// Most ports of which each is given one µop in an issue cycle.
+pub const MAX_DEALT: usize = 6;
 
 /// Most schedulers that a core may have, with the common one.
 pub const MAX_SCHEDULERS: usize = 8;
