@@ -144,6 +144,16 @@ fn what_has_many_inputs_stays_with_its_address_unit() {
                 1.25,
                 "four lea, mov byte [rbx+8], 7",
             ),
+            (
+                "4d8d53054d8d53054d8d53054d8d530542c60403054d8d53054d8d53054d8d53054d8d530542c60403054d8d53054d8d53054d8d53054d8d530542c60403054d8d53054d8d53054d8d53054d8d530542c604030549ffcf75a7",
+                5.27,
+                "four lea, mov byte [rbx+r8], 5, four times",
+            ),
+            (
+                "4d8d53054d8d53054d8d53054d8d530566c7430805004d8d53054d8d53054d8d53054d8d530566c7430805004d8d53054d8d53054d8d53054d8d530566c7430805004d8d53054d8d53054d8d53054d8d530566c74308050049ffcf75a3",
+                4.28,
+                "mov word [rbx+8], 5 in its place",
+            ),
             ("84c084c084c084c084c084c084c049ffcf75ed", 2.00, "seven test"),
             (
                 "4889e04889e04889e04889e04889e04889e04889e04889e049ffcf75e3",
@@ -156,6 +166,19 @@ fn what_has_many_inputs_stays_with_its_address_unit() {
                 "mov rax, rbp",
             ),
         ],
+    );
+}
+
+/// Stores of immediates of 32 bits and more take an ALU without a displacement, too.
+#[test]
+fn a_store_of_a_wide_immediate_takes_an_alu() {
+    as_measured(
+        0.02,
+        &[(
+            "4d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c7030500000049ffcf75a3",
+            5.34,
+            "four lea, mov dword [rbx], 5, four times",
+        )],
     );
 }
 
@@ -470,6 +493,36 @@ fn four_operations_on_alus_issue_in_a_cycle() {
                 "4d8d53054d8d53054d8d5305c442f1f7c3c442f1f7cbc442f1f7c34d8d53054d8d53054d8d5305c442f1f7c3c442f1f7cbc442f1f7c34d8d53054d8d53054d8d5305c442f1f7c3c442f1f7cbc442f1f7c34d8d53054d8d53054d8d5305c442f1f7c3c442f1f7cbc442f1f7c349ffcf758f",
                 8.02,
                 "four times three `lea` and three shifts, which two ALUs have",
+            ),
+        ],
+    );
+}
+
+/// Displacements, jumps' targets and immediates of the operations that issue in a cycle.
+#[test]
+fn six_constants_issue_in_a_cycle() {
+    as_measured(
+        0.01,
+        &[
+            (
+                "837b0805837b08054c8d65054c8d6d054d89f24d89f3837b0805837b08054c8d55054c8d5d054d89f44d89f5837b0805837b08054c8d65054c8d6d054d89f24d89f3837b0805837b08054c8d55054c8d5d054d89f44d89f549ffcf75a3",
+                4.28,
+                "six: four times two `cmp dword [rbx+8], 5`, two `lea r, [rbp+5]` and two eliminated moves",
+            ),
+            (
+                "837b0805837b08054c8d65054c8d6d058b4b084d89f3837b0805837b08054c8d55054c8d5d058b4b084d89f5837b0805837b08054c8d65054c8d6d058b4b084d89f3837b0805837b08054c8d55054c8d5d058b4b084d89f549ffcf75a3",
+                5.01,
+                "seven: a load of `[rbx+8]` in the place of one move",
+            ),
+            (
+                "837b0805837b08054c8d65054c8d6d05c5f970dc07c5d9fedd837b0805837b08054c8d55054c8d5d05c5f970dc07c5d9fedd837b0805837b08054c8d65054c8d6d05c5f970dc07c5d9fedd837b0805837b08054c8d55054c8d5d05c5f970dc07c5d9fedd49ffcf7597",
+                5.01,
+                "seven: a shuffle by an immediate",
+            ),
+            (
+                "837b0805837b08054c8d65054c8d6d05c5f970dc07c5f970dc07837b0805837b08054c8d55054c8d5d05c5f970dc07c5f970dc07837b0805837b08054c8d65054c8d6d05c5f970dc07c5f970dc07837b0805837b08054c8d55054c8d5d05c5f970dc07c5f970dc0749ffcf7593",
+                5.69,
+                "eight: two of these",
             ),
         ],
     );

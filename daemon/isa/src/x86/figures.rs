@@ -3,7 +3,7 @@
 //! The tables have what was measured, with moves eliminated and additions done at rename most of the
 //! time; what is wanted here is what an instruction costs when rename does not do it.
 
-use iced_x86::{Instruction, InstructionInfoFactory, OpKind};
+use iced_x86::{Instruction, InstructionInfoFactory};
 
 use super::build::Decoded;
 use super::encoding::{Encoding, encoding};
@@ -112,33 +112,24 @@ fn stay_together(
         return;
     }
     let registers = operands.indexed && operands.in_regs.iter().any(|v| v.id.is_some());
-    let constants = instruction.memory_displ_size() > 0 && encoding.immediate.is_some();
-    if !registers && !constants {
-        return;
-    }
+    let immediate = encoding.immediate.is_some();
+    let constants = instruction.memory_displ_size() > 0 && immediate;
     let computing = |(set, n): &&mut (PortSet, u16)| alu.contains(*set) && *n > 0;
     if let Some((set, _)) = perf.ports.iter_mut().find(computing) {
         let both = PortSet(set.0 & beside.0);
-        if !both.is_empty() {
+        if (registers || constants) && !both.is_empty() {
             *set = both;
         }
-    } else if stores && (registers || !is_byte(instruction)) {
+    } else if stores && (registers || immediate && (operands.indexed || is_wide(instruction))) {
         perf.ports.insert(0, (alu, 1));
         perf.uops += 1;
         operands.beside_data = true;
     }
 }
 
-/// Whether an instruction's last operand is an immediate of one byte.
-fn is_byte(instruction: &Instruction) -> bool {
-    let last = instruction.op_count().saturating_sub(1);
-    matches!(
-        instruction.op_kind(last),
-        OpKind::Immediate8
-            | OpKind::Immediate8to16
-            | OpKind::Immediate8to32
-            | OpKind::Immediate8to64
-    )
+/// Whether an instruction accesses memory by 32 bits and more.
+fn is_wide(instruction: &Instruction) -> bool {
+    instruction.memory_size().size() >= 4
 }
 
 /// The registers among values, but for the stack pointer where the stack engine follows it.

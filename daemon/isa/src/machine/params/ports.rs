@@ -156,8 +156,8 @@ pub struct PortLayout {
     pub pairs_with_result: PortSet,
     /// Of [`PortLayout::alu`], those for what an instruction computes with memory that has a base, an
     /// index and another register to read, or a displacement and an immediate: its µops stay together in
-    /// the scheduler of an address unit. A store of these takes any ALU, too, unless its immediate is a
-    /// byte. Empty: all, and such stores none.
+    /// the scheduler of an address unit. A store of a register by an index takes any ALU, too, and so does one of an immediate by
+    /// an index or of 32 bits and more. Empty: all, and such stores none.
     pub beside_addresses: PortSet,
     /// Ports of which each is given at most one µop in an issue cycle, in program order: what finds none for itself issues
     /// in the next cycle, with all that follows. Empty: none.
