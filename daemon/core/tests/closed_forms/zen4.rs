@@ -174,11 +174,18 @@ fn what_has_many_inputs_stays_with_its_address_unit() {
 fn a_store_of_a_wide_immediate_takes_an_alu() {
     as_measured(
         0.02,
-        &[(
-            "4d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c7030500000049ffcf75a3",
-            5.34,
-            "four lea, mov dword [rbx], 5, four times",
-        )],
+        &[
+            (
+                "4d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c7030500000049ffcf75a3",
+                5.34,
+                "four lea, mov dword [rbx], 5, four times",
+            ),
+            (
+                "4d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054883c42049ffcf758f",
+                7.78,
+                "six lea, push 5, four times, add rsp, 32",
+            ),
+        ],
     );
 }
 

@@ -120,16 +120,16 @@ fn stay_together(
         if (registers || constants) && !both.is_empty() {
             *set = both;
         }
-    } else if stores && (registers || immediate && (operands.indexed || is_wide(instruction))) {
+    } else if stores && (registers || immediate && (operands.indexed || !is_narrow(instruction))) {
         perf.ports.insert(0, (alu, 1));
         perf.uops += 1;
         operands.beside_data = true;
     }
 }
 
-/// Whether an instruction accesses memory by 32 bits and more.
-fn is_wide(instruction: &Instruction) -> bool {
-    instruction.memory_size().size() >= 4
+/// Whether the operand in memory that an instruction names has less than 32 bits.
+fn is_narrow(instruction: &Instruction) -> bool {
+    matches!(instruction.memory_size().size(), 1 | 2)
 }
 
 /// The registers among values, but for the stack pointer where the stack engine follows it.
