@@ -535,6 +535,31 @@ fn six_constants_issue_in_a_cycle() {
     );
 }
 
+/// What writes a general-purpose register from a vector unit keeps all ALUs for a cycle, the way back one.
+#[test]
+fn results_of_vectors_keep_the_alus() {
+    as_measured(
+        0.02,
+        &[
+            (
+                "4d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f9d7f84d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f9d7f84d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f9d7f84d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f9d7f84d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f9d7f84d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f9d7f84d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f9d7f84d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f9d7f849ffcf0f8517ffffff",
+                20.01,
+                "eight times six lea, vpmovmskb edi, xmm0",
+            ),
+            (
+                "c442c9f7d3c442c9f7d3c5f9d7f8c442c9f7d3c442c9f7d3c5f9d7f8c442c9f7d3c442c9f7d3c5f9d7f8c442c9f7d3c442c9f7d3c5f9d7f8c442c9f7d3c442c9f7d3c5f9d7f8c442c9f7d3c442c9f7d3c5f9d7f8c442c9f7d3c442c9f7d3c5f9d7f8c442c9f7d3c442c9f7d3c5f9d7f849ffcf758b",
+                16.02,
+                "eight times two shlx, which two ALUs have, vpmovmskb",
+            ),
+            (
+                "4d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f96ec64d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f96ec64d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f96ec64d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f96ec64d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f96ec64d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f96ec64d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f96ec64d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d5305c5f96ec649ffcf0f85d7feffff",
+                18.32,
+                "eight times eight lea, vmovd xmm0, esi",
+            ),
+        ],
+    );
+}
+
 /// Twelve multiplications, a store of the product and a load of it, with other stores between.
 #[test]
 fn loads_are_renamed_among_the_last_sixteen_stores() {

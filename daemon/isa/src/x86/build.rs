@@ -371,9 +371,9 @@ fn finish(
             _ => constants,
         },
         slots_behind_memory: core.rename.slots_behind_memory as u8,
-        // What rename does by itself is given to no port.
+        // What rename does by itself is given to no port, and what results of vectors keep is not given at issue.
         one_a_cycle: match flags & flag::ELIMINABLE {
-            0 => core.ports.one_a_cycle,
+            0 if !o.writes_general_from_vector() => core.ports.one_a_cycle,
             _ => PortSet::NONE,
         },
         step: 0,

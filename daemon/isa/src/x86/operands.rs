@@ -97,7 +97,32 @@ pub struct Operands {
 
 const MAX_OPERANDS: usize = 40;
 
+fn any(values: &[Value], is: impl Fn(RegId) -> bool) -> bool {
+    values.iter().filter_map(|value| value.id).any(is)
+}
+
 impl Operands {
+    /// Whether a general-purpose register is written by what vector registers hold, without memory.
+    #[must_use]
+    pub fn writes_general_from_vector(&self) -> bool {
+        self.without_memory()
+            && any(&self.out_regs, RegId::is_gpr)
+            && any(&self.in_regs, RegId::is_vector)
+            && !any(&self.in_regs, RegId::is_gpr)
+    }
+
+    /// Whether a vector register is written by what a general-purpose one holds, without memory.
+    #[must_use]
+    pub fn writes_vector_from_general(&self) -> bool {
+        self.without_memory()
+            && any(&self.out_regs, RegId::is_vector)
+            && any(&self.in_regs, RegId::is_gpr)
+    }
+
+    fn without_memory(&self) -> bool {
+        self.in_mems.is_empty() && self.out_mems.is_empty()
+    }
+
     fn add(&mut self, id: Option<RegId>, register: Register) -> Value {
         let index = OperandIndex(self.count.min(MAX_OPERANDS - 1));
         self.count += 1;

@@ -187,10 +187,30 @@ pub fn split(operands: &Operands, perf: &Perf, core: &Core) -> Vec<UopSpec> {
     let mut uops = load_uops;
     uops.extend(compute_uops);
     uops.extend(store_uops);
+    uops.extend(between_kinds(operands, &computes, layout));
     while uops.len() < usize::from(perf.retire_slots.max(1)) {
         uops.push(UopSpec::compute(PortSet::NONE, Vec::new(), Vec::new()));
     }
     uops
+}
+
+/// What an instruction between general-purpose and vector registers takes of the ALUs beside what it does
+/// ([`PortLayout::results_of_vectors`]).
+fn between_kinds(o: &Operands, computes: &[PortSet], layout: &PortLayout) -> Vec<UopSpec> {
+    let ports: Vec<PortSet> = if layout.results_of_vectors.is_empty() {
+        Vec::new()
+    } else if o.writes_general_from_vector() {
+        let each = layout.results_of_vectors.iter();
+        each.map(|port| PortSet(1 << port)).collect()
+    } else if o.writes_vector_from_general() && !computes.iter().any(|p| layout.alu.contains(*p)) {
+        vec![layout.alu]
+    } else {
+        Vec::new()
+    };
+    let inputs = ids(&o.in_regs);
+    (ports.into_iter())
+        .map(|ports| UopSpec::compute(ports, inputs.clone(), Vec::new()))
+        .collect()
 }
 
 /// `shl r, cl` and its like: one µop for the register and one that chooses between the old flags

@@ -159,6 +159,9 @@ pub struct PortLayout {
     /// the scheduler of an address unit. A store of a register by an index takes any ALU, too, and so does one of an immediate by
     /// an index or of 32 bits and more. Empty: all, and such stores none.
     pub beside_addresses: PortSet,
+    /// ALUs of which each is kept for a cycle by what writes a general-purpose register from vector registers, as if their results
+    /// went the same way; what writes a vector register from a general-purpose one takes an ALU. Empty: none.
+    pub results_of_vectors: PortSet,
     /// Ports of which each is given at most one µop in an issue cycle, in program order: what finds none for itself issues
     /// in the next cycle, with all that follows. Empty: none.
     pub one_a_cycle: PortSet,
@@ -232,6 +235,8 @@ struct Text {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     beside_addresses: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    results_of_vectors: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     one_a_cycle: String,
     #[serde(default)]
     in_turn: Vec<String>,
@@ -271,6 +276,7 @@ impl TryFrom<Text> for PortLayout {
             pairs: set("pairs", &text.pairs)?,
             pairs_with_result: set("pairs_with_result", &text.pairs_with_result)?,
             beside_addresses: set("beside_addresses", &text.beside_addresses)?,
+            results_of_vectors: set("results_of_vectors", &text.results_of_vectors)?,
             one_a_cycle: set("one_a_cycle", &text.one_a_cycle)?,
             in_turn: text
                 .in_turn
@@ -318,6 +324,7 @@ impl From<PortLayout> for Text {
             pairs: text(layout.pairs),
             pairs_with_result: text(layout.pairs_with_result),
             beside_addresses: text(layout.beside_addresses),
+            results_of_vectors: text(layout.results_of_vectors),
             one_a_cycle: text(layout.one_a_cycle),
             in_turn: layout.in_turn.iter().map(|set| text(*set)).collect(),
             unbound: text(layout.unbound),
