@@ -68,6 +68,37 @@ fn json_has_every_run_and_what_it_rests_on() {
     }
     let share = number(&json["user_share"]);
     assert!(share > 0.0 && share <= 1.0);
+    // What divides the time, or why it does not.
+    let sampled = &json["sampled"];
+    if sampled.is_object() {
+        let [user, kernel, behind] =
+            ["user", "kernel", "behind_cpuid"].map(|n| number(&sampled[n]));
+        assert!((share - user / (user + kernel)).abs() < 1e-9, "{sampled}");
+        assert!(behind <= user && sampled["lost"] == 0, "{sampled}");
+        assert_eq!(sampled["runs"], 3);
+    } else {
+        assert_eq!(
+            json["source"] == "time-stamp",
+            json["not_sampled"].is_string()
+        );
+    }
+}
+
+#[test]
+fn samples_find_user_time_and_the_kernels() {
+    let json = |script: &str| {
+        let json = stdout(profile(&["--runs", "6", "--json", "-"], script));
+        serde_json::from_str::<Value>(&json).unwrap()
+    };
+    let computes = json(BUSY);
+    if !computes["sampled"].is_object() {
+        // A counter, or a kernel that allows none: what it says of that is another test's.
+        return;
+    }
+    // Copies in the kernel from one end to the other.
+    let copies = json("head -c 200000000 /dev/zero | tail -c 1");
+    let share = |json: &Value| json["user_share"].as_f64().unwrap();
+    assert!(share(&computes) > 0.6 && share(&copies) < share(&computes) - 0.1);
 }
 
 /// A process that keeps a CPU busy, until it is dropped.
@@ -132,16 +163,18 @@ fn the_command_runs_as_often_as_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let log = directory.path().join("log");
     let script = script_that_counts(&log);
-    stdout(profile(
-        &["--runs", "3", "--warmup", "2", "--json", "-"],
-        &script,
-    ));
-    let runs = std::fs::read_to_string(&log).unwrap().lines().count();
-    assert_eq!(runs, 5);
+    // As often as asked for, and those that are sampled in between.
+    let ran = |options: &[&str]| {
+        let json = stdout(profile(&[options, &["--json", "-"]].concat(), &script));
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let sampled = json["sampled"]["runs"].as_u64().unwrap_or(0) as usize;
+        let runs = std::fs::read_to_string(&log).unwrap().lines().count();
+        std::fs::remove_file(&log).unwrap();
+        runs - sampled
+    };
+    assert_eq!(ran(&["--runs", "3", "--warmup", "2"]), 5);
     // Ten at least, thirty at most.
-    std::fs::remove_file(&log).unwrap();
-    stdout(profile(&["--warmup", "0"], &script));
-    let runs = std::fs::read_to_string(&log).unwrap().lines().count();
+    let runs = ran(&["--warmup", "0"]);
     assert!((10..=30).contains(&runs), "{runs}");
 }
 

@@ -6,7 +6,8 @@
 //! rejected. The kernel knows a process's processor time to the nanosecond, but most kernels divide
 //! it into user and kernel time by what each timer tick happens to hit
 //! (`CONFIG_TICK_CPU_ACCOUNTING`), some milliseconds apart: for one short run that is a guess.
-//! Repeated runs do the same work, so the share of user time is taken over all of them together.
+//! Repeated runs do the same work, so the share of user time is taken over all of them together, and from samples of other
+//! runs in between where the kernel allows that.
 
 mod intercepted;
 mod interval;
@@ -15,6 +16,7 @@ mod lost;
 mod memory;
 mod priority;
 mod run;
+mod sampled;
 mod share;
 mod summary;
 mod watch;
@@ -33,6 +35,7 @@ pub use intercepted::Intercepted;
 pub use interval::{CLAIMED, Doubt, Interval};
 pub use load::Load;
 pub use memory::Memory;
+pub use sampled::Samples;
 use summary::Beside;
 pub use summary::{Cycles, Fate, Sample};
 
@@ -77,6 +80,10 @@ pub enum Input {
 pub struct Experiment {
     /// The program and its arguments.
     pub command: Vec<OsString>,
+    /// Variables that it has besides this process's.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it runs; where this process does without.
+    pub directory: Option<PathBuf>,
     /// How often.
     pub runs: Runs,
     /// Runs before that are not measured.
@@ -103,6 +110,8 @@ impl Experiment {
     pub fn new(command: Vec<OsString>) -> Self {
         Self {
             command,
+            environment: Vec::new(),
+            directory: None,
             runs: Runs::UntilSteady {
                 least: 10,
                 most: 30,
@@ -145,8 +154,14 @@ pub struct Measured {
     pub drifted: usize,
     /// Runs that were rejected since they are far from all others.
     pub outliers: usize,
-    /// Share of user time in processor time, over the runs that count.
+    /// Share of user time in processor time: by samples, or else over the runs that count.
     pub user_share: f64,
+    /// Samples of runs in between that say so; none where cycles are counted or the kernel allows no samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Samples>,
+    /// Why there are no samples, where cycles are not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_sampled: Option<String>,
     /// Where the cycles are with 95 % confidence: what runs, ticks and clock leave open.
     pub interval: Interval,
     /// What else ran; none where the system does not tell.
@@ -167,7 +182,7 @@ pub struct Measured {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
     /// What the hypervisor took where the command executed `cpuid`; the cycles are without. None where cycles are counted, it is
-    /// not intercepted, or cannot be counted.
+    /// not intercepted, or can neither be counted nor sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intercepted: Option<Intercepted>,
     /// What memory had to do with the differences between the runs that count.
@@ -291,6 +306,7 @@ fn measure_on(
                 intercepted = (runner.run_counting_cpuid()?).map(|executions| Intercepted {
                     executions,
                     cycles_each,
+                    counted: true,
                 });
             }
             None => {
@@ -298,9 +314,13 @@ fn measure_on(
             }
         }
     }
-    let beside = |watcher: &watch::Watcher| Beside {
+    let beside = |watcher: &watch::Watcher, sampled: &Samples| Beside {
         lost: watcher.lost().unwrap_or(0.0),
         intercepted: intercepted.map_or(0.0, |i| i.cycles()),
+        intercepted_share: match (each, intercepted) {
+            (Some(_), None) => sampled.cpuid_share(),
+            _ => 0.0,
+        },
     };
     let (least, most, patience) = match experiment.runs {
         Runs::Exactly(runs) => (runs.max(1), runs.max(1), Duration::MAX),
@@ -314,18 +334,26 @@ fn measure_on(
     let since = load::Since::now();
     let started = Instant::now();
     let mut samples: Vec<Sample> = Vec::new();
+    let (mut sampled, mut not_sampled) = (Samples::default(), None);
     loop {
         let (ran, seen) = watcher.watch(|| runner.run());
         let sample = Sample::new(&ran?, hertz, &seen, experiment.most_clock_error);
         progress(&sample);
         samples.push(sample);
+        let divides = !sample.counted && not_sampled.is_none() && !sampled.are_enough();
+        if let Some(cpu) = cpu.filter(|_| divides) {
+            match runner.run_sampled(cpu, sampled::period(sample.cpu_seconds))? {
+                Ok(more) => sampled.add(more),
+                Err(why) => not_sampled = Some(why.to_string()),
+            }
+        }
         let counting = samples.iter().filter(|s| s.fate == Fate::Counts).count();
         // Runs that the clock spoiled are repeated, as often again at most.
         let known = || {
-            let beside = beside(&watcher);
-            let (cycles, share) = summary::settled(&samples, beside);
-            let ticks = summary::ticks(&samples, share, tick);
-            let interval = summary::interval(&samples, ticks, beside);
+            let beside = beside(&watcher, &sampled);
+            let division = summary::division(&samples, &sampled, tick);
+            let cycles = summary::settled(&samples, division, beside);
+            let interval = summary::interval(&samples, division, beside);
             cycles.steady() && interval.holds(cycles.quartiles.median)
         };
         if counting >= most as usize
@@ -343,9 +371,10 @@ fn measure_on(
         }
     }
     let source = summary::source(&samples);
-    let beside = beside(&watcher);
-    let (cycles, user_share) = summary::settle(&mut samples, beside);
-    let ticks = summary::ticks(&samples, user_share, tick);
+    let beside = beside(&watcher, &sampled);
+    let division = summary::division(&samples, &sampled, tick);
+    let cycles = summary::settle(&mut samples, division, beside);
+    let user_share = division.map_or_else(|| summary::user_share(&samples), |d| d.share);
     let load = since.load(preempted(&samples));
     let share_after = share_before.and_then(|_| share::last_level_kib());
     let of = |fate: Fate| samples.iter().filter(|s| s.fate == fate).count();
@@ -371,7 +400,9 @@ fn measure_on(
         drifted: of(Fate::ClockDrifted),
         outliers: of(Fate::Outlier),
         user_share,
-        interval: summary::interval(&samples, ticks, beside),
+        sampled: (sampled.count() > 0 && source == Source::TimeStamp).then_some(sampled),
+        not_sampled,
+        interval: summary::interval(&samples, division, beside),
         load,
         last_level_kib: share_before.zip(share_after).map(Into::into),
         core_mhz: summary::median(&samples, |s| s.core_mhz),
@@ -382,7 +413,11 @@ fn measure_on(
             .fold(0.0, f64::max),
         watched: watcher.share(),
         lost: watcher.lost(),
-        intercepted,
+        intercepted: intercepted.or_else(|| {
+            let left = cycles.quartiles.median / (1.0 - beside.intercepted_share);
+            let took = left * beside.intercepted_share;
+            Some(Intercepted::sampled(took, each?)).filter(|i| i.executions > 0)
+        }),
         memory: summary::memory(&samples),
         samples,
     })

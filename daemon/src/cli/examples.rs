@@ -201,6 +201,13 @@ const EXAMPLES: &[Examples] = &[
             ),
         ],
     ),
+    (
+        "profile programs",
+        &[(
+            "mcad profile programs --inputs DIR -o measured.csv LIST",
+            "what eval --programs compares with",
+        )],
+    ),
     ("cpus", &[("mcad cpus", "models and their short names")]),
     (
         "schema",

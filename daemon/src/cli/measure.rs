@@ -76,6 +76,7 @@ impl Measure {
                 mostly: match m.interval.mostly {
                     Doubt::Runs => "runs",
                     Doubt::Ticks => "ticks",
+                    Doubt::Samples => "samples",
                     Doubt::Clock => "clock",
                 }
                 .to_owned(),

@@ -17,6 +17,7 @@ pub mod exit;
 pub mod input;
 pub mod json;
 mod launch;
+mod listed;
 mod man;
 mod measure;
 mod mechanistic;

@@ -6,6 +6,7 @@ mod core;
 mod instruction;
 mod machine;
 mod program;
+mod programs;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,8 @@ enum Command {
     Core(core::Args),
     /// Measure the user cycles of a whole command over repeated runs
     Program(program::Args),
+    /// Measure the programs of a list, all in turn, and write the list with what they took
+    Programs(programs::Args),
 }
 
 /// Runs the subcommand.
@@ -42,5 +45,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Clock(args) => clock::run(args),
         Command::Core(args) => core::run(args),
         Command::Program(args) => program::run(args),
+        Command::Programs(args) => programs::run(args),
     }
 }

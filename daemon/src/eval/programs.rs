@@ -7,10 +7,10 @@
 use std::path::Path;
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A line of a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Package, whose versions make a series in the order of the list.
     #[serde(alias = "pypi_package")]
@@ -25,7 +25,8 @@ pub struct Row {
     /// The file among the inputs that it reads as its standard input; nothing without.
     #[serde(default)]
     pub stdin: Option<String>,
-    /// Measured user cycles: median over runs.
+    /// Measured user cycles: median over runs; zero where nothing was measured yet.
+    #[serde(default, serialize_with = "whole")]
     pub user_cycles: f64,
     /// Interquartile range of the runs over their median.
     #[serde(default)]
@@ -34,7 +35,7 @@ pub struct Row {
     #[serde(default)]
     pub runs: Option<u32>,
     /// Least measured user cycles.
-    #[serde(default)]
+    #[serde(default, serialize_with = "whole_if_known")]
     pub min_cycles: Option<f64>,
     /// `GLIBC_TUNABLES` under which it was measured.
     #[serde(default)]
@@ -51,6 +52,18 @@ pub struct Row {
     /// Other environment, `NAME=VALUE` words.
     #[serde(default)]
     pub environment: Option<String>,
+}
+
+/// Cycles as whole numbers.
+fn whole<S: Serializer>(cycles: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(cycles.round() as u64)
+}
+
+fn whole_if_known<S: Serializer>(cycles: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match cycles {
+        Some(cycles) => whole(cycles, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 /// Reads a list: CSV with the names of [`Row`]'s fields in its first line.
@@ -262,16 +275,10 @@ mod tests {
                 version: version.into(),
                 program: "p".into(),
                 command: "p".into(),
-                stdin: None,
                 user_cycles: measured,
                 interquartile_over_median: Some(0.01),
                 runs: Some(25),
-                min_cycles: None,
-                tunables: None,
-                last_level_kib: None,
-                core_mhz: None,
-                qemu_cpu: None,
-                environment: None,
+                ..Row::default()
             },
             predicted_cycles: predicted,
             instructions,

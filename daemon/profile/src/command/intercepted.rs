@@ -2,7 +2,8 @@
 //! kernel takes for the program's own. The loader and the libraries of a program execute it some sixty times.
 //!
 //! How often a command does is counted in a run that is not measured, under `ptrace`, in which the instruction faults
-//! (arch_prctl(2), `ARCH_SET_CPUID`) and is done here in its stead.
+//! (arch_prctl(2), `ARCH_SET_CPUID`) and is done here in its stead. Where it cannot be made to fault, samples say how long it
+//! took ([`super::sampled`]).
 
 use std::arch::x86_64::__cpuid_count;
 use std::collections::BTreeSet;
@@ -25,7 +26,7 @@ const INTERCEPTED: f64 = 1000.0;
 /// A leaf that all CPUs with one have, and that loaders ask for most often: deterministic cache parameters.
 const LEAF: u32 = 4;
 /// `cpuid` and `syscall`.
-const CPUID: [u8; 2] = [0x0f, 0xa2];
+pub(super) const CPUID: [u8; 2] = [0x0f, 0xa2];
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 /// arch_prctl(2).
 const ARCH_SET_CPUID: u64 = 0x1012;
@@ -37,6 +38,8 @@ pub struct Intercepted {
     pub executions: u64,
     /// Cycles of each.
     pub cycles_each: f64,
+    /// Whether executions were counted; else samples say how many there must have been.
+    pub counted: bool,
 }
 
 impl Intercepted {
@@ -44,6 +47,15 @@ impl Intercepted {
     #[must_use]
     pub fn cycles(&self) -> f64 {
         self.executions as f64 * self.cycles_each
+    }
+
+    /// As many as took so many cycles in a run.
+    pub(super) fn sampled(cycles: f64, cycles_each: f64) -> Self {
+        Self {
+            executions: (cycles / cycles_each).round() as u64,
+            cycles_each,
+            counted: false,
+        }
     }
 }
 

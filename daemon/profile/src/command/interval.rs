@@ -2,9 +2,9 @@
 //!
 //! Three things are uncertain, and independent of each other: the median of the runs, of which the
 //! order statistics give an interval without any assumption on their distribution but that the runs
-//! are alike (David and Nagaraja, *Order Statistics*, 7.1); the share of user time, where the kernel
-//! finds it by timer ticks, each of which hits user or kernel time (Wilson's score interval, which
-//! holds for a handful of ticks and for shares of 0 and 1); and the clock. Deviations on each side
+//! are alike (David and Nagaraja, *Order Statistics*, 7.1); the share of user time, where it is found
+//! by samples or the kernel's timer ticks, each of which hits user or kernel time (Wilson's score interval, which
+//! holds for a handful of them and for shares of 0 and 1); and the clock. Deviations on each side
 //! are added in quadrature. Runs under a load that comes and goes are not alike: then the medians of
 //! the first and the second half are kept inside, too.
 
@@ -42,20 +42,24 @@ pub enum Doubt {
     Runs,
     /// Timer ticks found the share of user time, and there were few.
     Ticks,
+    /// Samples found it, and there were few.
+    Samples,
     /// The core clock.
     Clock,
 }
 
-/// How the kernel found the share of user time.
+/// How the share of user time was found.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ticks {
+pub(super) struct Division {
     /// Share of user time.
     pub share: f64,
-    /// Ticks that the processor time of all runs had.
+    /// Ticks that the processor time of all runs had, or samples.
     pub count: f64,
+    /// Which of the two.
+    pub by: Doubt,
 }
 
-impl Ticks {
+impl Division {
     /// Wilson's score interval of the share.
     pub(super) fn interval(self) -> (f64, f64) {
         let (n, p) = (self.count, self.share.clamp(0.0, 1.0));
@@ -72,8 +76,8 @@ impl Ticks {
 
 impl Interval {
     /// Of runs in the order in which they were made: user cycles where those were counted, else the
-    /// cycles of all processor time with the ticks that divide it, and the clock's relative error.
-    pub(super) fn of(runs: &[f64], ticks: Option<Ticks>, clock: f64) -> Self {
+    /// cycles of all processor time with what divides it, and the clock's relative error.
+    pub(super) fn of(runs: &[f64], division: Option<Division>, clock: f64) -> Self {
         let mut sorted = runs.to_vec();
         let whole = Quartiles::of(&mut sorted).median;
         let (mut low, mut high, level) = of_median(&sorted);
@@ -84,16 +88,19 @@ impl Interval {
                 (low, high) = (low.min(half), high.max(half));
             }
         }
-        let share = ticks.map_or(1.0, |ticks| ticks.share);
-        let (least, most) = ticks.map_or((1.0, 1.0), Ticks::interval);
+        let share = division.map_or(1.0, |division| division.share);
+        let (least, most) = division.map_or((1.0, 1.0), Division::interval);
         let median = whole * share;
         let by_runs = (median - low * share, high * share - median);
-        let by_ticks = (whole * (share - least), whole * (most - share));
-        let by_clock = ticks.map_or(0.0, |_| median * clock);
+        let by_share = (whole * (share - least), whole * (most - share));
+        let by_clock = division.map_or(0.0, |_| median * clock);
         let sum = |a: f64, b: f64| (a * a + b * b + by_clock * by_clock).sqrt();
         let mut mostly = (by_runs.0.max(by_runs.1), Doubt::Runs);
         for other in [
-            (by_ticks.0.max(by_ticks.1), Doubt::Ticks),
+            (
+                by_share.0.max(by_share.1),
+                division.map_or(Doubt::Ticks, |division| division.by),
+            ),
             (by_clock, Doubt::Clock),
         ] {
             if other.0 > mostly.0 {
@@ -101,8 +108,8 @@ impl Interval {
             }
         }
         Self {
-            low: (median - sum(by_runs.0, by_ticks.0)).max(0.0),
-            high: median + sum(by_runs.1, by_ticks.1),
+            low: (median - sum(by_runs.0, by_share.0)).max(0.0),
+            high: median + sum(by_runs.1, by_share.1),
             level,
             mostly: mostly.1,
         }
@@ -179,9 +186,10 @@ mod tests {
             let mut held = 0;
             for _ in 0..TRIED {
                 let hits = (0..count).filter(|_| random() < share).count();
-                let found = Ticks {
+                let found = Division {
                     share: hits as f64 / f64::from(count),
                     count: f64::from(count),
+                    by: Doubt::Ticks,
                 };
                 // Runs differ by up to 5 % to both sides of a million cycles of processor time.
                 let runs: Vec<f64> = (0..10).map(|_| 1e6 * (0.95 + 0.1 * random())).collect();
@@ -195,9 +203,10 @@ mod tests {
 
     #[test]
     fn a_few_ticks_say_little_though_all_agree() {
-        let few = Ticks {
+        let few = Division {
             share: 1.0,
             count: 3.0,
+            by: Doubt::Ticks,
         };
         let runs = [1e6; 10];
         let interval = Interval::of(&runs, Some(few), 0.001);
@@ -210,13 +219,14 @@ mod tests {
         assert!(interval.holds(1e6));
         assert_eq!(few.interval().1, 1.0);
         // What no tick has hit is unknown, not nothing.
-        let none = Ticks {
+        let none = Division {
             share: 0.0,
             count: 2.0,
+            by: Doubt::Ticks,
         };
         let interval = Interval::of(&runs, Some(none), 0.001);
         assert!(interval.low == 0.0 && interval.high > 0.5e6, "{interval:?}");
-        assert_eq!(Ticks { count: 0.0, ..none }.interval(), (0.0, 1.0));
+        assert_eq!(Division { count: 0.0, ..none }.interval(), (0.0, 1.0));
     }
 
     #[test]

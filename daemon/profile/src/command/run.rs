@@ -6,12 +6,13 @@ use std::io::{self, PipeReader, PipeWriter, Read, Seek, SeekFrom, Write};
 use std::mem;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::intercepted;
 use super::priority::{self, Level};
+use super::sampled::{Clock, Samples};
 use super::{CommandError, Experiment, Input};
-use crate::clock::{CounterError, Scope, UserCycles};
+use crate::clock::{Cpu, Scope, UserCycles};
 
 /// Bytes of stderr that an error shows.
 const SHOWN: i64 = 2000;
@@ -74,7 +75,8 @@ impl<'p> Runner<'p> {
     pub(super) fn run(&mut self) -> Result<Ran, CommandError> {
         let (command, written) = self.next()?;
         let started = Instant::now();
-        let (child, mut counter) = self.start(command)?;
+        let counter = |pid| UserCycles::open(Scope::Command { pid });
+        let (child, mut counter) = self.start(command, counter)?;
         let (status, usage) = wait(&child).map_err(doing("wait for the command"))?;
         let wall = started.elapsed().as_secs_f64();
         self.check(status, written)?;
@@ -88,6 +90,22 @@ impl<'p> Runner<'p> {
             wall,
             preempted: usage.ru_nivcsw,
         })
+    }
+
+    /// Runs it once and samples it on that CPU, once a period; an error inside says why it was not.
+    ///
+    /// # Errors
+    /// As [`Runner::run`].
+    pub(super) fn run_sampled(
+        &mut self,
+        cpu: Cpu,
+        period: Duration,
+    ) -> Result<io::Result<Samples>, CommandError> {
+        let (command, written) = self.next()?;
+        let (child, clock) = self.start(command, |pid| Clock::open(pid, cpu, period))?;
+        let (status, _) = wait(&child).map_err(doing("wait for the command"))?;
+        self.check(status, written)?;
+        Ok(clock.map(Clock::samples))
     }
 
     /// Runs it once and counts how often it executes `cpuid`; none where that cannot be known.
@@ -147,7 +165,13 @@ impl<'p> Runner<'p> {
             .split_first()
             .ok_or(CommandError::Empty)?;
         let mut command = Command::new(program);
-        command.args(arguments);
+        let environment = self.experiment.environment.iter();
+        command
+            .args(arguments)
+            .envs(environment.map(|(n, v)| (n, v)));
+        if let Some(directory) = &self.experiment.directory {
+            command.current_dir(directory);
+        }
         Ok(command)
     }
 
@@ -170,17 +194,18 @@ impl<'p> Runner<'p> {
         }
     }
 
-    /// Starts the command with a counter of its cycles, if there is one: the child waits before it
-    /// becomes the program until the counter is there.
-    fn start(
+    /// Starts the command with something that is attached to its process: the child waits before it
+    /// becomes the program until that is there.
+    fn start<T>(
         &self,
         mut command: Command,
-    ) -> Result<(Child, Result<UserCycles, CounterError>), CommandError> {
+        attach: impl FnOnce(libc::pid_t) -> T,
+    ) -> Result<(Child, T), CommandError> {
         let pipe = || io::pipe().map_err(doing("make a pipe"));
         let ((mut hear, say), (wait, mut go)) = (pipe()?, pipe()?);
         let ahead = self.ahead;
         let before = move || {
-            await_counter(&say, &wait)?;
+            await_answer(&say, &wait)?;
             if ahead {
                 priority::set(Level::Command)?;
             }
@@ -189,7 +214,7 @@ impl<'p> Runner<'p> {
         // SAFETY: what it calls is allowed between fork and exec.
         unsafe { command.pre_exec(before) };
         // The thread is in `spawn` until the program runs.
-        let (child, counter) = std::thread::scope(|scope| {
+        let (child, attached) = std::thread::scope(|scope| {
             let spawning = scope.spawn(move || {
                 let child = command.spawn();
                 // Lets go of the pipe's end if there was no child to write to it.
@@ -197,19 +222,18 @@ impl<'p> Runner<'p> {
                 child
             });
             let mut pid = [0; 4];
-            let counter = hear.read_exact(&mut pid).ok().map(|()| {
-                let pid = libc::pid_t::from_ne_bytes(pid);
-                let counter = UserCycles::open(Scope::Command { pid });
+            let attached = hear.read_exact(&mut pid).ok().map(|()| {
+                let attached = attach(libc::pid_t::from_ne_bytes(pid));
                 // A child that is gone is told by `spawn`.
                 let _ = go.write_all(&[1]);
-                counter
+                attached
             });
-            (spawning.join(), counter)
+            (spawning.join(), attached)
         });
         let child = child.unwrap_or_else(|_| Err(io::Error::other("the thread panicked")));
         let started = child.and_then(|child| {
-            let counter = counter.ok_or_else(|| io::Error::other("it did not report itself"))?;
-            Ok((child, counter))
+            let attached = attached.ok_or_else(|| io::Error::other("it did not report itself"))?;
+            Ok((child, attached))
         });
         started.map_err(|source| CommandError::Start {
             program: self.program.clone(),
@@ -269,7 +293,7 @@ impl Drop for FixedAddresses {
 }
 
 /// In the child: says its number and waits for an answer.
-fn await_counter(mut say: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
+fn await_answer(mut say: &PipeWriter, mut wait: &PipeReader) -> io::Result<()> {
     // SAFETY: no arguments.
     let pid = unsafe { libc::getpid() };
     say.write_all(&pid.to_ne_bytes())?;

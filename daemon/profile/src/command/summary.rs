@@ -1,8 +1,9 @@
 //! From runs to figures.
 
-use super::interval::{self, Interval, Ticks};
+use super::interval::{self, Division, Doubt, Interval};
 use super::memory::Memory;
 use super::run::Ran;
+use super::sampled::Samples;
 use super::watch::Seen;
 use crate::clock::{Quartiles, Source};
 
@@ -102,12 +103,14 @@ pub(super) struct Beside {
     pub(super) lost: f64,
     /// Cycles of a run: [`super::intercepted`].
     pub(super) intercepted: f64,
+    /// The same as a share of user time, where only that is known.
+    pub(super) intercepted_share: f64,
 }
 
 impl Beside {
     /// What is left of the cycles of a run's user time.
     fn left(self, cycles: f64) -> f64 {
-        (cycles * (1.0 - self.lost) - self.intercepted).max(0.0)
+        (cycles * (1.0 - self.lost) * (1.0 - self.intercepted_share) - self.intercepted).max(0.0)
     }
 }
 
@@ -146,13 +149,11 @@ pub(super) fn source(samples: &[Sample]) -> Source {
     }
 }
 
-/// Gives each run the common share of user time, and rejects outliers. Returns the figures and that
-/// share.
-pub(super) fn settle(samples: &mut [Sample], beside: Beside) -> (Cycles, f64) {
-    let (source, (_, share)) = (source(samples), settled(samples, beside));
-    if source == Source::TimeStamp {
+/// Gives each run the common share of user time, where cycles were not counted, and rejects outliers. Returns the figures.
+pub(super) fn settle(samples: &mut [Sample], division: Option<Division>, beside: Beside) -> Cycles {
+    if let Some(division) = division {
         for sample in samples.iter_mut() {
-            sample.cycles = pooled(sample, share, beside);
+            sample.cycles = pooled(sample, division.share, beside);
         }
     }
     let counting = |samples: &[Sample]| -> Vec<f64> {
@@ -170,21 +171,25 @@ pub(super) fn settle(samples: &mut [Sample], beside: Beside) -> (Cycles, f64) {
             }
         }
     }
-    (Cycles::of(counting(samples)), share)
+    Cycles::of(counting(samples))
 }
 
-/// The figures over the runs so far, outliers included, and the share of user time.
-pub(super) fn settled(samples: &[Sample], beside: Beside) -> (Cycles, f64) {
-    let source = source(samples);
+/// The figures over the runs so far, outliers included.
+pub(super) fn settled(samples: &[Sample], division: Option<Division>, beside: Beside) -> Cycles {
+    let counting = samples.iter().filter(|s| s.fate == Fate::Counts);
+    let cycles = counting.map(|s| match division {
+        None => s.cycles,
+        Some(division) => pooled(s, division.share, beside),
+    });
+    Cycles::of(cycles.collect())
+}
+
+/// Share of user time over the runs that count, as the kernel says.
+pub(super) fn user_share(samples: &[Sample]) -> f64 {
     let counting = || samples.iter().filter(|s| s.fate == Fate::Counts);
     let user: f64 = counting().map(|s| s.user_seconds).sum();
     let all: f64 = counting().map(|s| s.cpu_seconds).sum();
-    let share = if all > 0.0 { user / all } else { 0.0 };
-    let cycles = counting().map(|s| match source {
-        Source::Counter => s.cycles,
-        Source::TimeStamp => pooled(s, share, beside),
-    });
-    (Cycles::of(cycles.collect()), share)
+    if all > 0.0 { user / all } else { 0.0 }
 }
 
 /// Cycles of a run if the share of user time is that of all runs.
@@ -192,31 +197,37 @@ fn pooled(sample: &Sample, share: f64, beside: Beside) -> f64 {
     beside.left(sample.cpu_seconds * share * sample.core_mhz * 1e6)
 }
 
-/// How the kernel found a share of user time, with ticks so many seconds apart, over the runs that
-/// count; none where cycles were counted.
-pub(super) fn ticks(samples: &[Sample], share: f64, tick: f64) -> Option<Ticks> {
+/// What divides the time of the runs that count: samples, or else the kernel's ticks, so many seconds apart; none where
+/// cycles were counted.
+pub(super) fn division(samples: &[Sample], sampled: &Samples, tick: f64) -> Option<Division> {
     let counting = samples.iter().filter(|s| s.fate == Fate::Counts);
     let seconds: f64 = counting.map(|s| s.cpu_seconds).sum();
-    (source(samples) == Source::TimeStamp).then(|| Ticks {
-        share,
-        count: seconds / tick,
+    (source(samples) == Source::TimeStamp).then(|| match sampled.user_share() {
+        Some(share) => Division {
+            share,
+            count: sampled.count() as f64,
+            by: Doubt::Samples,
+        },
+        None => Division {
+            share: user_share(samples),
+            count: seconds / tick,
+            by: Doubt::Ticks,
+        },
     })
 }
 
 /// Where the cycles are, by the runs that count.
-pub(super) fn interval(samples: &[Sample], ticks: Option<Ticks>, beside: Beside) -> Interval {
+pub(super) fn interval(samples: &[Sample], division: Option<Division>, beside: Beside) -> Interval {
     let counting = || samples.iter().filter(|s| s.fate == Fate::Counts);
     let runs: Vec<f64> = counting()
-        .map(|s| match ticks {
+        .map(|s| match division {
             None => s.cycles,
             // The share divides all of it.
-            Some(ticks) => {
-                beside.left(s.cpu_seconds * ticks.share * s.core_mhz * 1e6) / ticks.share.max(1e-9)
-            }
+            Some(division) => pooled(s, division.share, beside) / division.share.max(1e-9),
         })
         .collect();
     let clock = counting().map(|s| s.clock_error).fold(0.0, f64::max);
-    Interval::of(&runs, ticks, clock)
+    Interval::of(&runs, division, clock)
 }
 
 /// What memory had to do with the cycles of the runs that count; none where it was not watched.
@@ -237,6 +248,12 @@ pub(super) fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
 mod tests {
     use super::*;
     use crate::clock::Course;
+
+    /// As all runs are there, without samples.
+    fn settle_by_ticks(samples: &mut [Sample], beside: Beside) -> (Cycles, f64) {
+        let division = division(samples, &Samples::default(), 1e-9);
+        (settle(samples, division, beside), user_share(samples))
+    }
 
     fn seen(drift: f64) -> Seen {
         Seen {
@@ -263,7 +280,7 @@ mod tests {
                 _ => sample(0.080, 0.020, 0.0),
             })
             .collect();
-        let (cycles, share) = settle(&mut samples, Beside::default());
+        let (cycles, share) = settle_by_ticks(&mut samples, Beside::default());
         assert!((share - 0.9).abs() < 1e-12);
         assert!((cycles.quartiles.median - 0.09e9).abs() < 1.0);
         assert!(cycles.spread < 1e-9 && cycles.steady());
@@ -274,12 +291,13 @@ mod tests {
         let beside = Beside {
             lost: 0.02,
             intercepted: 3e6,
+            intercepted_share: 0.0,
         };
         let mut samples = [sample(0.1, 0.0, 0.0); 10];
-        let (cycles, share) = settle(&mut samples, beside);
+        let (cycles, _) = settle_by_ticks(&mut samples, beside);
         assert!((cycles.quartiles.median - 95e6).abs() < 1.0);
-        let ticks = ticks(&samples, share, 1e-9);
-        let interval = interval(&samples, ticks, beside);
+        let division = division(&samples, &Samples::default(), 1e-9);
+        let interval = interval(&samples, division, beside);
         assert!(interval.low <= 95e6 && interval.high >= 95e6);
         assert!(interval.high - interval.low < 1e5, "{interval:?}");
         // Less than nothing is nothing.
@@ -287,7 +305,34 @@ mod tests {
             intercepted: 1e9,
             ..beside
         };
-        assert_eq!(settle(&mut samples, more).0.quartiles.median, 0.0);
+        assert_eq!(settle_by_ticks(&mut samples, more).0.quartiles.median, 0.0);
+        // A share of what is left by the rest.
+        let share = Beside {
+            intercepted: 0.0,
+            intercepted_share: 0.01,
+            ..beside
+        };
+        let cycles = settle_by_ticks(&mut samples, share).0.quartiles.median;
+        assert!((cycles - 98e6 * 0.99).abs() < 1.0);
+    }
+
+    #[test]
+    fn samples_divide_better_than_ticks() {
+        let mut samples = [sample(0.1, 0.0, 0.0); 10];
+        let sampled = Samples {
+            runs: 2,
+            user: 750,
+            kernel: 250,
+            ..Samples::default()
+        };
+        let found = division(&samples, &sampled, 0.004).unwrap();
+        assert_eq!((found.share, found.count), (0.75, 1000.0));
+        let cycles = settle(&mut samples, Some(found), Beside::default());
+        assert!((cycles.quartiles.median - 75e6).abs() < 1.0);
+        assert_eq!(
+            interval(&samples, Some(found), Beside::default()).mostly,
+            Doubt::Samples
+        );
     }
 
     #[test]
@@ -302,7 +347,7 @@ mod tests {
             Sample::new(&ran, 1e9, &seen(1.0), 0.01)
         };
         let mut samples: Vec<Sample> = [1.0, 2.0, 4.0].map(counted).to_vec();
-        let (cycles, _) = settle(&mut samples, Beside::default());
+        let (cycles, _) = settle_by_ticks(&mut samples, Beside::default());
         assert_eq!(source(&samples), Source::Counter);
         assert_eq!((cycles.runs, cycles.quartiles.median), (3, 2.0));
         assert_eq!((cycles.min, cycles.max), (1.0, 4.0));
@@ -317,7 +362,7 @@ mod tests {
             .collect();
         samples.push(sample(0.2, 0.0, 0.0));
         samples.push(sample(0.1, 0.0, 0.02));
-        let (cycles, _) = settle(&mut samples, Beside::default());
+        let (cycles, _) = settle_by_ticks(&mut samples, Beside::default());
         assert_eq!(cycles.runs, 20);
         assert_eq!(samples[20].fate, Fate::Outlier);
         assert_eq!(samples[21].fate, Fate::ClockDrifted);
@@ -331,7 +376,7 @@ mod tests {
     fn a_share_is_as_certain_as_ticks_are_many() {
         let samples = [sample(0.8, 0.2, 0.0); 4];
         // 400 ticks: a standard error of 0.02.
-        let found = ticks(&samples, 0.8, 0.01).unwrap();
+        let found = division(&samples, &Samples::default(), 0.01).unwrap();
         let (low, high) = found.interval();
         assert!((high - low - 4.0 * 0.02).abs() < 0.002, "{low} {high}");
         let interval = interval(&samples, Some(found), Beside::default());
@@ -340,12 +385,12 @@ mod tests {
             counted: true,
             ..samples[0]
         };
-        assert!(ticks(&[counted], 0.8, 0.01).is_none());
+        assert!(division(&[counted], &Samples::default(), 0.01).is_none());
     }
 
     #[test]
     fn nothing_is_nothing() {
-        let (cycles, share) = settle(&mut [], Beside::default());
+        let (cycles, share) = settle_by_ticks(&mut [], Beside::default());
         assert_eq!((cycles, share), (Cycles::default(), 0.0));
         assert!(!cycles.steady());
     }

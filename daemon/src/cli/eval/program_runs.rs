@@ -5,7 +5,6 @@
 //! evaluation of hours that was ended goes on where it was. A result is that of one build of this
 //! program, one CPU model and one program: with another of any of them it is not used.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,31 +18,12 @@ use anyhow::{Context, bail};
 use mcad_viewers::escape::escape;
 use serde::{Deserialize, Serialize};
 
+use crate::cli::listed::Listed;
 use crate::cli::model::{is_file, resolved};
 use crate::cli::output::incomplete;
 use crate::cli::report_file;
+use crate::eval::programs::Row;
 use crate::files::path_of;
-
-/// Something to run.
-#[derive(Debug)]
-pub(super) struct Job {
-    /// What people call it.
-    pub name: String,
-    /// Program and arguments.
-    pub command: Vec<OsString>,
-    /// Variables that the program has besides this process's.
-    pub environment: Vec<(String, String)>,
-    /// KiB of the third level of cache that it has, unless the CPU model says that.
-    pub last_level: Option<u32>,
-    /// The core's clock in MHz, unless the CPU model says that.
-    pub clock: Option<u32>,
-    /// What QEMU shows it, unless the CPU model says that.
-    pub qemu_cpu: Option<String>,
-    /// What it reads as its standard input; nothing without.
-    pub stdin: Option<PathBuf>,
-    /// Where it runs.
-    pub directory: PathBuf,
-}
 
 /// What a run gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +91,7 @@ impl Kept {
 /// # Errors
 /// Within the list those of the jobs; else what keeps all of them from being run.
 pub(super) fn run_all(
-    jobs: &[Job],
+    jobs: &[Listed],
     cpu: &str,
     at_once: usize,
     results: Option<&Path>,
@@ -122,12 +102,12 @@ pub(super) fn run_all(
     let kept = Mutex::new(Kept::open(results)?);
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
-    let run = |n: usize, job: &Job| {
+    let run = |n: usize, job: &Listed| {
         let key = key(job, cpu, simulator)?;
         if let Some(known) = with(&kept, |kept| kept.get(&key)) {
             return Ok(known);
         }
-        crate::say!("mcad: {} ({} of {})", job.name, n + 1, jobs.len());
+        crate::say!("mcad: {} ({} of {})", job.name(), n + 1, jobs.len());
         let outcome = one(&own, job, cpu)?;
         with(&kept, |kept| kept.add(key, outcome))?;
         Ok(outcome)
@@ -139,7 +119,7 @@ pub(super) fn run_all(
             let outcome = run(n, job);
             if let Err(error) = &outcome {
                 // Told at once, since the end may be hours away.
-                crate::say!("mcad: {}: {}", job.name, escape(&format!("{error:#}")));
+                crate::say!("mcad: {}: {}", job.name(), escape(&format!("{error:#}")));
             }
             with(&outcomes, |all| all.push((n, outcome)));
         }
@@ -160,16 +140,21 @@ fn with<T, R>(mutex: &Mutex<T>, f: impl FnOnce(&mut T) -> R) -> R {
         .unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
+/// What QEMU shows the program, unless the CPU model says that.
+fn qemu_cpu(row: &Row) -> Option<&str> {
+    row.qemu_cpu.as_deref().filter(|name| !name.is_empty())
+}
+
 /// What tells a result from those of other simulators, CPUs, programs and command lines.
-fn key(job: &Job, cpu: &str, simulator: u64) -> anyhow::Result<String> {
+fn key(job: &Listed, cpu: &str, simulator: u64) -> anyhow::Result<String> {
     let program = digest(job.command.first().map(Path::new))?;
     let stdin = digest(&job.stdin)?;
     Ok(format!(
         "{simulator:016x} {} {:?} {:?} {:?} {:?} {:?} {stdin:016x} {program:016x}",
         resolved(cpu),
-        job.last_level,
-        job.clock,
-        job.qemu_cpu,
+        job.row.last_level_kib,
+        job.row.core_mhz,
+        qemu_cpu(&job.row),
         job.environment,
         job.command
     ))
@@ -204,20 +189,20 @@ fn digest(files: impl IntoIterator<Item = impl AsRef<Path>>) -> anyhow::Result<u
 }
 
 /// Runs one.
-fn one(own: &Path, job: &Job, cpu: &str) -> anyhow::Result<Outcome> {
+fn one(own: &Path, job: &Listed, cpu: &str) -> anyhow::Result<Outcome> {
     let file = tempfile::tempfile().context("cannot make a file for the report")?;
     let path = path_of(&file);
     let mut command = Command::new(own);
     // Programs are measured on one CPU.
     command.args(["run", "--quiet", "--cores", "one", "--cpu", cpu, "--json"]);
     command.arg(&path);
-    if let Some(qemu_cpu) = &job.qemu_cpu {
+    if let Some(qemu_cpu) = qemu_cpu(&job.row) {
         command.args(["--qemu-cpu", qemu_cpu]);
     }
-    if let Some(kib) = job.last_level {
+    if let Some(kib) = job.row.last_level_kib {
         command.args(["--last-level", &kib.to_string()]);
     }
-    if let Some(mhz) = job.clock {
+    if let Some(mhz) = job.row.core_mhz {
         command.args(["--clock", &mhz.to_string()]);
     }
     command.arg("--").args(&job.command);
@@ -306,13 +291,10 @@ mod tests {
         assert_ne!(digest(model_files(&name))?, before);
 
         let program = file("program", "one")?;
-        let job = Job {
-            name: "program 1".into(),
+        let job = Listed {
+            row: Row::default(),
             command: vec![program.into_os_string()],
             environment: Vec::new(),
-            last_level: None,
-            clock: None,
-            qemu_cpu: None,
             stdin: Some(file("input", "one")?),
             directory: directory.path().to_owned(),
         };

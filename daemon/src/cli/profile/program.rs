@@ -180,6 +180,7 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
         match interval.mostly {
             Doubt::Runs => "since runs differ",
             Doubt::Ticks => "since timer ticks found the user time",
+            Doubt::Samples => "since samples found the user time",
             Doubt::Clock => "since the clock moved",
         }
     )?;
@@ -213,11 +214,27 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
         "rejected     {} since the clock was uncertain, {} far from all others",
         m.drifted, m.outliers
     )?;
-    writeln!(
+    write!(
         out,
-        "user time    {:.1} % of the processor time, over all runs",
+        "user time    {:.1} % of the processor time, ",
         100.0 * m.user_share
     )?;
+    match (&m.sampled, &m.not_sampled) {
+        (Some(s), _) => {
+            let (samples, runs) = (grouped(s.count()), s.runs);
+            write!(out, "by {samples} samples of {runs} runs in between")?;
+            match s.lost {
+                0 => writeln!(out)?,
+                lost => writeln!(out, "; {} more had no room", grouped(lost))?,
+            }
+        }
+        (None, Some(why)) => writeln!(
+            out,
+            "over all runs; no samples: {} (kernel.perf_event_paranoid=1 allows them)",
+            escape(why)
+        )?,
+        (None, None) => writeln!(out, "over all runs")?,
+    }
     if let Some(lost) = m.lost {
         writeln!(
             out,
@@ -228,8 +245,9 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
     if let Some(i) = m.intercepted.filter(|i| i.executions > 0) {
         writeln!(
             out,
-            "             {} cycles of {} executions of cpuid, which a hypervisor intercepts, {:.0} each",
+            "             {} cycles of {}{} executions of cpuid, which a hypervisor intercepts, {:.0} each",
             number(i.cycles()),
+            if i.counted { "" } else { "about " },
             i.executions,
             i.cycles_each
         )?;
