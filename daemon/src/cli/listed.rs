@@ -23,6 +23,13 @@ pub(super) struct Places<'a> {
     pub only: &'a [String],
 }
 
+impl Places<'_> {
+    /// Whether a line of a list is wanted.
+    pub(super) fn want(&self, row: &Row) -> bool {
+        self.only.is_empty() || self.only.contains(&row.package)
+    }
+}
+
 /// Something to run.
 #[derive(Debug)]
 pub(super) struct Listed {
@@ -57,8 +64,7 @@ pub(super) fn programs(lists: &[PathBuf], places: Places<'_>) -> anyhow::Result<
         let beside = || list.parent().unwrap_or(Path::new("/")).to_owned();
         let place = |given: Option<&Path>| given.map_or_else(beside, |d| start.join(d));
         let (packages, directory) = (place(places.packages), place(places.inputs));
-        let wanted = |row: &Row| places.only.is_empty() || places.only.contains(&row.package);
-        for row in read(&list)?.into_iter().filter(wanted) {
+        for row in read(&list)?.into_iter().filter(|row| places.want(row)) {
             all.push(Listed {
                 command: command(&row, &packages)?,
                 environment: environment(&row)?,

@@ -14,7 +14,7 @@ use mcad_viewers::escape::escape;
 use crate::cli::destination::Destination;
 use crate::cli::exit::{NEGATIVE, exit_code};
 use crate::cli::listed::{Listed, Places, programs};
-use crate::eval::programs::Row;
+use crate::eval::programs::{Row, read};
 
 /// Options of `mcad profile programs`.
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// Directory in which the commands run, with their inputs [default: where the list is]
     #[arg(long, value_name = "DIR")]
     inputs: Option<PathBuf>,
-    /// Only programs of this package (repeatable)
+    /// Only programs of this package (repeatable); the others' lines stay as they are
     #[arg(long, value_name = "PACKAGE")]
     only: Vec<String>,
     /// How often to measure them all
@@ -98,6 +98,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         only: &args.only,
     };
     let all = programs(&args.lists, places)?;
+    // With those that are not measured now.
+    let mut lines: Vec<Row> = Vec::new();
+    for list in &args.lists {
+        lines.extend(read(list)?);
+    }
     let output = args.output.clone().unwrap_or_else(|| "-".into());
     // What cannot be written is told before anything runs.
     let mut destination = Some(Destination::open(&output)?);
@@ -128,7 +133,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 Some(place) => place,
                 None => Destination::open(&output)?,
             };
-            place.write(|out| write(&all, &mut measurements, out))?;
+            let mut measured = measurements.iter_mut();
+            for line in lines.iter_mut().filter(|line| places.want(line)) {
+                if let Some(measured) = measured.next() {
+                    *line = measured.put(line);
+                }
+            }
+            place.write(|out| write(&lines, out))?;
         }
     }
     match failed {
@@ -157,16 +168,10 @@ fn experiment(program: &Listed, args: &Args) -> Experiment {
     }
 }
 
-/// The list with what was measured.
-fn write(
-    all: &[Listed],
-    measurements: &mut [Measurements],
-    out: &mut dyn std::io::Write,
-) -> anyhow::Result<()> {
+fn write(lines: &[Row], out: &mut dyn std::io::Write) -> anyhow::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
-    for (program, measurements) in all.iter().zip(measurements) {
-        csv.serialize(measurements.put(&program.row))
-            .context("cannot write the list")?;
+    for line in lines {
+        csv.serialize(line).context("cannot write the list")?;
     }
     Ok(csv.flush()?)
 }
