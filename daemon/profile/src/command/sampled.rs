@@ -22,7 +22,7 @@ use perf_event::{Builder, SampleFlag, Sampler};
 use super::intercepted::CPUID;
 use crate::clock::Cpu;
 
-/// Samples that are asked for, over all runs: they give a share of 80 % within 0.5 %, 95 of 100 times.
+/// Samples that are asked for, over all runs: they give a share of 80 % within half a point, 95 of 100 times.
 const WANTED: u64 = 24_000;
 /// Samples of a run at most: of so many there is room.
 const MOST: f64 = 6000.0;
@@ -31,8 +31,7 @@ const ROOM: usize = 256 << 10;
 /// Bits of a record's header that say in which mode a sample was taken (`PERF_RECORD_MISC_CPUMODE_MASK`), and of the kernel's.
 const MODE: u16 = 7;
 const KERNEL: u16 = 1;
-/// From one sample to the next: so that samples take a few per cent of the time, and at least one comes in a run of
-/// some hundredths of a second.
+/// From one sample to the next, at least: so that samples take no more than a few per cent of the time.
 const LEAST: Duration = Duration::from_micros(50);
 
 /// Samples of runs.

@@ -57,12 +57,8 @@ pub(super) fn run(
 ) -> anyhow::Result<ExitCode> {
     let cpu = cpu.unwrap_or(DEFAULT_CPU);
     let analysis = AnalysisArgs::from_pairs([("cpu", cpu)])?.resolve(Arch::X86_64)?;
-    let caches = |cpu: &Arc<CpuModel>| cpu.core.cache.as_ref()?.clock_mhz;
-    let has_clock = analysis
-        .options
-        .cpus
-        .iter()
-        .all(|cpu| caches(cpu).is_some());
+    let clock = |cpu: &Arc<CpuModel>| cpu.core.cache.as_ref()?.clock_mhz;
+    let has_clock = analysis.options.cpus.iter().all(|cpu| clock(cpu).is_some());
     let start = std::env::current_dir().context("there is no current directory")?;
     // Programs run elsewhere, and a CPU's file is where it was from here.
     let file = start.join(cpu);

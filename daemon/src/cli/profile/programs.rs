@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use mcad_profile::clock::{Cpu, Quartiles};
-use mcad_profile::command::{Experiment, Fate, Input, Measured, Runs, measure};
+use mcad_profile::command::{Experiment, Fate, Input, Measured, Runs};
 use mcad_viewers::escape::escape;
 
 use crate::cli::destination::Destination;
@@ -110,7 +110,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut failed = 0;
     for round in 1..=args.rounds {
         for (program, measurements) in all.iter().zip(&mut measurements) {
-            match measure(&experiment(program, args), |_| ()) {
+            match super::watched(&experiment(program, args), false) {
                 Ok(measured) => {
                     measurements.add(&measured);
                     crate::say!(
@@ -124,7 +124,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 Err(error) => {
                     failed += 1;
                     let name = program.name();
-                    crate::say!("mcad: {}: {}", escape(&name), escape(&error.to_string()));
+                    crate::say!("mcad: {}: {}", escape(&name), escape(&format!("{error:#}")));
                 }
             }
         }
@@ -146,7 +146,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         0 => Ok(ExitCode::SUCCESS),
         _ => {
             crate::say!(
-                "mcad: {failed} measurements failed: those programs have the figures of the others, if any"
+                "mcad: {failed} measurements failed: those programs have the figures of their other rounds, if any"
             );
             Ok(exit_code(NEGATIVE))
         }
