@@ -99,24 +99,6 @@ pub(super) fn ring(nodes: u64, stride: u64, shuffled: bool) -> String {
     text
 }
 
-/// Text that pushes everything out of the caches by writing to so many bytes from `from` bytes
-/// behind the start of the data on.
-pub(super) fn sweep(from: usize, bytes: usize) -> String {
-    format!(
-        "\
-    lea rbx, [rdi + {from}]
-    mov ecx, {}
-3:  .irp n, 0, 64, 128, 192, 256, 320, 384, 448
-    mov [rbx + \\n], rcx
-    .endr
-    add rbx, 512
-    dec rcx
-    jnz 3b
-",
-        bytes / 512
-    )
-}
-
 fn chase(nodes: u64, stride: u64, shuffled: bool) -> Source {
     let loads = nodes.clamp(LEAST_LOADS, MOST_LOADS) / UNROLLED * UNROLLED;
     let body = counted(loads / UNROLLED, &repeated(UNROLLED, "mov rax, [rax]"));

@@ -1,81 +1,109 @@
 //! Sizes of the out-of-order window by the distance method (Wong, "Measuring Reorder Buffer
-//! Capacity", 2013): two misses so many instructions apart overlap only while what lies between
+//! Capacity", 2013): two long latencies so many instructions apart overlap only while what lies between
 //! them fits in.
+//!
+//! The latencies are chains in registers, not misses, which other programs on the machine make longer: square
+//! roots, and divisions of integers, some twenty cycles each, so that their own entries are few. What is between
+//! them cannot retire before the first chain has.
 
-use super::chase::{NODES, ring, sweep};
 use super::{Axis, Point, Probe, Source, counted, repeated};
 
-const UNIT: &str = "cycles per pair of misses";
+const UNIT: &str = "cycles per pair of chains";
 
 pub(super) const PROBES: &[Probe] = &[
     Probe {
         name: "reorder-buffer",
-        what: "two misses with no-operations between them",
+        what: "square roots and divisions with additions of integers and vectors and jumps that are not taken between them",
         axis: Axis::plain("instructions between"),
         unit: UNIT,
-        points: || points("nop", 32, 704, 32),
+        points: || points("", MIXED, 33, 705, 32),
     },
     Probe {
         name: "scheduler",
-        what: "two misses with additions between them that wait for the first",
+        what: "the same with additions that wait for the first chain",
         axis: Axis::plain("instructions between"),
         unit: UNIT,
-        points: || points("add rdx, rax", 8, 136, 8),
+        points: || points(AWAITED, "add r9, r8", 8, 136, 8),
     },
     Probe {
         name: "load-queue",
-        what: "two misses with loads between them",
+        what: "the same with loads, behind one that waits for the first chain",
         axis: Axis::plain("instructions between"),
         unit: UNIT,
-        points: || points("mov rcx, [rdi + 64]", 16, 304, 16),
+        points: || points(AWAITED_LOAD, "mov r9, [rdi + 64]", 16, 304, 16),
     },
     Probe {
         name: "store-queue",
-        what: "two misses with stores between them",
+        what: "the same with stores",
         axis: Axis::plain("instructions between"),
         unit: UNIT,
-        points: || points("mov [rdi + 64], rcx", 8, 136, 8),
+        points: || points("", "mov [rdi + 64], r9", 8, 136, 8),
     },
     Probe {
         name: "integer-registers",
-        what: "two misses with instructions between them that write an integer register",
+        what: "the same with instructions that write an integer register",
         axis: Axis::plain("instructions between"),
         unit: UNIT,
-        points: || points("lea ecx, [rdi + 1]", 32, 480, 32),
+        points: || points("", "lea r9d, [rdi + 1]", 32, 480, 32),
+    },
+    Probe {
+        name: "vector-registers",
+        what: "the same with instructions that write a vector register",
+        axis: Axis::plain("instructions between"),
+        unit: UNIT,
+        points: || points("", VECTORS, 32, 480, 32),
+    },
+    Probe {
+        name: "flags",
+        what: "the same with instructions that write only the flags",
+        axis: Axis::plain("instructions between"),
+        unit: UNIT,
+        points: || points("", "cmp r9d, r10d", 32, 480, 32),
     },
 ];
 
-/// Nodes of the ring, each in a page of its own, and more than all rounds use.
-const NODE_COUNT: u64 = 1 << 14;
-const STRIDE: u64 = 2048 + 64;
-/// What is written afterwards, so that the nodes are in memory on all cores.
-const SWEPT: usize = 64 << 20;
+/// One in three writes an integer register, one a vector register, and one is a jump that is not taken, so that
+/// none but the buffer is full; no-operations may share an entry with what is before them.
+const MIXED: &str = "lea r9d, [rdi + 1]\n    paddd xmm2, xmm3\n    .byte 0x74, 0";
+/// Four chains, so that none is longer than the square roots.
+const VECTORS: &str =
+    "paddd xmm2, xmm7\n    paddd xmm3, xmm7\n    paddd xmm4, xmm7\n    paddd xmm5, xmm7";
+/// `r8` is there, 0, when the first chain ends.
+const AWAITED: &str = "    movd r8d, xmm0\n";
+/// The same, loaded from an address that is known then.
+const AWAITED_LOAD: &str = "    movd r8d, xmm0\n    mov r8, [rdi + r8]\n";
+
+/// Instructions of a chain.
+const LINKS: u64 = 12;
 const TURNS: u64 = 100;
 
-fn points(filler: &str, from: u64, to: u64, step: u64) -> Vec<Point> {
-    let end = NODES + (NODE_COUNT * STRIDE) as usize;
-    let setup = ring(NODE_COUNT, STRIDE, true) + &sweep(end, SWEPT);
+/// Programs with `from` to `to` instructions between the chains, of which `filler` has as many as lines, behind what
+/// waits for the first chain.
+fn points(waits: &str, filler: &str, from: u64, to: u64, step: u64) -> Vec<Point> {
+    // The root of 1.0 is 1.0, whose low half is 0.
+    let setup = "    mov rax, 0x3ff0000000000000
+    movq xmm8, rax
+";
+    let roots = repeated(LINKS, "sqrtpd xmm0, xmm0");
+    let divisions = repeated(LINKS, "div ecx");
+    let lines = filler.lines().count() as u64;
     let point = |between: u64| {
-        let filler = repeated(between, filler);
-        let body = format!("    mov rax, [rax]\n{filler}    mov rbx, [rbx]\n{filler}");
-        let run = format!(
-            "    mov rax, [rdi]
-    mov rbx, [rdi + 8]
-    test rbx, rbx
-    jnz 4f
-    lea rbx, [rdi + {half}]
-4:
-{body}    mov [rdi], rax
-    mov [rdi + 8], rbx",
-            half = NODES as u64 + NODE_COUNT / 2 * STRIDE,
-            body = counted(TURNS, &body)
+        let filler = repeated(between / lines, filler);
+        let body = format!(
+            "    lfence
+    movaps xmm0, xmm8
+    mov ecx, 1
+    test ecx, ecx
+{roots}{waits}{filler}    mov eax, 1
+    xor edx, edx
+{divisions}"
         );
         Point::new(
             between as f64,
             Source {
-                setup: setup.clone(),
-                run,
-                data: end + SWEPT,
+                setup: setup.to_owned(),
+                run: counted(TURNS, &body),
+                data: 4096,
                 operations: TURNS as f64,
                 ..Source::default()
             },
