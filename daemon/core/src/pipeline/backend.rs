@@ -7,6 +7,7 @@
 
 mod addresses;
 mod dealt;
+pub mod entries;
 pub mod issue;
 pub mod locks;
 pub mod memory;
@@ -17,6 +18,7 @@ pub mod registers;
 pub mod retire;
 pub mod scheduler;
 pub mod spacing;
+pub mod started;
 pub mod topdown;
 mod uop;
 
@@ -28,6 +30,7 @@ use super::state::{Moment, parts};
 use crate::lists::part;
 use crate::memory::CodeLate;
 use crate::memory::counts::Counts;
+use entries::Entries;
 use issue::{Issue, Needs, Resources};
 use locks::Locks;
 use mcad_isa::machine::CpuModel;
@@ -42,6 +45,7 @@ use registers::Registers;
 use retire::Retirement;
 use scheduler::ready_cycle;
 use spacing::Spacing;
+use started::StartedLoads;
 use topdown::{Cause, SlotCount, Stall, Unit, Wait};
 use uop::Executed;
 pub use uop::Given;
@@ -76,6 +80,8 @@ pub struct Backend {
     pub ports: Ports,
     /// Retirement, public for statistics.
     pub retirement: Retirement,
+    entries: Entries,
+    started: StartedLoads,
     registers: Registers,
     memory: Memory,
     spacing: Spacing,
@@ -89,7 +95,7 @@ pub struct Backend {
 }
 
 parts! {
-    Backend { issue, ports, retirement, spacing, locks, queue, slot_count }
+    Backend { issue, ports, retirement, entries, started, spacing, locks, queue, slot_count }
     remembers { memory, registers }
     fixed { rename, execute, alu_ports, merge_ports, load_ports, not_taken_ports, not_taken, ends, string_known }
 }
@@ -110,6 +116,8 @@ impl Backend {
             issue: Issue::new(core.rename.issue_width, core.rename.most_counted()),
             ports: Ports::new(core),
             retirement: Retirement::new(&core.retire, core.rename.issue_width),
+            entries: Entries::default(),
+            started: StartedLoads::default(),
             registers: Registers::new(&core.rename, &core.execute),
             memory: Memory::new(&core.execute),
             spacing: Spacing::default(),
@@ -126,6 +134,8 @@ impl Backend {
     pub fn of_program(model: &Arc<CpuModel>) -> Self {
         let mut back = Self::new(model);
         back.memory = Memory::of_program(&model.core);
+        back.entries = Entries::of_program(&model.core.rename);
+        back.started = StartedLoads::of_program(&model.core);
         back.not_taken_ports = model.core.ports.not_taken;
         if back.memory.lines().are_modelled() {
             back.ports.wait_without_end();
@@ -248,6 +258,7 @@ impl Backend {
         let resources = Resources {
             ports: &mut self.ports,
             retirement: &mut self.retirement,
+            entries: &self.entries,
             registers: &mut self.registers,
             slot_count: &mut self.slot_count,
             held_by,
@@ -384,6 +395,7 @@ impl Backend {
         let executed = written.max(dispatched + 2);
         let cause = self.cause(waited, issued, ready, dispatched);
         self.retire_fused(inst, executed, cause, first);
+        self.entries.take(uop.takes, self.ends.last);
         if uop.is_last {
             self.retire_instruction(inst, observer);
         }
@@ -435,6 +447,7 @@ impl Backend {
                 self.plain_uops(i, part(&i.program.uops, from..to), first)
             }
         };
+        self.entries.take(laminated.takes, self.ends.last);
         if laminated.is_last {
             self.registers.set_to_zero(i.program, i.instr);
             if stores {
@@ -525,6 +538,7 @@ impl Backend {
                 (done, cause, first_group) = (0, Cause::CORE, false);
             }
         }
+        self.entries.take(laminated.takes, self.ends.last);
         if last {
             self.registers.end_instruction(i.program, i.instr);
             self.memory.retire(i.inst, i.accesses, self.ends.last);

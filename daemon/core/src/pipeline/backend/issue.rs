@@ -1,6 +1,7 @@
 //! The issue cycle: how many µops it has taken, and why the next one had to wait for a later one.
 
 use super::dealt::Taken;
+use super::entries::Entries;
 use super::ports::Ports;
 use super::registers::Registers;
 use super::retire::Retirement;
@@ -77,6 +78,8 @@ pub struct Resources<'a> {
     pub ports: &'a mut Ports,
     /// The re-order buffer.
     pub retirement: &'a mut Retirement,
+    /// What else is taken until retirement.
+    pub entries: &'a Entries,
     /// Registers.
     pub registers: &'a mut Registers,
     /// Where lost slots are booked.
@@ -219,7 +222,9 @@ impl Issue {
         let width = self.width;
         let lost = u64::from(width - self.slots.min(width));
         let first = self.cycle + 1;
-        let mut gate = first.max(r.retirement.room_for(u64::from(width)));
+        let most = u64::from(width);
+        let room = r.retirement.room_for(most).max(r.entries.room_for(most));
+        let mut gate = first.max(room);
         r.ports.step_to(gate);
         self.cycle = gate;
         if r.ports.schedulers().full(width) {

@@ -96,7 +96,7 @@ impl Backend {
         let waited = inputs.keeps_waiting_for_a_load(issued);
         let inputs = inputs.cycle();
         let mut ready = ready_cycle(issued, self.execute.issue_to_dispatch, inputs);
-        ready = ready.max(self.fenced(uop.kind));
+        ready = self.load_queued(uop, uop.kind, ready.max(self.fenced(uop.kind)));
         let spaced = is_first && i.instr.is(flag::SPACED);
         if spaced {
             ready = self.first_uop_ready(i, issued.max(inputs), ready);
@@ -233,7 +233,7 @@ impl Backend {
     fn plain_access(&mut self, i: &Given<'_>, uop: &Uop, kind: UopKind) -> (u64, Cause) {
         let inputs = self.registers.inputs(&uop.first_inputs).cycle();
         let ready = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
-        let ready = ready.max(self.fenced(kind));
+        let ready = self.load_queued(uop, kind, ready.max(self.fenced(kind)));
         let port = self.ports.choose(uop.ports, self.issue.slots());
         let (port, dispatched) = if !self.ports.are_bound(uop.ports) {
             self.start_on_any(i, uop, uop.ports, ready)
@@ -309,6 +309,15 @@ impl Backend {
         }
     }
 
+    /// First cycle from `ready` on in which a load finds room in a load queue that it enters when it starts.
+    #[inline(always)]
+    fn load_queued(&self, uop: &Uop, kind: UopKind, ready: u64) -> u64 {
+        match kind {
+            UopKind::Load(_) if !is_of_stack(uop) => self.started.room(ready),
+            _ => ready,
+        }
+    }
+
     /// Whether more than its port may hold a µop up, or it others.
     #[inline(always)]
     fn conflicts(&self, kind: UopKind) -> bool {
@@ -333,6 +342,9 @@ impl Backend {
             UopKind::Compute => at_least,
             UopKind::Load(n) => {
                 let executed = at_least.max(self.load(i, uop, n, (port, dispatched)));
+                if !is_of_stack(uop) {
+                    self.started.start(dispatched, executed);
+                }
                 self.memory.fences_mut().load_done(executed);
                 executed
             }
@@ -500,6 +512,12 @@ impl Backend {
         let spacing = self.execute.rep_spacing(i.inst.loads > 0, element);
         (spacing > 0).then_some(spacing)
     }
+}
+
+/// Whether a load's address is the stack pointer's: such take no entry in a load queue that is entered at the start.
+#[inline(always)]
+fn is_of_stack(uop: &Uop) -> bool {
+    uop.first_inputs.contains(&RegId::RSP)
 }
 
 /// Whether a µop loads or stores.

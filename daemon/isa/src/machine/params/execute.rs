@@ -267,6 +267,10 @@ pub struct Execute {
     /// What loads cost that cross the end of a part of a line; none: nothing.
     #[serde(default, skip_serializing_if = "is_default")]
     pub crossing_loads: Option<CrossingLoads>,
+    /// Loads that have started, whose data or that of older loads is not there yet, in whole programs, but those by the stack
+    /// pointer; 0: any number.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub started_loads: u32,
     /// Entries of the store buffer, which writes stores to the first-level cache in program order,
     /// those of a row that [go together](Execute::stores_together) in one cycle, the others in one
     /// each, those to two lines in two; 0: it is no limit.
@@ -453,6 +457,7 @@ impl Execute {
                 512,
             ),
             ("memory_renaming_spacing", self.memory_renaming_spacing, 64),
+            ("started_loads", self.started_loads.into(), 4096),
             ("store_buffer", self.store_buffer.into(), 512),
             ("loads_per_bank", self.loads_per_bank.into(), 2),
             ("bank_bytes", self.bank_bytes.into(), 64),

@@ -74,6 +74,19 @@ pub struct Rename {
     /// cycle with the logical operation or the fused jump that its flags come from.
     #[serde(default)]
     pub late_flags: bool,
+    /// Integer registers that µops which have not retired may have, in whole programs: those of the file, less what the state
+    /// between instructions takes; 0: any number.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub integer_registers: u32,
+    /// The same of vector registers.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub vector_registers: u32,
+    /// Flags are kept in integer registers: what writes no register but them takes one, too.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub flags_take_registers: bool,
+    /// Loads that have issued and not retired, in whole programs; 0: any number.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub load_queue: u32,
 }
 
 impl Rename {
@@ -105,6 +118,20 @@ impl Rename {
         })?;
         let behind = self.issue_width.saturating_sub(1);
         b.within("slots_behind_memory", self.slots_behind_memory, 0, behind)?;
+        for (name, most) in [
+            ("integer_registers", self.integer_registers),
+            ("vector_registers", self.vector_registers),
+            ("load_queue", self.load_queue),
+        ] {
+            b.within(name, most, 0, 1 << 16)?;
+            // Of what issues in a cycle each may take up to three.
+            b.holds(name, most == 0 || most >= 3 * self.issue_width, || {
+                format!(
+                    "{most} is less than the µops that issue in a cycle may take, {}",
+                    3 * self.issue_width
+                )
+            })?;
+        }
         for (name, slots) in [
             ("move_elimination_gpr", self.move_elimination_gpr),
             ("move_elimination_simd", self.move_elimination_simd),
