@@ -330,6 +330,23 @@ fn zero_idioms_cost_only_issue() {
     }
 }
 
+/// What a scalar operation keeps of its destination has no published latency, and must not stand for what it computes.
+#[test]
+fn scalar_operations_take_as_long_as_those_that_keep_nothing() {
+    for model in models() {
+        for (scalar, other) in [
+            ("f20f51c0", "c5fb51c0"), // sqrtsd xmm0, xmm0; vsqrtsd xmm0, xmm0, xmm0
+            ("f30f51c0", "c5fa51c0"), // sqrtss, vsqrtss
+            ("f30f53c0", "0f53c0"),   // rcpss xmm0, xmm0; rcpps xmm0, xmm0
+            ("f30f52c0", "0f52c0"),   // rsqrtss, rsqrtps
+        ] {
+            let found = cycles(&model, Mode::Unrolled, scalar);
+            let least = cycles(&model, Mode::Unrolled, other) - 2.0;
+            assert!(found >= least, "{} {scalar}: {found}", model.name);
+        }
+    }
+}
+
 #[test]
 fn eliminated_moves_do_not_lengthen_a_chain() {
     for model in models() {

@@ -57,6 +57,8 @@ pub struct Operands {
     count: usize,
     /// From input to output, the last one for a pair counts.
     latencies: Vec<(OperandIndex, OperandIndex, u16)>,
+    /// Inputs from which the table has no latency to any output.
+    unmeasured: Vec<OperandIndex>,
     /// Registers read.
     pub in_regs: Vec<Value>,
     /// Flag groups read.
@@ -154,6 +156,12 @@ impl Operands {
             .rev()
             .find(|(f, t, _)| (*f, *t) == (from.index, to.index))
             .map(|(_, _, cycles)| *cycles)
+    }
+
+    /// Whether the table has cycles from an input to some output; else they are taken to be one.
+    #[must_use]
+    pub fn is_measured(&self, from: &Value) -> bool {
+        !self.unmeasured.contains(&from.index)
     }
 
     /// The address of a memory operand of an instruction that has this displacement.
@@ -341,6 +349,10 @@ impl<'a> Finder<'a> {
             let (to, out) = self.named[n];
             let cycles = self.latency(from, to, kind);
             self.found.set_latency(value.index, out.index, cycles);
+        }
+        let mut measured = self.perf.latencies.iter();
+        if !measured.any(|l| l.from == from && l.kind == kind) {
+            self.found.unmeasured.push(value.index);
         }
     }
 

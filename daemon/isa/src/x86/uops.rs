@@ -356,6 +356,9 @@ fn by_latency_class(
             .unwrap_or(1);
         classes.entry(worst).or_default().push(input);
     }
+    if computes.len() == 1 && !input_delays {
+        join_unmeasured(o, &mut classes);
+    }
     let mut classes = classes.into_iter();
     let (base_level, base_class) = classes.next().unwrap_or((1, Vec::new()));
     let base_outputs = outputs
@@ -413,6 +416,26 @@ fn by_latency_class(
     }
     delays.append(&mut uops);
     delays
+}
+
+/// What an only µop reads of which nobody measured when it is needed, such as what a scalar operation keeps of its
+/// destination, is not what says how long the others take.
+fn join_unmeasured<'a>(o: &Operands, classes: &mut BTreeMap<u16, Vec<Input<'a>>>) {
+    let is_measured = |input: &Input<'_>| match input {
+        Input::Operand(value) => o.is_measured(value),
+        Input::Load(_) => true,
+    };
+    let Some(least) = classes.first_entry() else {
+        return;
+    };
+    if least.get().iter().any(is_measured) {
+        return;
+    }
+    let (level, unmeasured) = least.remove_entry();
+    match classes.first_entry() {
+        Some(mut next) => next.get_mut().extend(unmeasured),
+        None => drop(classes.insert(level, unmeasured)),
+    }
 }
 
 /// Groups µops into fused and laminated ones: one that computes an address can be the first of a
