@@ -101,6 +101,13 @@ pub fn cycles_per_tick() -> f64 {
     chain::multiplications()
 }
 
+/// How full the core of this thread is: the time that independent instructions take, by that of dependent ones. Only by what it is
+/// at its least does it say something ([`crate::command`]); about a microsecond.
+#[must_use]
+pub fn fullness() -> f64 {
+    chain::fullness()
+}
+
 /// The time-stamp counter of this thread's core.
 #[must_use]
 pub fn ticks() -> u64 {

@@ -14,6 +14,7 @@ mod interval;
 mod load;
 mod lost;
 mod memory;
+mod neighbour;
 mod priority;
 mod run;
 mod sampled;
@@ -98,6 +99,8 @@ pub struct Experiment {
     pub cpu: Option<Cpu>,
     /// Whether it goes ahead of everything else on that CPU, where the system allows it.
     pub ahead: bool,
+    /// Whether it is kept waiting, where the system allows it, until nobody is on the core's other hardware thread.
+    pub alone: bool,
     /// Largest uncertainty of a run's mean clock, relative: [`crate::clock::Course::error`].
     pub most_clock_error: f64,
     /// Whether runs with more count after all where there are no others; the interval has it.
@@ -123,6 +126,7 @@ impl Experiment {
             fixed_addresses: false,
             cpu: None,
             ahead: true,
+            alone: true,
             most_clock_error: 0.01,
             any_clock: false,
         }
@@ -152,6 +156,8 @@ pub struct Measured {
     pub cycles: Cycles,
     /// Runs that were rejected since their clock was not certain enough.
     pub drifted: usize,
+    /// Runs that were rejected since somebody was on the core's other hardware thread for long.
+    pub shared: usize,
     /// Runs that were rejected since they are far from all others.
     pub outliers: usize,
     /// Share of user time in processor time: by samples, or else over the runs that count.
@@ -181,6 +187,12 @@ pub struct Measured {
     /// with it; the cycles are without. None where cycles are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<f64>,
+    /// By how much longer independent instructions took than they do alone on the core, relative, the median over the runs that
+    /// count: for what is on its other hardware thread. None where cycles are counted, or on any CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowed: Option<f64>,
+    /// Seconds that all runs together were kept waiting until nobody was there.
+    pub waited_seconds: f64,
     /// What the hypervisor took where the command executed `cpuid`; the cycles are without. None where cycles are counted, it is
     /// not intercepted, or can neither be counted nor sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -295,7 +307,7 @@ fn measure_on(
         None => Some("it is not kept on one CPU".to_owned()),
     };
     let mut runner = run::Runner::new(experiment, experiment.ahead && not_ahead.is_none());
-    let mut watcher = watch::Watcher::new(cpu, hertz);
+    let mut watcher = watch::Watcher::new(cpu, hertz, experiment.alone);
     let share_before = share::last_level_kib();
     // The last run that is not measured counts what a hypervisor intercepts.
     let each = watcher.lost().and_then(|_| intercepted::cycles_each());
@@ -348,7 +360,7 @@ fn measure_on(
             }
         }
         let counting = samples.iter().filter(|s| s.fate == Fate::Counts).count();
-        // Runs that the clock spoiled are repeated, as often again at most.
+        // Runs that the clock or a neighbour spoiled are repeated, as often again at most.
         let known = || {
             let beside = beside(&watcher, &sampled);
             let division = summary::division(&samples, &sampled, tick);
@@ -370,6 +382,7 @@ fn measure_on(
             sample.fate = Fate::Counts;
         }
     }
+    summary::accept_shared(&mut samples, least);
     let source = summary::source(&samples);
     let beside = beside(&watcher, &sampled);
     let division = summary::division(&samples, &sampled, tick);
@@ -398,6 +411,7 @@ fn measure_on(
         no_counter: runner.no_counter,
         cycles,
         drifted: of(Fate::ClockDrifted),
+        shared: of(Fate::CoreShared),
         outliers: of(Fate::Outlier),
         user_share,
         sampled: (sampled.count() > 0 && source == Source::TimeStamp).then_some(sampled),
@@ -413,6 +427,9 @@ fn measure_on(
             .fold(0.0, f64::max),
         watched: watcher.share(),
         lost: watcher.lost(),
+        slowed: (samples.iter().all(|s| s.slowed.is_some()))
+            .then(|| summary::median(&samples, |s| s.slowed.unwrap_or(0.0))),
+        waited_seconds: samples.iter().map(|s| s.waited_seconds).sum(),
         intercepted: intercepted.or_else(|| {
             let left = cycles.quartiles.median / (1.0 - beside.intercepted_share);
             let took = left * beside.intercepted_share;

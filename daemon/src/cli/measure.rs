@@ -64,7 +64,7 @@ impl Measure {
             model: m.host.core.map(str::to_owned),
             source: m.source.to_string(),
             runs: m.cycles.runs as u64,
-            rejected: (m.drifted + m.outliers) as u64,
+            rejected: (m.drifted + m.shared + m.outliers) as u64,
             cycles: whole(m.cycles.quartiles.median),
             low: whole(m.cycles.quartiles.low),
             high: whole(m.cycles.quartiles.high),

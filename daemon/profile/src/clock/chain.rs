@@ -78,3 +78,60 @@ chain!(
     3 * ROUNDS,
     "Core cycles per tick, if an exclusive-or takes one."
 );
+
+/// Times that each code of [`fullness`] is repeated: some 600 cycles.
+const SHORT: u64 = 20;
+
+/// How long independent instructions take, four of which most cores can start in a cycle, by the time of dependent ones: about a
+/// microsecond. Another hardware thread at work on the core lengthens the former alone.
+pub(super) fn fullness() -> f64 {
+    // Once for what the core has to learn.
+    let _ = (dependent(), independent());
+    let least = |code: fn() -> u64| code().min(code());
+    least(independent) as f64 / least(dependent).max(1) as f64
+}
+
+fn dependent() -> u64 {
+    let started = ticks();
+    // SAFETY: registers and flags only.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 10",
+            "imul {x}, {x}",
+            ".endr",
+            "dec {n}",
+            "jnz 2b",
+            n = inout(reg) SHORT => _,
+            x = inout(reg) 3u64 => _,
+            options(nomem, nostack),
+        );
+    }
+    ticks().wrapping_sub(started)
+}
+
+fn independent() -> u64 {
+    let started = ticks();
+    // SAFETY: registers and flags only.
+    unsafe {
+        asm!(
+            "2:",
+            ".rept 30",
+            "lea {a}, [{x} + 1]",
+            "lea {b}, [{x} + 1]",
+            "lea {c}, [{x} + 1]",
+            "lea {d}, [{x} + 1]",
+            ".endr",
+            "dec {n}",
+            "jnz 2b",
+            n = inout(reg) SHORT => _,
+            x = in(reg) 3u64,
+            a = out(reg) _,
+            b = out(reg) _,
+            c = out(reg) _,
+            d = out(reg) _,
+            options(nomem, nostack),
+        );
+    }
+    ticks().wrapping_sub(started)
+}

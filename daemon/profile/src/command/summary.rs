@@ -15,6 +15,9 @@ const STEADY: f64 = 0.005;
 /// Fewer runs than this say nothing about outliers.
 const LEAST: usize = 5;
 
+/// How long a run may wait for the core to itself, over its processor time: who is there for longer is there between two looks, too.
+const CROWDED: f64 = 0.2;
+
 /// What became of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -23,6 +26,8 @@ pub enum Fate {
     Counts,
     /// The mean of the core clock was not certain enough.
     ClockDrifted,
+    /// Somebody was on the core's other hardware thread for long.
+    CoreShared,
     /// It is far from all others.
     Outlier,
 }
@@ -47,6 +52,11 @@ pub struct Sample {
     pub clock_error: f64,
     /// Nanoseconds of a load from memory during the run, the mean; none when that was not seen.
     pub load_ns: Option<f64>,
+    /// By how much longer independent instructions took than they do alone on the core, the mean over the run, relative: for what is
+    /// on the core's other hardware thread. None when that was not seen.
+    pub slowed: Option<f64>,
+    /// Seconds that the run was kept waiting until nobody was there.
+    pub waited_seconds: f64,
     /// How often something else took the CPU away.
     pub preempted: i64,
     /// What became of it.
@@ -120,7 +130,7 @@ impl Sample {
     pub(super) fn new(ran: &Ran, ticks_per_second: f64, seen: &Seen, most_error: f64) -> Self {
         let (rate, clock_error) = (seen.clock.mean(), seen.clock.error());
         let hertz = ticks_per_second * rate;
-        Self {
+        let mut sample = Self {
             cycles: ran.counted.unwrap_or(ran.user * hertz),
             counted: ran.counted.is_some(),
             cpu_seconds: ran.user + ran.system,
@@ -129,6 +139,8 @@ impl Sample {
             core_mhz: hertz / 1e6,
             clock_error,
             load_ns: seen.load.map(|ticks| ticks / ticks_per_second * 1e9),
+            slowed: seen.shared.map(|shared| shared.slowed),
+            waited_seconds: seen.shared.map_or(0.0, |shared| shared.waited),
             preempted: ran.preempted,
             // A counter does not care about the clock.
             fate: if ran.counted.is_none() && clock_error > most_error {
@@ -136,7 +148,22 @@ impl Sample {
             } else {
                 Fate::Counts
             },
+        };
+        if sample.is_beside_somebody() {
+            sample.fate = Fate::CoreShared;
         }
+        sample
+    }
+
+    /// How long it waited, over its processor time.
+    fn waits(&self) -> f64 {
+        self.waited_seconds / self.cpu_seconds.max(1e-9)
+    }
+
+    /// Whether it counts although somebody was on the core's other hardware thread for long.
+    #[must_use]
+    pub fn is_beside_somebody(&self) -> bool {
+        self.fate == Fate::Counts && self.waits() > CROWDED
     }
 }
 
@@ -146,6 +173,18 @@ pub(super) fn source(samples: &[Sample]) -> Source {
         Source::Counter
     } else {
         Source::TimeStamp
+    }
+}
+
+/// Lets runs beside somebody count where there are too few others of the `least` that are asked for: those that waited least.
+pub(super) fn accept_shared(samples: &mut [Sample], least: u32) {
+    let counting = samples.iter().filter(|s| s.fate == Fate::Counts).count();
+    let missing = (least as usize).min(LEAST).saturating_sub(counting);
+    let shared = samples.iter_mut().filter(|s| s.fate == Fate::CoreShared);
+    let mut shared: Vec<&mut Sample> = shared.collect();
+    shared.sort_by(|a, b| a.waits().total_cmp(&b.waits()));
+    for sample in shared.into_iter().take(missing) {
+        sample.fate = Fate::Counts;
     }
 }
 
@@ -246,6 +285,7 @@ pub(super) fn median(samples: &[Sample], of: impl Fn(&Sample) -> f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::neighbour::Shared;
     use super::*;
     use crate::clock::Course;
 
@@ -259,6 +299,7 @@ mod tests {
         Seen {
             clock: Course::new(&[1.0 - drift / 2.0, 1.0 + drift / 2.0]),
             load: None,
+            shared: None,
         }
     }
 
@@ -370,6 +411,35 @@ mod tests {
         // Ranks 6 and 15 of 20.
         let (low, high) = cycles.confidence;
         assert!((low - 100.05e6).abs() < 1.0 && (high - 100.14e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn runs_beside_somebody_count_only_where_there_are_no_others() {
+        let beside_somebody = |waited| {
+            let seen = Seen {
+                shared: Some(Shared {
+                    slowed: 0.3,
+                    waited,
+                }),
+                ..seen(0.0)
+            };
+            let ran = Ran {
+                user: 0.09,
+                system: 0.01,
+                ..Ran::default()
+            };
+            Sample::new(&ran, 1e9, &seen, 0.01)
+        };
+        assert_eq!(beside_somebody(0.019).fate, Fate::Counts);
+        assert_eq!(beside_somebody(0.021).fate, Fate::CoreShared);
+        // Five are enough, and fewer where no more are asked for.
+        for (alone, least, accepted) in [(5, 10, 0), (4, 10, 1), (1, 10, 2), (2, 2, 0), (1, 2, 1)] {
+            let mut samples = vec![beside_somebody(0.2), beside_somebody(0.1)];
+            samples.extend(vec![beside_somebody(0.0); alone]);
+            accept_shared(&mut samples, least);
+            let counts = |n: usize| samples[n].is_beside_somebody();
+            assert_eq!((counts(1), counts(0)), (accepted > 0, accepted > 1));
+        }
     }
 
     #[test]

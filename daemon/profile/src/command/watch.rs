@@ -1,6 +1,6 @@
 //! What the machine is like while a command runs: the core clock directly before and after, and in
-//! between as a thread on the command's CPU sees it that wakes every five milliseconds for some
-//! microseconds.
+//! between as a thread on the command's CPU sees it that wakes every millisecond for some
+//! microseconds, and keeps the command waiting while another guest is on the core ([`super::neighbour`]).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use super::lost::{Lost, spent};
 use super::memory::PointerChase;
+use super::neighbour::{Gate, Neighbour, Shared};
 use super::priority::{self, Level};
 use crate::clock::{Course, Cpu, Rate, Scope, UserCycles, cycles_per_tick};
 
-/// From one moment to the next: no multiple of the kernel's tick, so that looking does not always
+/// From one moment to the next: no part of the kernel's tick, so that looking does not always
 /// take the same ticks from the command.
-const PERIOD: Duration = Duration::from_micros(4700);
+const PERIOD: Duration = Duration::from_micros(940);
+/// Moments from one at which the clock is timed to the next.
+const CLOCK: usize = 5;
 
 /// Watches one run after the other.
 #[derive(Debug)]
@@ -21,6 +24,9 @@ pub(super) struct Watcher {
     /// Whether to look during a run, too.
     during: bool,
     chase: Option<PointerChase>,
+    neighbour: Option<Neighbour>,
+    /// Whether the command is kept waiting for the core to itself.
+    alone: bool,
     ticks_per_second: f64,
     /// What of the CPU's time is lost to whatever runs there.
     lost: Lost,
@@ -36,16 +42,20 @@ pub(super) struct Seen {
     pub(super) clock: Course,
     /// Ticks of the time-stamp counter that a load from memory took, the mean.
     pub(super) load: Option<f64>,
+    /// What another hardware thread of the core did.
+    pub(super) shared: Option<Shared>,
 }
 
 impl Watcher {
     /// Of runs on a CPU with so many ticks a second. There is nothing to see during them when they are on any CPU, and no
     /// need to where cycles are counted.
-    pub(super) fn new(cpu: Option<Cpu>, ticks_per_second: f64) -> Self {
+    pub(super) fn new(cpu: Option<Cpu>, ticks_per_second: f64, alone: bool) -> Self {
         let during = cpu.is_some() && UserCycles::open(Scope::Thread).is_err();
         Self {
             during,
             chase: during.then(PointerChase::new).flatten(),
+            neighbour: during.then(Neighbour::new),
+            alone,
             ticks_per_second,
             lost: Lost::default(),
             spent: 0.0,
@@ -56,18 +66,30 @@ impl Watcher {
     /// Does `work` and watches.
     pub(super) fn watch<T>(&mut self, work: impl FnOnce() -> T) -> (T, Seen) {
         let over = AtomicBool::new(false);
-        self.lose();
+        if let Some(neighbour) = &mut self.neighbour {
+            neighbour.learn();
+        }
         let before = Rate::measure();
         let started = Instant::now();
-        let (during, chase) = (self.during, self.chase.as_mut());
+        let (during, chase, lost) = (self.during, self.chase.as_mut(), &mut self.lost);
+        let (neighbour, alone, ticks_per_second) =
+            (self.neighbour, self.alone, self.ticks_per_second);
         // The thread is on the CPUs that this one may use.
         let (result, looked) = thread::scope(|scope| {
-            let look = || look(chase, &over);
+            let look = || look(chase, neighbour, alone, &over);
             // Without another thread the clock has two ends, as without looking.
             let looking = during.then(|| thread::Builder::new().spawn_scoped(scope, look).ok());
             let looking = looking.flatten();
             let end = End(&over);
+            // What looking takes from whatever runs there is lost to it, too.
+            let mut lose = || {
+                if during {
+                    lost.add(Lost::measure(ticks_per_second));
+                }
+            };
+            lose();
             let result = work();
+            lose();
             drop(end);
             let looked = looking.map(|looking| {
                 looking.thread().unpark();
@@ -80,18 +102,12 @@ impl Watcher {
         let mut rates = vec![before.cycles_per_tick];
         rates.extend(looked.rates);
         rates.push(Rate::measure().cycles_per_tick);
-        self.lose();
         let seen = Seen {
             clock: Course::new(&rates),
             load: (!looked.loads.is_empty()).then(|| Course::new(&looked.loads).mean()),
+            shared: looked.shared,
         };
         (result, seen)
-    }
-
-    fn lose(&mut self) {
-        if self.during {
-            self.lost.add(Lost::measure(self.ticks_per_second));
-        }
     }
 
     /// Share of the CPU's time that is lost to whatever runs there; none where cycles are counted, or on any CPU.
@@ -118,23 +134,40 @@ impl Drop for End<'_> {
 struct Looked {
     rates: Vec<f64>,
     loads: Vec<f64>,
+    shared: Option<Shared>,
     spent: f64,
 }
 
-fn look(mut chase: Option<&mut PointerChase>, over: &AtomicBool) -> Looked {
-    // Where it may not go ahead, the moments are somewhat less evenly spread.
-    let _ = priority::set(Level::Watch);
+fn look(
+    mut chase: Option<&mut PointerChase>,
+    neighbour: Option<Neighbour>,
+    alone: bool,
+    over: &AtomicBool,
+) -> Looked {
+    // Where it may not go ahead, the moments are somewhat less evenly spread, and the command does not wait.
+    let is_ahead = priority::set(Level::Watch).is_ok();
     let mut looked = Looked::default();
-    loop {
+    let mut gate = neighbour.map(Gate::new);
+    for moment in 1.. {
         thread::park_timeout(PERIOD);
         if over.load(Ordering::Relaxed) {
             break;
         }
-        looked.rates.push(cycles_per_tick());
-        let load = chase.as_mut().map(|chase| chase.load());
-        looked.loads.extend(load);
+        if let Some(gate) = &mut gate
+            && gate.look()
+            && (alone && is_ahead)
+        {
+            gate.wait();
+        }
+        if moment % CLOCK == 0 {
+            looked.rates.push(cycles_per_tick());
+            let load = chase.as_mut().map(|chase| chase.load());
+            looked.loads.extend(load);
+        }
     }
-    looked.spent = spent();
+    looked.shared = gate.map(|gate| gate.shared());
+    let waited = looked.shared.map_or(0.0, |shared| shared.waited);
+    looked.spent = (spent() - waited).max(0.0);
     looked
 }
 
@@ -146,6 +179,8 @@ mod tests {
         Watcher {
             during,
             chase,
+            neighbour: during.then(Neighbour::new),
+            alone: true,
             ticks_per_second: 1e9,
             lost: Lost::default(),
             spent: 0.0,

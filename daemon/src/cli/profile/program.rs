@@ -39,6 +39,10 @@ pub(super) struct Args {
     /// its CPU
     #[arg(long)]
     no_priority: bool,
+    /// Measure beside whatever runs on the core's other hardware thread: neither keep the command waiting until nobody is there, nor
+    /// reject runs for it
+    #[arg(long)]
+    shared_core: bool,
     /// Reject runs whose mean core clock is less certain
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     max_drift: f64,
@@ -66,6 +70,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     experiment.fixed_addresses = args.no_aslr;
     experiment.cpu = args.pin.map(Cpu);
     experiment.ahead = !args.no_priority;
+    experiment.alone = !args.shared_core;
     experiment.most_clock_error = args.max_drift / 100.0;
     let json = args.json.open(args.csv.then_some(Path::new("-")))?;
     let measured = watched(&experiment, false)?;
@@ -106,17 +111,18 @@ pub(in crate::cli) fn watched(experiment: &Experiment, quiet: bool) -> anyhow::R
 fn csv(samples: &[Sample], out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "run,cycles,cpu_seconds,user_seconds,wall_seconds,core_mhz,clock_error,load_ns,preempted,fate"
+        "run,cycles,cpu_seconds,user_seconds,wall_seconds,core_mhz,clock_error,load_ns,slowed,waited_seconds,preempted,fate"
     )?;
     for (n, s) in samples.iter().enumerate() {
         let fate = match s.fate {
             Fate::Counts => "counts",
             Fate::ClockDrifted => "clock-drifted",
+            Fate::CoreShared => "core-shared",
             Fate::Outlier => "outlier",
         };
         writeln!(
             out,
-            "{},{:.0},{:.6},{:.6},{:.6},{:.2},{:.5},{},{},{fate}",
+            "{},{:.0},{:.6},{:.6},{:.6},{:.2},{:.5},{},{},{:.6},{},{fate}",
             n + 1,
             s.cycles,
             s.cpu_seconds,
@@ -125,6 +131,9 @@ fn csv(samples: &[Sample], out: &mut dyn Write) -> io::Result<()> {
             s.core_mhz,
             s.clock_error,
             s.load_ns.map_or_else(String::new, |ns| format!("{ns:.1}")),
+            s.slowed
+                .map_or_else(String::new, |slowed| format!("{slowed:.4}")),
+            s.waited_seconds,
             s.preempted
         )?;
     }
@@ -211,9 +220,22 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "rejected     {} since the clock was uncertain, {} far from all others",
-        m.drifted, m.outliers
+        "rejected     {} since the clock was uncertain, {} since the core was shared, {} far from all others",
+        m.drifted, m.shared, m.outliers
     )?;
+    if let Some(slowed) = m.slowed {
+        let doubt = if m.samples.iter().any(Sample::is_beside_somebody) {
+            ": there were hardly any runs without, and cycles are higher for it"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "neighbour    the core's other hardware thread slowed what fills the core by {:.1} %; runs waited {:.2} s for it{doubt}",
+            100.0 * slowed,
+            m.waited_seconds
+        )?;
+    }
     write!(
         out,
         "user time    {:.1} % of the processor time, ",

@@ -56,6 +56,7 @@ struct Measured {
     source: String,
     cycles: Cycles,
     drifted: usize,
+    shared: usize,
     outliers: usize,
     ahead: bool,
     memory: Option<Memory>,
@@ -194,7 +195,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         println!(
             "{name}: {:.0} user cycles, {} runs rejected; the list has {:.0}; load {load}",
             cycles.median,
-            measured.drifted + measured.outliers,
+            measured.drifted + measured.shared + measured.outliers,
             row.user_cycles
         );
         if let Some(memory) = &measured.memory {
