@@ -24,6 +24,7 @@ mod uop;
 
 use std::sync::Arc;
 
+use super::frontend::stack_engine::Sync;
 use super::inst::Inst;
 use super::observer::{Backlog, Delivery, Observer, Retired, UopStamps};
 use super::state::{Moment, parts};
@@ -69,6 +70,8 @@ pub struct Backend {
     rename: Rename,
     execute: Execute,
     alu_ports: PortSet,
+    /// What a µop must find that synchronises rsp.
+    sync_needs: Needs,
     merge_ports: PortSet,
     load_ports: PortSet,
     /// Ports of a conditional jump that is not taken, in programs.
@@ -97,7 +100,7 @@ pub struct Backend {
 parts! {
     Backend { issue, ports, retirement, entries, started, spacing, locks, queue, slot_count }
     remembers { memory, registers }
-    fixed { rename, execute, alu_ports, merge_ports, load_ports, not_taken_ports, not_taken, ends, string_known }
+    fixed { rename, execute, alu_ports, sync_needs, merge_ports, load_ports, not_taken_ports, not_taken, ends, string_known }
 }
 
 impl Backend {
@@ -109,6 +112,11 @@ impl Backend {
             rename: core.rename.clone(),
             execute: core.execute.clone(),
             alu_ports: core.ports.alu,
+            sync_needs: Needs::on_ports(
+                core.ports.alu,
+                core.rename.stack_sync_alus,
+                core.ports.one_a_cycle,
+            ),
             merge_ports: core.ports.merge,
             load_ports: core.ports.load,
             not_taken_ports: PortSet::NONE,
@@ -270,24 +278,58 @@ impl Backend {
     pub fn stack_sync<O: Observer>(
         &mut self,
         inst: &Inst,
-        offset: i32,
+        sync: Sync,
         delivered: u64,
         observer: &mut O,
     ) {
-        if self.registers.add_stack_offset(offset) {
+        if let Sync::Adds(offset) = sync
+            && self.registers.add_stack_offset(offset)
+        {
             return;
         }
         self.issue.begin(inst.instr);
-        self.place(Needs::slots(1), delivered, FREE);
+        let needs = match sync {
+            Sync::Idles => Needs::slots(1),
+            Sync::Adds(_) => self.sync_needs,
+        };
+        if self.rename.stack_operand_slot && self.issue.has_synchronised() {
+            self.issue.close();
+        }
+        self.place(needs, delivered, FREE);
+        self.issue.synchronised();
         self.queue.push(self.issue.cycle());
-        let input = self.registers.ready(RegId::RSP).cycle();
-        let (stamps, dispatched) =
-            self.own(self.alu_ports, input, UopStamps::SYNC, delivered, inst);
-        self.registers.synchronise_stack(dispatched + 1);
+        let stamps = if sync == Sync::Idles {
+            self.at_rename(UopStamps::SYNC, delivered, inst)
+        } else {
+            let input = self.registers.ready(RegId::RSP).cycle();
+            let (stamps, dispatched) =
+                self.own(self.alu_ports, input, UopStamps::SYNC, delivered, inst);
+            self.registers.synchronise_stack(dispatched + 1);
+            stamps
+        };
         if O::UOPS {
             observer.uop(inst, stamps);
         }
         self.issue.take(1);
+    }
+
+    /// A µop of the machine's own that is done when it issues.
+    fn at_rename(&mut self, name: u32, delivered: u64, inst: &Inst) -> UopStamps {
+        let issued = self.issue.cycle();
+        let (retired, _) = self.retirement.retire(issued, Cause::CORE, inst.instr);
+        UopStamps {
+            uop: name,
+            delivered,
+            issued,
+            ready: issued,
+            dispatched: issued,
+            executed: issued,
+            retired,
+            port: 0xff,
+            source: Delivery::Inserted,
+            late: None,
+            held: None,
+        }
     }
 
     /// A one-cycle µop of the machine's own; returns its stamps and its dispatch.

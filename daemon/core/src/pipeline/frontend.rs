@@ -90,7 +90,7 @@ impl FrontEnd {
             decoders: Decoders::default(),
             uop_cache: UopCacheDelivery::default(),
             microcode: Microcode::default(),
-            stack: StackEngine::default(),
+            stack: StackEngine::new(&model.core.rename),
             ahead: None,
             wrong_paths: None,
             executed: 0,

@@ -174,18 +174,106 @@ fn what_has_many_inputs_stays_with_its_address_unit() {
 fn a_store_of_a_wide_immediate_takes_an_alu() {
     as_measured(
         0.02,
+        &[(
+            "4d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c7030500000049ffcf75a3",
+            5.34,
+            "four lea, mov dword [rbx], 5, four times",
+        )],
+    );
+}
+
+/// Whoever has the stack pointer as an operand takes a slot more for it, one of these a cycle, and two ALUs where something has moved
+/// it before; moves, addresses and `lea` of it alone do not (docs/ZEN4.md, "The stack pointer").
+#[test]
+fn the_stack_pointer_as_an_operand_takes_a_slot() {
+    as_measured(
+        0.02,
         &[
             (
-                "4d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c703050000004d8d53054d8d53054d8d53054d8d5305c7030500000049ffcf75a3",
-                5.34,
-                "four lea, mov dword [rbx], 5, four times",
+                "4983c5009090909090909090909049ffcf75ed",
+                1.17,
+                "add r13, 0, ten nop",
             ),
             (
-                "4d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054883c42049ffcf758f",
-                7.78,
-                "six lea, push 5, four times, add rsp, 32",
+                "4883c4009090909090909090909049ffcf75ed",
+                1.35,
+                "add rsp, 0, ten nop",
+            ),
+            (
+                "4883c4009090909090909090909090909090909090909090909049ffcf75e1",
+                2.35,
+                "add rsp, 0, 22 nop",
+            ),
+            (
+                "4883c4004d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d530549ffcf75d7",
+                2.51,
+                "add rsp, 0, eight lea",
+            ),
+            (
+                "4885e44885e44885e44885e44885e44885e44885e44885e449ffcf75e3",
+                8.02,
+                "eight test rsp, rsp",
+            ),
+            (
+                "48892348892348892348892348892348892348892348892349ffcf75e3",
+                8.02,
+                "eight mov [rbx], rsp",
+            ),
+            (
+                "4889e09090909090909090909049ffcf75ee",
+                1.17,
+                "mov rax, rsp, ten nop",
+            ),
+            (
+                "488d4424089090909090909090909049ffcf75ec",
+                1.17,
+                "lea rax, [rsp+8], ten nop",
+            ),
+            (
+                "488d04349090909090909090909049ffcf75ed",
+                1.34,
+                "lea rax, [rsp+rsi], ten nop",
+            ),
+            (
+                "554885e45d9090909090909090909049ffcf75ec",
+                1.68,
+                "push, test rsp, rsp, pop, ten nop",
+            ),
+            (
+                "55488b4424085d9090909090909090909049ffcf75ea",
+                1.51,
+                "push, mov rax, [rsp+8], pop, ten nop",
+            ),
+            (
+                "554883ec184d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054883c4185d49ffcf759d",
+                6.51,
+                "push, sub, 21 lea, add, pop",
+            ),
+            (
+                "554883ec184d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054883c4185d49ffcf7595",
+                7.02,
+                "with 23 lea",
+            ),
+            (
+                "554883ec184d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054883c4185d49ffcf758d",
+                7.51,
+                "with 25 lea",
+            ),
+            (
+                "554d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53055d49ffcf75a1",
+                5.77,
+                "push, 22 lea, pop",
             ),
         ],
+    );
+    // One ALU here, for which the last `push` is directly before.
+    as_measured(
+        0.03,
+        &[(
+            "4d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054d8d53054d8d53054d8d53054d8d53054d8d53054d8d53056a054883c42049ffcf758f",
+            7.78,
+            "six lea, push 5, four times, add rsp, 32",
+        )],
     );
 }
 

@@ -6,7 +6,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 use super::encoding::first_immediate;
 use super::facts::{Fact, Facts};
@@ -445,7 +445,15 @@ fn flags_of_operands(core: &Core, given: &Given<'_>, perf: &Perf, o: &Operands) 
     let is_32_bits = |v: &Value| size_bits(v.register) == 32;
     let reads_rsp = |v: &Value| v.id == Some(RegId::RSP) && !v.implicit_stack;
     let writes_rsp = |v: &Value| v.id == Some(RegId::RSP);
-    let synchronises = !core.rename.stack_offset_folded || o.out_regs.iter().any(writes_rsp);
+    let synchronises = if core.rename.stack_operand_slot {
+        let takes_over = match instruction.mnemonic() {
+            Mnemonic::Lea => !o.indexed,
+            _ => prepared.facts.is(Fact::MOVE) && o.out_mems.is_empty(),
+        };
+        !takes_over && o.in_regs.iter().any(reads_rsp)
+    } else {
+        !core.rename.stack_offset_folded || o.out_regs.iter().any(writes_rsp)
+    };
     // Parts of registers are handed on only within an instruction that updates memory.
     let stack = o.addresses.iter().any(|v| v.implicit_stack);
     let updates = !o.in_mems.is_empty() && !o.out_mems.is_empty();

@@ -7,6 +7,7 @@ use super::registers::Registers;
 use super::retire::Retirement;
 use super::topdown::{Loss, SlotCount, Stall};
 use crate::pipeline::state::{Fingerprint, Moment, Part};
+use mcad_isa::machine::params::PortSet;
 use mcad_isa::program::{Dealt, Laminated};
 
 /// The current issue cycle.
@@ -18,6 +19,8 @@ pub struct Issue {
     counted: u32,
     /// Ports that its µops have, of those of which each is given one.
     taken: Taken,
+    /// Whether a µop that synchronises the stack pointer is in it.
+    synchronised: bool,
     cycle: u64,
     slots: u32,
     /// Slots that the current cycle has: its width, or none where no more µops may issue in it.
@@ -57,6 +60,16 @@ impl Needs {
             slots,
             counted: 0,
             dealt: Dealt::NONE,
+        }
+    }
+
+    /// One slot, and so many of these ports, where each is given one µop a cycle.
+    #[must_use]
+    pub fn on_ports(ports: PortSet, count: u32, each: PortSet) -> Self {
+        let dealt = (0..count).fold(Dealt::NONE, |all, _| all.with_uop(ports, each, false));
+        Self {
+            dealt,
+            ..Self::slots(1)
         }
     }
 
@@ -101,6 +114,7 @@ impl Issue {
             },
             counted: 0,
             taken: Taken::NONE,
+            synchronised: false,
             cycle: 0,
             slots: 0,
             limit: 0,
@@ -162,6 +176,17 @@ impl Issue {
     #[inline(always)]
     pub fn take(&mut self, slots: u32) {
         self.slots += slots;
+    }
+
+    /// Whether a µop is in it that synchronises the stack pointer.
+    #[must_use]
+    pub fn has_synchronised(&self) -> bool {
+        self.synchronised
+    }
+
+    /// Such a one is.
+    pub fn synchronised(&mut self) {
+        self.synchronised = true;
     }
 
     /// No more µops may issue in it.
@@ -265,6 +290,7 @@ impl Issue {
         self.slots = self.slots.saturating_sub(width);
         self.counted = 0;
         self.taken = Taken::NONE;
+        self.synchronised = false;
         self.limit = width;
     }
 
@@ -311,6 +337,7 @@ impl Part for Issue {
             most_counted: _,
             counted,
             taken,
+            synchronised,
             cycle: _,
             slots,
             limit,
@@ -325,6 +352,7 @@ impl Part for Issue {
         } = self;
         h.add(u64::from(*counted) << 32 | u64::from(*slots) << 1 | u64::from(*limit == 0));
         h.add(taken.bits());
+        h.add(u64::from(*synchronised));
         h.add_future(*blocked_until, at.issue);
     }
 }

@@ -50,6 +50,14 @@ pub struct Rename {
     /// changes it.
     #[serde(default)]
     pub stack_offset_folded: bool,
+    /// Whoever has rsp as an operand finds it in a µop's slot of its own, one a cycle, which synchronises it where the stack
+    /// engine has an offset: all but moves of it to another register and `lea` of it and a constant, which take the offset over
+    /// themselves as addresses do.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stack_operand_slot: bool,
+    /// ALUs that the µop takes which synchronises rsp, of those of which each is given one µop in an issue cycle.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stack_sync_alus: u32,
     /// Moves from the stack pointer can be eliminated.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub move_elimination_of_rsp: bool,
@@ -118,6 +126,7 @@ impl Rename {
         })?;
         let behind = self.issue_width.saturating_sub(1);
         b.within("slots_behind_memory", self.slots_behind_memory, 0, behind)?;
+        b.within("stack_sync_alus", self.stack_sync_alus, 0, 4)?;
         for (name, most) in [
             ("integer_registers", self.integer_registers),
             ("vector_registers", self.vector_registers),
