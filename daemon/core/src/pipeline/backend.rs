@@ -266,7 +266,7 @@ impl Backend {
         let resources = Resources {
             ports: &mut self.ports,
             retirement: &mut self.retirement,
-            entries: &self.entries,
+            entries: &mut self.entries,
             registers: &mut self.registers,
             slot_count: &mut self.slot_count,
             held_by,

@@ -35,6 +35,19 @@ impl Takes {
         Self(self.0 + (u8::from(one && !most) << (what * Self::BITS)))
     }
 
+    /// As one number.
+    #[inline(always)]
+    #[must_use]
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Of such a number.
+    #[must_use]
+    pub fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
     #[inline(always)]
     fn number(self, what: u32) -> u8 {
         self.0 >> (what * Self::BITS) & ((1 << Self::BITS) - 1)

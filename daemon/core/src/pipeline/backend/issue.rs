@@ -92,7 +92,7 @@ pub struct Resources<'a> {
     /// The re-order buffer.
     pub retirement: &'a mut Retirement,
     /// What else is taken until retirement.
-    pub entries: &'a Entries,
+    pub entries: &'a mut Entries,
     /// Registers.
     pub registers: &'a mut Registers,
     /// Where lost slots are booked.
@@ -248,7 +248,7 @@ impl Issue {
         let lost = u64::from(width - self.slots.min(width));
         let first = self.cycle + 1;
         let most = u64::from(width);
-        let room = r.retirement.room_for(most).max(r.entries.room_for(most));
+        let room = r.retirement.room_for(most).max(r.entries.room(self.cycle));
         let mut gate = first.max(room);
         r.ports.step_to(gate);
         self.cycle = gate;

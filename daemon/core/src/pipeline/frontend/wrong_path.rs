@@ -19,7 +19,7 @@ use crate::pipeline::access::Access;
 use crate::pipeline::backend::Backend;
 use crate::pipeline::inst::{Inst, Source};
 use mcad_isa::machine::CpuModel;
-use mcad_isa::program::{Instr, Program, Uop, flag};
+use mcad_isa::program::{Instr, Laminated, Program, Uop, flag};
 use mcad_isa::regs::RegId;
 use mcad_isa::uop::UopKind;
 
@@ -383,7 +383,7 @@ struct Walk<'a> {
     /// Registers written behind the branch, and when each is there.
     known: Set,
     there: [u64; 128],
-    /// The cycle in which delivery began, and µops since.
+    /// The cycle of delivery, and µops in it.
     begun: u64,
     delivered: u64,
     /// µops behind the branch.
@@ -409,8 +409,18 @@ impl Walk<'_> {
         for reg in unknown {
             self.write(reg, known);
         }
-        self.delivered += u64::from(other.uops);
-        self.in_flight += u64::from(other.uops);
+        self.deliver(u64::from(other.uops));
+    }
+
+    /// So many µops are delivered.
+    fn deliver(&mut self, uops: u64) {
+        self.in_flight += uops;
+        self.delivered += uops;
+        // Most instructions have one: nothing is divided for them.
+        while self.delivered >= self.paths.issue_width {
+            self.delivered -= self.paths.issue_width;
+            self.begun = self.begun.saturating_add(1);
+        }
     }
 
     fn write(&mut self, reg: RegId, at: u64) {
@@ -473,6 +483,22 @@ impl Walk<'_> {
         }
     }
 
+    /// Executes an instruction of a µop that only computes.
+    #[inline]
+    fn compute(&mut self, uop: &Laminated, starts: u64) {
+        let inputs = uop.inputs.iter().map(|reg| self.there(*reg));
+        let ready = inputs.fold(starts, u64::max);
+        let is_done = ready < self.executed;
+        for output in part(&uop.outputs, 0..usize::from(uop.outputs_len)) {
+            let at = match is_done {
+                true => ready + u64::from(output.latency),
+                false => NEVER,
+            };
+            self.write(output.reg, at);
+        }
+        self.resolved = if is_done { ready + 1 } else { NEVER };
+    }
+
     /// Executes an instruction; whether the path goes on behind it.
     fn step(&mut self, inst: &Inst, accesses: &[Access]) -> bool {
         const ENDS: u32 = flag::SERIALIZING | flag::LOAD_FENCE | flag::REP | flag::REP_COMPARE;
@@ -483,13 +509,18 @@ impl Walk<'_> {
             return true;
         }
         self.last = inst.instr;
-        let starts = (self.begun)
-            .saturating_add(self.delivered / self.paths.issue_width + self.paths.issue_to_dispatch);
-        self.delivered += u64::from(instr.fused);
-        self.in_flight += u64::from(instr.fused);
+        let starts = self.begun.saturating_add(self.paths.issue_to_dispatch);
+        self.deliver(u64::from(instr.fused));
         let ends = inst.reaches || instr.locked || instr.is(ENDS);
         if ends || starts >= self.executed || self.in_flight > self.paths.reorder_buffer {
             return false;
+        }
+        if instr.laminated_len == 1
+            && let Some(uop) = self.program.laminated.get(instr.laminated as usize)
+            && uop.is_simple
+        {
+            self.compute(uop, starts);
+            return true;
         }
         for uop in uops(self.program, instr) {
             let inputs = self.program.inputs_of(uop).iter();
