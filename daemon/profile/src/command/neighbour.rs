@@ -142,7 +142,8 @@ mod tests {
         gate.wait();
         let shared = gate.shared();
         assert_eq!(shared.slowed, 0.0);
-        assert!(shared.waited < PATIENCE.as_secs_f64(), "{shared:?}");
+        // Some looks, and whatever takes the CPU away from a test.
+        assert!(shared.waited < 1.0, "{shared:?}");
     }
 
     #[test]
@@ -151,13 +152,13 @@ mod tests {
         let mut gate = Gate::new(Neighbour { alone: 1e-3 });
         assert!(gate.look() && gate.look());
         let began = Instant::now();
-        for _ in 0..10 {
+        for _ in 0..1000 {
             gate.wait();
         }
         let (took, shared) = (began.elapsed(), gate.shared());
         assert_eq!(shared.slowed, 1.0);
-        // It has run for next to nothing.
+        // It has run for next to nothing: once is enough.
         assert!(shared.waited >= PATIENCE.as_secs_f64());
-        assert!(took < 10 * PATIENCE, "{took:?}");
+        assert!(took < 100 * PATIENCE, "{took:?}");
     }
 }
