@@ -24,7 +24,7 @@ mod uop;
 
 use std::sync::Arc;
 
-use super::frontend::stack_engine::Sync;
+use super::frontend::stack_engine::StackSync;
 use super::inst::Inst;
 use super::observer::{Backlog, Delivery, Observer, Retired, UopStamps};
 use super::state::{Moment, parts};
@@ -278,19 +278,19 @@ impl Backend {
     pub fn stack_sync<O: Observer>(
         &mut self,
         inst: &Inst,
-        sync: Sync,
+        sync: StackSync,
         delivered: u64,
         observer: &mut O,
     ) {
-        if let Sync::Adds(offset) = sync
+        if let StackSync::Adds(offset) = sync
             && self.registers.add_stack_offset(offset)
         {
             return;
         }
         self.issue.begin(inst.instr);
         let needs = match sync {
-            Sync::Idles => Needs::slots(1),
-            Sync::Adds(_) => self.sync_needs,
+            StackSync::Idles => Needs::slots(1),
+            StackSync::Adds(_) => self.sync_needs,
         };
         if self.rename.stack_operand_slot && self.issue.has_synchronised() {
             self.issue.close();
@@ -298,7 +298,7 @@ impl Backend {
         self.place(needs, delivered, FREE);
         self.issue.synchronised();
         self.queue.push(self.issue.cycle());
-        let stamps = if sync == Sync::Idles {
+        let stamps = if sync == StackSync::Idles {
             self.at_rename(UopStamps::SYNC, delivered, inst)
         } else {
             let input = self.registers.ready(RegId::RSP).cycle();

@@ -91,10 +91,17 @@ pub(super) fn fullness() -> f64 {
     least(independent) as f64 / least(dependent).max(1) as f64
 }
 
-fn dependent() -> u64 {
+/// Ticks that some code takes.
+#[inline(always)]
+fn timed(code: impl FnOnce()) -> u64 {
     let started = ticks();
+    code();
+    ticks().wrapping_sub(started)
+}
+
+fn dependent() -> u64 {
     // SAFETY: registers and flags only.
-    unsafe {
+    timed(|| unsafe {
         asm!(
             "2:",
             ".rept 10",
@@ -106,14 +113,12 @@ fn dependent() -> u64 {
             x = inout(reg) 3u64 => _,
             options(nomem, nostack),
         );
-    }
-    ticks().wrapping_sub(started)
+    })
 }
 
 fn independent() -> u64 {
-    let started = ticks();
     // SAFETY: registers and flags only.
-    unsafe {
+    timed(|| unsafe {
         asm!(
             "2:",
             ".rept 30",
@@ -132,6 +137,5 @@ fn independent() -> u64 {
             d = out(reg) _,
             options(nomem, nostack),
         );
-    }
-    ticks().wrapping_sub(started)
+    })
 }

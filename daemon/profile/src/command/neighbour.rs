@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::clock::fullness;
 
-/// Looks from which it is learnt what the core is like alone, some milliseconds.
+/// Looks from which it is learnt what the core is like alone, half a millisecond.
 const LOOKS: usize = 400;
 /// Of these, in order, the one that is taken for it: an interrupt spoils some.
 const ALONE: usize = LOOKS / 20;

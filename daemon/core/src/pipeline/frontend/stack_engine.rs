@@ -20,7 +20,7 @@ pub struct StackEngine {
 
 /// A µop that the back end must insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sync {
+pub enum StackSync {
     /// Takes over an offset.
     Adds(i32),
     /// Finds none, and takes a slot alone.
@@ -40,7 +40,7 @@ impl StackEngine {
 
     /// An instruction passes; what must be inserted before it, if anything.
     #[inline(always)]
-    pub fn pass(&mut self, instr: &Instr) -> Option<Sync> {
+    pub fn pass(&mut self, instr: &Instr) -> Option<StackSync> {
         if self.operand_slot {
             return self.pass_operand(instr);
         }
@@ -58,18 +58,18 @@ impl StackEngine {
         if instr.is(flag::WRITES_RSP) {
             self.offset = 0;
         }
-        sync.map(Sync::Adds)
+        sync.map(StackSync::Adds)
     }
 
     /// Where whoever has rsp as an operand takes a slot.
     #[inline]
-    fn pass_operand(&mut self, instr: &Instr) -> Option<Sync> {
+    fn pass_operand(&mut self, instr: &Instr) -> Option<StackSync> {
         let mut sync = None;
         if instr.is(flag::READS_RSP) {
             let offset = std::mem::take(&mut self.offset);
             sync = match std::mem::take(&mut self.moved) {
-                true => Some(Sync::Adds(offset)),
-                false => Some(Sync::Idles),
+                true => Some(StackSync::Adds(offset)),
+                false => Some(StackSync::Idles),
             };
         }
         self.offset += i32::from(instr.rsp_change);
