@@ -67,7 +67,7 @@ fn main() -> anyhow::Result<ExitCode> {
         return branches::run(args);
     }
     let json = args.json.open(args.heatmap.as_deref())?;
-    let set = args.set.gather()?;
+    let set = args.set.gather(true)?;
     let applications = args.applications.as_deref().map(read_applications);
     let applications = applications.transpose()?;
     let topics = match args.topics {

@@ -6,6 +6,7 @@
 //! filled. `known` keeps what was made, by the instruction's `pattern`.
 
 pub mod build;
+pub mod counted;
 pub mod effect;
 pub mod encoding;
 pub mod facts;

@@ -10,6 +10,7 @@ use iced_x86::{
     Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
     Mnemonic, OpAccess, Register,
 };
+use mcad_isa::x86::counted::free_register;
 
 /// Longest block in bytes; longer ones leave no room for copies in a first-level cache.
 pub const MAX_BYTES: usize = 4096;
@@ -150,35 +151,7 @@ impl Screened {
     /// A register that no instruction names, for counting a loop.
     #[must_use]
     pub fn free_register(&self) -> Option<Register> {
-        use Register as R;
-        let mut factory = InstructionInfoFactory::new();
-        let mut used = Vec::new();
-        for instruction in &self.instructions {
-            let info = factory.info(instruction);
-            used.extend(
-                info.used_registers()
-                    .iter()
-                    .map(|u| u.register().full_register()),
-            );
-        }
-        let candidates = [
-            R::R15,
-            R::R14,
-            R::R13,
-            R::R12,
-            R::R11,
-            R::R10,
-            R::R9,
-            R::R8,
-            R::RBX,
-            R::RSI,
-            R::RDI,
-            R::RBP,
-            R::RCX,
-            R::RDX,
-            R::RAX,
-        ];
-        candidates.into_iter().find(|r| !used.contains(r))
+        free_register(&self.instructions)
     }
 }
 

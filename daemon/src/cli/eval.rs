@@ -91,13 +91,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut stdout = BufWriter::new(io::stdout().lock());
     if args.ablations {
         let (model, labels) = args.set.model_and_labels()?;
-        let all = ablations::evaluate(&model, &labels, &|model| args.set.predict(model, &labels));
+        let all = ablations::evaluate(&model, &labels, &|model| {
+            args.set.predict(model, &labels, true)
+        });
         if !json.is_stdout() {
             ablations::write(&all, &mut stdout)?;
         }
         json.write(&all)?;
     } else {
-        let mut set = args.set.gather()?;
+        let mut set = args.set.gather(!args.labels_from_llvm_mca)?;
         if let (true, Some(cpu)) = (args.labels_from_llvm_mca, args.set.cpu()) {
             let program = args.llvm_mca.llvm_mca_program.as_deref();
             set.pairs = by_llvm_mca::relabel(set.pairs, cpu, program)?;

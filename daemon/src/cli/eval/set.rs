@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use clap::ValueEnum;
-use mcad_core::block::{Block, Options, Simulator};
+use mcad_core::block::{Block, Mode, Options, Simulator};
 use mcad_isa::build::Builder;
 use mcad_isa::machine::CpuModel;
+use mcad_isa::x86::counted::counted;
+use mcad_proto::event::Arch;
 
 use crate::cli::block::{NotionArgs, hex};
 use crate::cli::{input, model};
@@ -84,11 +86,11 @@ impl SetArgs {
         self.predict.as_deref()
     }
 
-    /// Reads, and predicts where that is asked for.
+    /// Reads, and predicts where that is asked for, `as_measured` or the blocks as they are.
     ///
     /// # Errors
     /// When a file cannot be read, the CPU is unknown, or no block is left.
-    pub fn gather(&self) -> anyhow::Result<Set> {
+    pub fn gather(&self, as_measured: bool) -> anyhow::Result<Set> {
         let (labels, predictions, title) = match (self.files.as_slice(), &self.predict) {
             ([predictions, labels], None) => {
                 let labels = self.labels(labels)?;
@@ -99,7 +101,7 @@ impl SetArgs {
             (_, None) => bail!("give PREDICTIONS and LABELS, or --predict CPU and LABELS"),
             _ => {
                 let (model, labels) = self.model_and_labels()?;
-                let predictions = self.predict(&model, &labels);
+                let predictions = self.predict(&model, &labels, as_measured);
                 (labels, predictions, model.full_name.clone())
             }
         };
@@ -135,9 +137,16 @@ impl SetArgs {
         Ok(labels)
     }
 
-    /// Predicts all labelled blocks, in their order.
-    pub(super) fn predict(&self, model: &Arc<CpuModel>, labels: &[Row]) -> Vec<Row> {
+    /// Predicts all labelled blocks, in their order; `as_measured`: in a loop those without a branch count themselves, as
+    /// `mcad profile block` measures them.
+    pub(super) fn predict(
+        &self,
+        model: &Arc<CpuModel>,
+        labels: &[Row],
+        as_measured: bool,
+    ) -> Vec<Row> {
         let options = self.notion.options();
+        let counts = as_measured && options.mode == Mode::Loop && model.arch() == Arch::X86_64;
         let jobs = self
             .jobs
             .unwrap_or_else(|| std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
@@ -145,7 +154,7 @@ impl SetArgs {
         std::thread::scope(|scope| {
             let parts: Vec<_> = labels
                 .chunks(part)
-                .map(|rows| scope.spawn(move || predict_part(model, options, rows)))
+                .map(|rows| scope.spawn(move || predict_part(model, options, counts, rows)))
                 .collect();
             parts
                 .into_iter()
@@ -164,10 +173,11 @@ impl SetArgs {
     }
 }
 
-fn predict_part(model: &Arc<CpuModel>, options: Options, rows: &[Row]) -> Vec<Row> {
+fn predict_part(model: &Arc<CpuModel>, options: Options, counts: bool, rows: &[Row]) -> Vec<Row> {
     let (mut simulator, mut builder) = (Simulator::new(model), Builder::new(model));
     let mut one = |row: &Row| {
         let bytes = hex::decode(row.hex.as_bytes()).map_err(|e| e.to_string())?;
+        let bytes = (counts.then(|| counted(&bytes)).flatten()).unwrap_or(bytes);
         let block = Block::made(&mut builder, &bytes).map_err(|e| e.to_string())?;
         Ok(simulator.predict(&block, options).cycles)
     };
