@@ -11,6 +11,8 @@ mod zen1;
 mod zen3;
 #[path = "closed_forms/zen4.rs"]
 mod zen4;
+#[path = "closed_forms/zen4_addresses.rs"]
+mod zen4_addresses;
 
 use std::sync::Arc;
 

@@ -12,6 +12,7 @@ pub mod issue;
 pub mod locks;
 pub mod memory;
 pub mod moves;
+mod overtaken;
 pub mod ports;
 pub mod queue;
 pub mod registers;
@@ -40,6 +41,7 @@ use mcad_isa::program::{Laminated, Uop, flag};
 use mcad_isa::regs::RegId;
 use mcad_report::TopDown;
 use memory::Memory;
+use overtaken::Overtaken;
 use ports::Ports;
 use queue::DecodeQueue;
 use registers::Registers;
@@ -85,6 +87,7 @@ pub struct Backend {
     pub retirement: Retirement,
     entries: Entries,
     started: StartedLoads,
+    overtaken: Overtaken,
     registers: Registers,
     memory: Memory,
     spacing: Spacing,
@@ -98,7 +101,7 @@ pub struct Backend {
 }
 
 parts! {
-    Backend { issue, ports, retirement, entries, started, spacing, locks, queue, slot_count }
+    Backend { issue, ports, retirement, entries, started, overtaken, spacing, locks, queue, slot_count }
     remembers { memory, registers }
     fixed { rename, execute, alu_ports, sync_needs, merge_ports, load_ports, not_taken_ports, not_taken, ends, string_known }
 }
@@ -126,6 +129,7 @@ impl Backend {
             retirement: Retirement::new(&core.retire, core.rename.issue_width),
             entries: Entries::default(),
             started: StartedLoads::default(),
+            overtaken: Overtaken::new(core),
             registers: Registers::new(&core.rename, &core.execute),
             memory: Memory::new(&core.execute),
             spacing: Spacing::default(),

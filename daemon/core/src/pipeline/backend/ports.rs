@@ -505,7 +505,8 @@ impl Ports {
 
     /// First cycle at or after `at` in which `port` is free, or one behind the calendar's end.
     #[inline]
-    fn first_free(&self, port: u8, mut at: u64) -> u64 {
+    #[must_use]
+    pub fn first_free(&self, port: u8, mut at: u64) -> u64 {
         let port = usize::from(port) & PORT_MASK;
         let end = self.cycle + HORIZON;
         while at < end {

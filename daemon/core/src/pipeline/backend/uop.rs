@@ -103,6 +103,7 @@ impl Backend {
         }
         let ports = self.ports_of(i.laminated, uop.ports);
         let port = self.ports.choose(ports, self.issue.slots());
+        ready = self.not_overtaken(uop, uop.kind, port, ready);
         let (port, dispatched) = if uop.divider == 0 && !self.ports.are_bound(ports) {
             self.start_on_any(i, uop, ports, ready)
         } else if uop.divider == 0 && !self.conflicts(uop.kind) {
@@ -235,6 +236,7 @@ impl Backend {
         let ready = ready_cycle(self.issue.cycle(), self.execute.issue_to_dispatch, inputs);
         let ready = self.load_queued(uop, kind, ready.max(self.fenced(kind)));
         let port = self.ports.choose(uop.ports, self.issue.slots());
+        let ready = self.not_overtaken(uop, kind, port, ready);
         let (port, dispatched) = if !self.ports.are_bound(uop.ports) {
             self.start_on_any(i, uop, uop.ports, ready)
         } else if self.conflicts(kind) {
@@ -315,6 +317,19 @@ impl Backend {
         match kind {
             UopKind::Load(_) if !is_of_stack(uop) => self.started.room(ready),
             _ => ready,
+        }
+    }
+
+    /// First cycle from `ready` on in which no younger access to memory starts on `port` in its place.
+    #[inline(always)]
+    fn not_overtaken(&mut self, uop: &Uop, kind: UopKind, port: u8, ready: u64) -> u64 {
+        match kind {
+            UopKind::Compute | UopKind::StoreData(_) => ready,
+            UopKind::Load(_) | UopKind::StoreAddress(_) => {
+                let issued = self.issue.cycle();
+                let first = issued + self.execute.issue_to_dispatch;
+                (self.overtaken).start(&self.ports, (uop, port), (issued, first, ready))
+            }
         }
     }
 

@@ -34,6 +34,13 @@ impl PortSet {
         self.0 == 0
     }
 
+    /// Whether a port is in it.
+    #[inline]
+    #[must_use]
+    pub fn has(self, port: u8) -> bool {
+        self.0.checked_shr(port.into()).unwrap_or(0) & 1 != 0
+    }
+
     /// How many there are.
     #[inline]
     #[must_use]
@@ -175,6 +182,10 @@ pub struct PortLayout {
     /// Ports of another scheduler whose µops are bound to none either, where the oldest ready µop
     /// starts first and none in vain.
     pub oldest_first: PortSet,
+    /// Address units that a µop has for itself in the first cycle in which it may start, if it waits for nothing and its address
+    /// is anything but a register and a displacement: one whose address is, and that waited for the register, starts a cycle
+    /// later there, though it is older.
+    pub overtaken: PortSet,
     /// Schedulers that the µops of some ports have for themselves; the others wait in that of
     /// [`Execute`](super::Execute).
     pub schedulers: Vec<Scheduler>,
@@ -246,6 +257,8 @@ struct Text {
     disorder: u32,
     #[serde(default)]
     oldest_first: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    overtaken: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     schedulers: Vec<SchedulerText>,
 }
@@ -286,6 +299,7 @@ impl TryFrom<Text> for PortLayout {
             unbound: set("unbound", &text.unbound)?,
             disorder: text.disorder,
             oldest_first: set("oldest_first", &text.oldest_first)?,
+            overtaken: set("overtaken", &text.overtaken)?,
             schedulers: text
                 .schedulers
                 .iter()
@@ -330,6 +344,7 @@ impl From<PortLayout> for Text {
             unbound: text(layout.unbound),
             disorder: layout.disorder,
             oldest_first: text(layout.oldest_first),
+            overtaken: text(layout.overtaken),
             schedulers: (layout.schedulers.iter())
                 .map(|scheduler| SchedulerText {
                     ports: text(scheduler.ports),
@@ -432,6 +447,10 @@ impl PortLayout {
         })?;
         let apart = !self.oldest_first.meets(self.unbound);
         b.holds("oldest_first", apart, || "some are unbound".into())?;
+        let bound = !self.overtaken.meets(self.unbound.with(self.oldest_first));
+        b.holds("overtaken", bound, || {
+            "some are given to µops only when these start".into()
+        })?;
         let mut before = PortSet::NONE;
         for s in &self.schedulers {
             b.holds("schedulers", !s.ports.meets(before), || {
