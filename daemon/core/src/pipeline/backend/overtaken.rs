@@ -10,8 +10,9 @@
 //! they are given is the emptiest one's, seldom that of a µop that waits: see [`MEETS`].
 
 use super::ports::Ports;
+use crate::pipeline::fold::Folding;
 use crate::pipeline::state::{Fingerprint, Moment, Part};
-use mcad_isa::machine::params::{Core, MAX_PORTS, PortSet};
+use mcad_isa::machine::params::{Core, PortSet};
 use mcad_isa::program::{FIRST_INPUTS, Uop};
 use mcad_isa::regs::RegId;
 
@@ -40,11 +41,12 @@ pub struct Overtaken {
     /// One bit for an issue cycle, the youngest lowest: whether one µop issued in it that has a unit for itself, a second,
     /// and a third.
     issued: [u64; MEETS.len()],
-    units: [Unit; MAX_PORTS],
+    /// By port, up to the last one.
+    units: Box<[Unit]>,
 }
 
 /// One address unit.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct Unit {
     /// Cycles that older µops leave to younger ones, one bit each, in a ring of words.
     left: [u64; LEFT_WORDS],
@@ -56,11 +58,13 @@ impl Overtaken {
     /// Nothing has issued.
     #[must_use]
     pub fn new(core: &Core) -> Self {
+        let units = core.ports.overtaken.iter().last();
+        let units = units.map_or(0, |last| usize::from(last) + 1);
         Self {
             on: core.ports.overtaken,
             cycle: 0,
             issued: [0; MEETS.len()],
-            units: [Unit::default(); MAX_PORTS],
+            units: vec![Unit::default(); units].into(),
         }
     }
 
@@ -108,7 +112,7 @@ impl Overtaken {
         }
         let (from, to) = (self.cycle / 64, issued / 64);
         for word in from..to.min(from + LEFT_WORDS as u64) {
-            for unit in &mut self.units {
+            for unit in &mut *self.units {
                 unit.left[word as usize % LEFT_WORDS] = 0;
             }
         }
@@ -120,8 +124,10 @@ impl Overtaken {
         self.pass_to(issued);
         let often = (self.issued.iter().zip(MEETS)).map(|(cycles, n)| n * cycles.count_ones());
         let often = often.sum();
-        let unit = &mut self.units[usize::from(port) & (MAX_PORTS - 1)];
-        unit.late(often, (issued, ready), |at| ports.first_free(port, at))
+        match self.units.get_mut(usize::from(port)) {
+            Some(unit) => unit.late(often, (issued, ready), |at| ports.first_free(port, at)),
+            None => ready,
+        }
     }
 }
 
@@ -160,6 +166,10 @@ fn is_by_register(inputs: &[RegId; FIRST_INPUTS]) -> bool {
 }
 
 impl Part for Overtaken {
+    fn fold(&mut self, folding: &mut Folding) {
+        folding.table(&mut self.units, Unit::default());
+    }
+
     fn reset(&mut self, _: &Moment) {
         let Self {
             on: _,
@@ -188,7 +198,7 @@ impl Part for Overtaken {
         }
         let now = at.issue.max(*cycle);
         let end = *cycle / 64 + LEFT_WORDS as u64;
-        for unit in units {
+        for unit in &**units {
             h.add(unit.owed.into());
             for at in now / 64..end {
                 let past = if at == now / 64 { now & 63 } else { 0 };
