@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn figures_that_make_no_sense_are_refused_by_name() {
         type Change = fn(&mut Core);
-        let wrong: [(&str, Change); 7] = [
+        let wrong: [(&str, Change); 8] = [
             ("execute.bank_bytes", |c| c.execute.bank_bytes = 2),
             ("execute.bank_bytes", |c| c.execute.bank_bytes = 24),
             ("ports.schedulers", |c| {
@@ -194,6 +194,9 @@ mod tests {
                 c.frontend.loop_stream_unroll = vec![(3, 2), (2, 1)];
             }),
             ("ports.alu", |c| c.ports.alu = PortSet(1 << 20)),
+            ("ports.overtaken", |c| {
+                (c.ports.unbound, c.ports.overtaken) = (c.ports.load, c.ports.load);
+            }),
         ];
         for (name, change) in wrong {
             let mut core = crate::machine::cpu("glc").unwrap().core.clone();
