@@ -13,6 +13,8 @@ mod zen3;
 mod zen4;
 #[path = "closed_forms/zen4_addresses.rs"]
 mod zen4_addresses;
+#[path = "closed_forms/zen5.rs"]
+mod zen5;
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Locked operations in whole programs, as they were measured on Redwood Cove: docs/REDWOOD-COVE.md, "Locked operations".
+//! Locked operations in whole programs, as they were measured on Redwood Cove and Zen 5: docs/REDWOOD-COVE.md, "Locked operations",
+//! and docs/ZEN5.md.
 
 mod support;
 
@@ -9,8 +10,13 @@ const PLACE: u64 = 0x7000_0040;
 
 /// Cycles of a turn of a locked addition, so many no-operations and so many stores.
 fn turn(cpu: &str, nops: usize, stores: usize) -> f64 {
+    turn_of(cpu, &[0x90], nops, stores)
+}
+
+/// The same with other instructions in the place of no-operations.
+fn turn_of(cpu: &str, other: &[u8], others: usize, stores: usize) -> f64 {
     let mut code = vec![0xf0, 0x48, 0x83, 0x06, 0x01]; // lock add qword ptr [rsi], 1
-    code.resize(code.len() + nops, 0x90);
+    code.extend(other.repeat(others));
     for _ in 0..stores {
         code.extend([0x48, 0x89, 0x5e, 0x40]); // mov [rsi + 0x40], rbx
     }
@@ -18,7 +24,7 @@ fn turn(cpu: &str, nops: usize, stores: usize) -> f64 {
     let back = -(code.len() as i32 + 6);
     code.extend([0x0f, 0x85]); // jnz to the first
     code.extend(back.to_le_bytes());
-    let instructions = 3 + nops + stores;
+    let instructions = 3 + others + stores;
     let blocks = [(0x1000, instructions as u16, code)];
     let cycles = |turns: usize| {
         let mut words = Vec::new();
@@ -27,7 +33,7 @@ fn turn(cpu: &str, nops: usize, stores: usize) -> f64 {
             words.push(support::access(0, false, PLACE));
             words.push(support::access(0, true, PLACE));
             for store in 0..stores {
-                let index = 1 + nops + store;
+                let index = 1 + others + store;
                 words.push(support::access(index as u16, true, PLACE + 0x40));
             }
         }
@@ -65,6 +71,19 @@ fn one_waits_for_older_instructions_to_retire() {
 fn one_waits_for_older_stores_to_be_written() {
     for (stores, measured) in [(8, 25.06), (24, 30.0), (64, 50.07), (128, 82.07)] {
         holds("rwc", 0, stores, measured);
+    }
+}
+
+/// Behind one nothing issues for a while, then eight a cycle, whatever the one before is waited for.
+#[test]
+fn on_zen_5_nothing_issues_behind_one_for_sixteen_cycles() {
+    let lea = [0x48, 0x8d, 0x4a, 0x08]; // lea rcx, [rdx + 8]
+    for (others, measured) in [(0, 19.97), (16, 19.97), (64, 24.97), (128, 32.96)] {
+        let cycles = turn_of("zen5", &lea, others, 0);
+        assert!(
+            (cycles - measured).abs() <= 1.1,
+            "{others} additions: {cycles} for {measured}"
+        );
     }
 }
 

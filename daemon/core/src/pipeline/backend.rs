@@ -296,7 +296,7 @@ impl Backend {
             StackSync::Idles => Needs::slots(1),
             StackSync::Adds(_) => self.sync_needs,
         };
-        if self.rename.stack_operand_slot && self.issue.has_synchronised() {
+        if self.rename.stack_operands_in_turn && self.issue.has_synchronised() {
             self.issue.close();
         }
         self.place(needs, delivered, FREE);
@@ -591,6 +591,10 @@ impl Backend {
             self.retire_instruction(i.inst, observer);
             if i.inst.reaches {
                 self.memory.call_kernel(self.ends.last);
+            }
+            if i.instr.locked && self.execute.locked_blocks > 0 {
+                let why = Stall::Core(Unit::Latency);
+                self.issue.block(self.execute.locked_blocks, why);
             }
             if self.waits_for_string(i) {
                 // What is behind it is known before it has written all.

@@ -253,6 +253,9 @@ pub struct Execute {
     /// Locked instructions start one behind the other, whatever their forms; else those of one form.
     #[serde(default)]
     pub locked_in_turn: bool,
+    /// Cycles in which nothing issues behind a locked instruction.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub locked_blocks: u64,
     /// What locked instructions wait for where caches are modelled, thus in whole programs; none: what their forms' throughput says.
     #[serde(default, skip_serializing_if = "is_default")]
     pub locked: Option<Locked>,
@@ -406,6 +409,7 @@ impl Execute {
             b.power_of_two("crossing_loads.bytes", crossing.bytes, 8, 64)?;
             b.at_most(&[("crossing_loads.later", crossing.later, MAX_DELAY)])?;
         }
+        b.at_most(&[("locked_blocks", self.locked_blocks, MAX_DELAY)])?;
         if let Some(locked) = &self.locked {
             b.at_most(&[
                 ("locked.ahead", locked.ahead.into(), MAX_DELAY),

@@ -50,11 +50,14 @@ pub struct Rename {
     /// changes it.
     #[serde(default)]
     pub stack_offset_folded: bool,
-    /// Whoever has rsp as an operand finds it in a µop's slot of its own, one a cycle, which synchronises it where the stack
+    /// Whoever has rsp as an operand finds it in a µop's slot of its own, which synchronises it where the stack
     /// engine has an offset: all but moves of it to another register and `lea` of it and a constant, which take the offset over
     /// themselves as addresses do.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stack_operand_slot: bool,
+    /// One such slot a cycle.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stack_operands_in_turn: bool,
     /// ALUs that the µop takes which synchronises rsp, of those of which each is given one µop in an issue cycle.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stack_sync_alus: u32,

@@ -1,0 +1,85 @@
+//! The stack pointer, jumps and schedulers of Zen 5 (docs/ZEN5.md).
+
+use super::*;
+
+/// rsp as an operand is synchronised where pushes or pops came before, also there and back; moves and `lea` of it take the offset over.
+#[test]
+fn the_stack_pointer_is_synchronised_for_operands() {
+    in_loops(
+        "zen5",
+        |_| 0.06,
+        &[
+            (
+                "504883ec184883c4185a49ffcf75f0",
+                3.01,
+                "push; sub rsp, 24; add rsp, 24; pop",
+            ),
+            (
+                "50524883ec084883c4085a5849ffcf75ee",
+                3.01,
+                "push; push; sub rsp, 8; add rsp, 8; pop; pop",
+            ),
+            (
+                "504839dc5a504839dc5a504839dc5a49ffcf75ec",
+                3.01,
+                "push; cmp rsp, rbx; pop, three times",
+            ),
+            (
+                "504885e45a504885e45a504885e45a49ffcf75ec",
+                3.01,
+                "push; test rsp, rsp; pop, three times",
+            ),
+            (
+                "504889e15a504889e15a504889e15a49ffcf75ec",
+                1.53,
+                "push; mov rcx, rsp; pop, three times",
+            ),
+            (
+                "50488d4c24085a50488d4c24085a50488d4c24085a49ffcf75e6",
+                1.53,
+                "push; lea rcx, [rsp+8]; pop, three times",
+            ),
+            (
+                "50488d64240850488d64240850488d64240850488d64240849ffcf75e3",
+                4.01,
+                "push; lea rsp, [rsp+8], four times",
+            ),
+            (
+                "4889e14889e14889e14889e14889e14889e14889e14889e149ffcf75e3",
+                1.54,
+                "mov rcx, rsp, eight times",
+            ),
+        ],
+    );
+}
+
+/// What ALUs, addresses and vectors have to wait in is apart from each other: cycles of a chain of 24 multiplications, so many
+/// operations that wait for it, and another chain.
+#[test]
+fn loads_that_wait_have_a_scheduler_of_56_entries() {
+    // mov r10, [rax + rbx]; vpaddd xmm2, xmm1, xmm3; lea r10, [rax + 8]
+    let load = ("", "4c8b1418");
+    let vector = ("c4e1f96ec8", "c5f1fed3");
+    let add = ("", "4c8d5008");
+    let cycles = |(before, waits): (&str, &str), n: usize| {
+        // lfence; mov rax, r8; imul rax, rax 24 times; ...; mov rcx, r8; imul rcx, rcx 24 times
+        let text = format!(
+            "0faee84c89c0{}{before}{}4c89c1{}",
+            "480fafc0".repeat(24),
+            waits.repeat(n),
+            "480fafc9".repeat(24),
+        );
+        let block = Block::new(&cpu("zen5").unwrap(), &bytes(&text)).unwrap();
+        let filled = Options {
+            init: Init::Filled,
+            ..options(Mode::Unrolled)
+        };
+        block.predict(filled).cycles
+    };
+    for (what, fit, do_not) in [(load, 55, 64), (vector, 160, 180), (add, 56, 88)] {
+        let (few, many) = (cycles(what, fit), cycles(what, do_not));
+        assert!(many - few > 30.0, "{what:?}: {few} and {many}");
+        let fewer = cycles(what, fit - 16);
+        assert!(few - fewer < 12.0, "{what:?}: {fewer} and {few}");
+    }
+}
