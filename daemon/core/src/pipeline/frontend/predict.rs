@@ -19,6 +19,7 @@ mod hold;
 pub mod indirect;
 mod last_targets;
 pub mod loops;
+mod marks;
 mod near_pages;
 pub mod pace;
 mod pairs;
@@ -30,6 +31,7 @@ pub mod stream;
 pub mod streamed;
 pub mod tage;
 pub mod target_array;
+mod windows;
 
 use crate::pipeline::fold::Folding;
 use addresses::AddressRegisters;
@@ -240,6 +242,8 @@ pub struct Predictor {
     with_loops: i8,
     corrector: Option<Corrector>,
     quick: Option<Quick>,
+    /// What the base table says counts at once.
+    quick_is_base: bool,
     targets: Targets,
     returns: ReturnStack,
     /// Where it matters.
@@ -284,6 +288,7 @@ impl Predictor {
             with_loops: -1,
             corrector: (d.corrector_entries > 0).then(|| Corrector::new(d.corrector_entries)),
             quick: (p.quick.as_ref()).and_then(|quick| Quick::new(quick, first_quick)),
+            quick_is_base: p.quick.as_ref().is_some_and(|quick| quick.base),
             targets: match i.array {
                 Some(array) => Targets::Array(PathTargets::new(i, array)),
                 None => Targets::Tagged(IndirectTargets::new(i, first, every, p.chosen)),
@@ -402,8 +407,11 @@ impl Predictor {
             };
         }
         let counted = self.loops.predict(b.pc);
-        let quick = (self.quick.as_mut())
-            .map(|quick| quick.predicts(b.pc, b.taken, &self.path, &self.addresses));
+        let quick = match (&mut self.quick, self.quick_is_base) {
+            (Some(quick), _) => Some(quick.predicts(b.pc, b.taken, &self.path, &self.addresses)),
+            (None, true) => Some(guess.base),
+            (None, false) => None,
+        };
         let base = match counted {
             Some(counted) if self.with_loops >= 0 => counted,
             _ => guess.taken,

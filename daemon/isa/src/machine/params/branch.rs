@@ -129,9 +129,6 @@ pub struct Branch {
     /// what that buffer has; `return_bubbles` come on top.
     #[serde(default, skip_serializing_if = "is_default")]
     pub changed_return_bubbles: u64,
-    /// A predicted indirect jump is alone in its cycle, whatever `starts_per_cycle` is.
-    #[serde(default)]
-    pub indirect_alone: bool,
     /// Behind a repeated string instruction whose count is not predicted fetch starts anew when the count is known
     /// (`execute.rep_known`), and code comes from the decoders until control goes elsewhere.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -161,9 +158,6 @@ pub struct Branch {
     /// has been fetched.
     #[serde(default, skip_serializing_if = "is_default")]
     pub wrong_path_loads: bool,
-    /// The line behind the one that a branch goes to is predicted together with it.
-    #[serde(default)]
-    pub lines_in_pairs: bool,
     /// What the predictor had lost by `chosen_bubbles` it makes up for in straight code behind that jump: so many lines take it no
     /// time. Fetch takes one line a cycle.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -183,6 +177,10 @@ pub struct Branch {
     /// (docs/BRANCHES.md, "Pairs"): what the predictor had lost it makes up for, since fetch takes one a cycle.
     #[serde(default, skip_serializing_if = "is_default")]
     pub branches_in_pairs: bool,
+    /// What is found in a cycle is two windows of code, the second one where a direct branch in the first goes (docs/BRANCHES.md,
+    /// "Windows"), and not starts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub two_windows: bool,
     /// Loops that the loop stream detector replays, in whole programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streamed_loops: Option<StreamedLoops>,
@@ -358,6 +356,9 @@ pub struct Quick {
     /// What it predicts by, if by neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contexts: Option<Contexts>,
+    /// It is the other one's base table, which learns only where nothing longer knew better.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub base: bool,
 }
 
 /// What branches did after the last directions, in tables with a history each, of which the longest one that has an entry counts once that was right.

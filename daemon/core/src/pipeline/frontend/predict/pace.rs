@@ -4,14 +4,13 @@ use super::btb::is_other_page;
 use super::near_pages::NearPages;
 use super::pairs::Pairs;
 use super::stream::{Branch, CodePlace, LINE_SHIFT, Way};
+use super::windows::Windows;
 use super::{Kind, Steer};
 use mcad_isa::machine::params::branch;
 
 /// How long the predictor takes from start to start, in shares of a cycle.
 #[derive(Clone)]
 pub struct Pace {
-    /// Shares of a cycle.
-    per_cycle: u32,
     /// More for a call, for an indirect branch, for a return, for one that goes elsewhere than last, for a chosen target, and
     /// for the first return behind one.
     call: u32,
@@ -27,8 +26,6 @@ pub struct Pace {
     bubbles: [u32; branch::MAX_BTB_LEVELS],
     /// More for a target in another page, by the level that has the branch.
     other_page: [u32; branch::MAX_BTB_LEVELS],
-    indirect_alone: bool,
-    lines_in_pairs: bool,
     /// Lines that cost nothing behind a jump to a chosen target.
     made_up: u32,
     /// Of a start that a branch leads to, and more if that branch lies in two lines.
@@ -39,10 +36,9 @@ pub struct Pace {
     target: u64,
     /// What is found in pairs.
     pairs: Option<Box<Pairs>>,
+    windows: Option<Box<Windows>>,
     /// A target was chosen since the last return.
     chosen: bool,
-    /// The last start was where a branch went.
-    at_target: bool,
     /// Lost by the last start, if that was where a branch went, or since, and not made up for.
     lost: u32,
     near: NearPages,
@@ -58,7 +54,6 @@ impl Pace {
             u32::try_from(cycles.saturating_mul(p.starts_per_cycle.into())).unwrap_or(u32::MAX)
         };
         Self {
-            per_cycle: p.starts_per_cycle,
             call: shares(p.call_bubbles),
             indirect: shares(p.indirect_bubbles),
             back: shares(p.return_bubbles),
@@ -74,8 +69,6 @@ impl Pace {
                 0 => u64::BITS,
                 bits => bits,
             },
-            indirect_alone: p.indirect_alone,
-            lines_in_pairs: p.lines_in_pairs,
             made_up: match p.makes_up_behind_chosen {
                 true => shares(p.chosen_bubbles),
                 false => 0,
@@ -94,8 +87,8 @@ impl Pace {
             },
             target: 0,
             pairs: p.branches_in_pairs.then(Box::default),
+            windows: p.two_windows.then(Box::default),
             chosen: false,
-            at_target: false,
             lost: 0,
             near: NearPages::new(p),
             to_page: shares(p.near_pages.map_or(0, |near| near.bubbles)),
@@ -140,8 +133,6 @@ impl Pace {
     }
 
     fn with_page_near(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
-        let paired = way == Way::Line && self.at_target && self.lines_in_pairs;
-        self.at_target = way != Way::Line;
         if way == Way::Line && self.lost > 0 {
             self.lost -= 1;
             return 0;
@@ -150,9 +141,17 @@ impl Pace {
         let chosen_jump = chosen && branch.is_some_and(|b| b.kind != Kind::Return);
         self.lost = if chosen_jump { self.made_up } else { 0 };
         self.chosen |= chosen_jump;
-        let second = (self.pairs.as_mut()).is_some_and(|pairs| pairs.is_second(way, branch, to));
+        let second = match (&mut self.pairs, &mut self.windows) {
+            (Some(pairs), _) => pairs.is_second(way, branch, to),
+            (_, Some(windows)) => {
+                let begin = windows.begin(way, branch, to);
+                let more = |b| self.behind(way, b, to, chosen).saturating_sub(self.start);
+                return begin + branch.map_or(0, more);
+            }
+            _ => false,
+        };
         let Some(branch) = branch else {
-            return u32::from(!(paired || second));
+            return u32::from(!second);
         };
         let last = branch.next.wrapping_sub(1);
         let across = match branch.pc >> LINE_SHIFT == last >> LINE_SHIFT {
@@ -181,7 +180,6 @@ impl Pace {
                     + if behind { self.back_chosen } else { 0 }
                     + if chosen { self.back_elsewhere } else { 0 }
             }
-            Kind::IndirectJump if self.indirect_alone => self.per_cycle + with_target(indirect),
             // What is left of a line behind a branch that is not taken needs nothing new.
             Kind::Conditional
                 if matches!(way, Way::Branch(Steer::OverriddenStraight | Steer::Held)) =>
@@ -197,6 +195,9 @@ impl Pace {
     pub fn pass(&mut self, pc: u64) {
         if let Some(pairs) = &mut self.pairs {
             pairs.pass(pc);
+        }
+        if let Some(windows) = &mut self.windows {
+            windows.pass(pc);
         }
     }
 
@@ -246,22 +247,22 @@ mod tests {
         let mut pace = Pace::new(&p);
         let taken = Way::Branch(Steer::Taken(0));
         let chosen = Way::Branch(Steer::Chosen(0));
-        // Half cycles: a call with its return takes four cycles, an indirect jump between the two one
-        // more, and two more if its target was chosen; lines behind targets come with them.
+        // A call with its return takes four cycles, an indirect jump between the two one more, and two more if its
+        // target was chosen.
         let steps = [
-            (taken, Some(Kind::Call), 3),
+            (taken, Some(Kind::Call), 2),
             (Way::Line, None, 0),
             (Way::Line, None, 1),
-            (taken, Some(Kind::IndirectJump), 2),
-            (taken, Some(Kind::Return), 5),
+            (taken, Some(Kind::IndirectJump), 1),
+            (taken, Some(Kind::Return), 2),
             (Way::Line, None, 0),
-            (taken, Some(Kind::Call), 3),
-            (chosen, Some(Kind::IndirectJump), 2),
-            (taken, Some(Kind::Conditional), 1),
-            (taken, Some(Kind::Return), 9),
-            (taken, Some(Kind::Return), 5),
-            (chosen, Some(Kind::IndirectCall), 3),
-            (taken, Some(Kind::Return), 9),
+            (taken, Some(Kind::Call), 2),
+            (chosen, Some(Kind::IndirectJump), 1),
+            (taken, Some(Kind::Conditional), 0),
+            (taken, Some(Kind::Return), 4),
+            (taken, Some(Kind::Return), 2),
+            (chosen, Some(Kind::IndirectCall), 2),
+            (taken, Some(Kind::Return), 4),
         ];
         for (n, (way, kind, shares)) in steps.into_iter().enumerate() {
             let branch = kind.map(|kind| at(0x1000, kind));

@@ -4,33 +4,19 @@
 //! passed, the next one of its own line.
 
 use super::btb::is_other_page;
-use super::history::place;
+use super::marks::Marks;
 use super::stream::{Branch, CodePlace, LINE_SHIFT, Way};
 use super::{Kind, Steer};
 
-/// Binary logarithm of how many conditional branches are told apart by their addresses.
-const LOG_TOLD: u32 = 12;
-const WORDS: usize = 1 << (LOG_TOLD - u64::BITS.trailing_zeros());
-
 /// What is found together with what.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Pairs {
     /// The last start may be the first of a pair.
     first: bool,
     /// Address of the branch that was passed last since the last start.
     passed: Option<u64>,
-    /// A bit for each conditional branch with another one behind it in its line: their entry is full.
-    full: [u64; WORDS],
-}
-
-impl Default for Pairs {
-    fn default() -> Self {
-        Self {
-            first: false,
-            passed: None,
-            full: [0; WORDS],
-        }
-    }
+    /// Conditional branches with another one behind them in their line: their entry is full.
+    full: Marks,
 }
 
 impl Pairs {
@@ -71,24 +57,13 @@ impl Pairs {
 
     /// A branch at `pc` is behind the one that was passed.
     fn behind(&mut self, pc: u64) {
-        if let Some(before) = self.passed.filter(|&before| line(before) == line(pc))
-            && let Some(bits) = self.full.get_mut(Self::place(before).0)
-        {
-            *bits |= Self::place(before).1;
+        if let Some(before) = self.passed.filter(|&before| line(before) == line(pc)) {
+            self.full.mark(before, true);
         }
     }
 
     fn is_full(&self, branch: &Branch) -> bool {
-        let (word, bit) = Self::place(branch.pc);
-        branch.kind == Kind::Conditional && self.full.get(word).is_some_and(|bits| bits & bit != 0)
-    }
-
-    fn place(pc: u64) -> (usize, u64) {
-        let place = place(pc, LOG_TOLD);
-        (
-            place / u64::BITS as usize,
-            1 << (place % u64::BITS as usize),
-        )
+        branch.kind == Kind::Conditional && self.full.has(branch.pc)
     }
 }
 

@@ -69,6 +69,7 @@ impl Perceptron {
             confidence: Confidence::High,
             table: 0,
             torn: false,
+            base: known == base::TAKEN,
         };
         if guess.settled {
             return guess;

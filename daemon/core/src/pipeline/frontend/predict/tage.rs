@@ -88,6 +88,8 @@ pub struct Guess {
     pub table: usize,
     /// The longest match and the next disagree.
     pub torn: bool,
+    /// What the base table says.
+    pub base: bool,
 }
 
 /// What a look-up found, kept for the update.
@@ -283,6 +285,7 @@ impl Tage {
                 confidence: Confidence::High,
                 table: 0,
                 torn: false,
+                base: taken,
             };
         }
         let counter = known - base::BOTH;
@@ -312,6 +315,7 @@ impl Tage {
             },
             table: f.hit,
             torn: false,
+            base: base_taken,
         };
         (f.longest, f.alternate) = (base_taken, base_taken);
         if let Some(hit) = f.hit.checked_sub(1) {

@@ -2,7 +2,8 @@
 //! its start, and a look-up gives two or three lines that begin in the block; what needs more of them is
 //! looked up again some cycles later. On some cores a block is looked up also where all of it comes with
 //! a line of the one before. The target of a taken branch is looked up in the same cycle as the line that the branch is
-//! in, when that begins in the branch's block, and when the target needs one look-up of another block.
+//! in, when that begins in the branch's block, and when the target needs one look-up of another block or, where several lines come a
+//! cycle, lies farther on in its own.
 //! Lines come in program order, a few a cycle. docs/ZEN5.md has the measurements.
 
 use super::pack::{Entry, NO_UOP};
@@ -37,6 +38,8 @@ struct Last {
     within: bool,
     /// Block of code of its last byte.
     block: u64,
+    /// Address of that byte.
+    end: u64,
     /// Control goes elsewhere behind it.
     taken: bool,
 }
@@ -89,7 +92,7 @@ impl State {
                 return;
             }
             if line.begins {
-                self.look_up(t, first.address >> shift, last);
+                self.look_up(t, first.address, last);
                 let there = self.looked_up + comes_after(t.p, self.lines);
                 if delivered == t.p.uop_cache_lines_per_cycle || there > t.clock {
                     return;
@@ -104,9 +107,10 @@ impl State {
         }
     }
 
-    /// Finds out when the line at the front, which begins in `block`, can come; `last` is what was
+    /// Finds out when the line at the front, which begins at `address`, can come; `last` is what was
     /// delivered before it.
-    fn look_up<O: Observer>(&mut self, t: &Target<'_, O>, block: u64, last: Option<Last>) {
+    fn look_up<O: Observer>(&mut self, t: &Target<'_, O>, address: u64, last: Option<Last>) {
+        let block = address >> t.p.uop_cache_block_bytes.trailing_zeros();
         let Some(last) = last else {
             (self.block, self.looked_up, self.lines) = (block, t.clock, 0);
             return;
@@ -124,7 +128,7 @@ impl State {
         let follows = last.taken
             && t.p.uop_cache_follows_taken
             && covered == 0
-            && block != self.block
+            && (block != self.block || t.p.uop_cache_lines_per_cycle > 1 && address > last.end)
             && self.comes_at_once(t, block);
         let at = self.looked_up + own + covered - u64::from(follows);
         (self.block, self.looked_up, self.lines) = (block, at.max(t.clock), 0);
@@ -197,10 +201,12 @@ impl State {
             }
         }
         if let Some((entry, next, bytes, taken)) = last {
+            let end = entry.address + bytes.saturating_sub(1);
             self.last = Some(Last {
                 next,
                 within: !entry.ends_instruction || entry.microcode,
-                block: (entry.address + bytes.saturating_sub(1)) >> shift,
+                block: end >> shift,
+                end,
                 taken,
             });
         }
@@ -229,7 +235,7 @@ impl State {
         h.add(u64::from(*idle) << 32 | u64::from(*lines));
         h.add(*block);
         h.add((looked_up + AGO).saturating_sub(at.clock));
-        h.add(last.map_or(0, |last| last.block << 2 | u64::from(last.taken) << 1 | 1));
+        h.add(last.map_or(0, |last| last.end << 2 | u64::from(last.taken) << 1 | 1));
     }
 }
 

@@ -228,7 +228,8 @@ impl TargetArray {
 impl Quick {
     fn check(&self) -> Result<(), String> {
         match (&self.direction, &self.counters, &self.contexts) {
-            (Some(direction), None, None) => {
+            (None, None, None) if self.base => Ok(()),
+            (Some(direction), None, None) if !self.base => {
                 direction.check("quick.direction")?;
                 if direction.loops > 0 || direction.corrector_entries > 0 {
                     return Err(
@@ -244,13 +245,13 @@ impl Quick {
                     None => Ok(()),
                 }
             }
-            (None, Some(counters), None) => {
+            (None, Some(counters), None) if !self.base => {
                 check_power("quick.counters.entries", counters.entries, 16)?;
                 let bits = counters.history_bits;
                 check_bounds(&[("quick.counters.history_bits", bits, 1, 63)])
             }
-            (None, None, Some(contexts)) => contexts.check(),
-            _ => Err("branch.quick needs one of direction, counters and contexts".into()),
+            (None, None, Some(contexts)) if !self.base => contexts.check(),
+            _ => Err("branch.quick needs one of direction, counters, contexts and base".into()),
         }
     }
 }
@@ -324,6 +325,13 @@ impl Branch {
             ),
         ];
         check_bounds(&bounds)?;
+        if self.two_windows && (self.branches_in_pairs || self.starts_per_cycle > 1) {
+            return Err(
+                "branch.two_windows goes neither with branches_in_pairs nor with starts_per_cycle, \
+                 which is what a cycle has instead: leave these two away"
+                    .into(),
+            );
+        }
         d.check("direction")?;
         if let Some(quick) = &self.quick {
             quick.check()?;
@@ -439,6 +447,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn two_windows_and_the_base_table_as_quick_predictor_go_with_nothing_else() {
+        type Change = fn(&mut Branch);
+        let model = crate::machine::cpu("zen5").unwrap();
+        let branch = model.core.branch.as_ref().unwrap();
+        assert_eq!(branch.check(), Ok(()));
+        let wrong: [(Change, &str); 3] = [
+            (|b| b.starts_per_cycle = 2, "branch.two_windows goes"),
+            (|b| b.branches_in_pairs = true, "branch.two_windows goes"),
+            (
+                |b| {
+                    let direction = Some(b.direction.clone());
+                    b.quick
+                        .iter_mut()
+                        .for_each(|q| q.direction = direction.clone());
+                },
+                "branch.quick needs one of",
+            ),
+        ];
+        for (change, message) in wrong {
+            let mut changed = branch.clone();
+            change(&mut changed);
+            let refused = changed.check().unwrap_err();
+            assert!(refused.starts_with(message), "{refused}");
+        }
+    }
+
+    #[test]
     fn a_path_register_takes_tables_and_histories_that_it_has() {
         type Change = fn(&mut Direction);
         let wrong: [(Change, &str); 3] = [
@@ -524,7 +559,7 @@ mod tests {
         both.direction = Some(direction);
         let refused = both.check().unwrap_err();
         assert!(
-            refused.contains("one of direction, counters and contexts"),
+            refused.contains("one of direction, counters, contexts and base"),
             "{refused}"
         );
         both.counters = None;

@@ -1,0 +1,202 @@
+//! Windows of code that the predictor finds two in a cycle, as on Zen 5 (docs/BRANCHES.md, "Windows").
+//!
+//! The first one goes on into a second line if it passes no branch in its first; the second one is where a direct branch in the
+//! first goes, and ends with its line. An entry of the branch target buffer knows one branch besides its own: where it leads or,
+//! behind a conditional one, in its line, whichever way came last when it was predicted wrongly.
+
+use super::marks::Marks;
+use super::stream::{Branch, CodePlace, LINE_SHIFT, Way};
+use super::{Kind, Steer};
+
+/// Where the predictor is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// In the second window of a cycle.
+    second: bool,
+    /// In the second line of the first one.
+    crossed: bool,
+    /// A branch that is known was passed in this window.
+    passed: bool,
+    /// The cycle before passed a branch in its second window: a call or return behind a second window now comes later.
+    mixed: bool,
+    /// Directions of all branches in this line are known, since one of them was overridden.
+    told: bool,
+    /// A branch forward that was taken to be taken, and was not, is the last one in this line.
+    fell: Option<u64>,
+}
+
+/// What it finds together.
+#[derive(Clone, Default)]
+pub struct Windows {
+    at: Place,
+    /// Conditional branches whose entry knows the next one in their line.
+    full: Marks,
+}
+
+impl Windows {
+    /// A branch at `pc` that was taken before is not.
+    pub fn pass(&mut self, pc: u64) {
+        self.behind(pc);
+        self.at.passed = true;
+    }
+
+    /// Cycles that begin with a start, none if it is in the windows of the cycle before.
+    pub fn begin(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
+        if let Some(branch) = branch {
+            self.behind(branch.pc);
+        }
+        let before = self.at;
+        (self.at.told, self.at.fell) = (false, None);
+        match (way, branch) {
+            (Way::Line, _) => self.cross(),
+            // Its target's line comes next either way.
+            (Way::Branch(Steer::Overridden(0)), Some(branch))
+                if line(to.address) == line(branch.pc) + 1 =>
+            {
+                self.cross()
+            }
+            (Way::Branch(Steer::OverriddenStraight), _) => {
+                if !before.told {
+                    self.at = Place::default();
+                }
+                self.at.told = true;
+                u32::from(!before.told)
+            }
+            (Way::Branch(Steer::Taken(0) | Steer::Always(0)), Some(branch)) => self.take(branch),
+            (Way::Branch(Steer::WrongDirection), Some(branch)) => {
+                // Loops' ends leave theirs as it was.
+                let fell = to.address == branch.next && branch.target > branch.pc;
+                self.full.mark(branch.pc, false);
+                self.at = Place {
+                    fell: fell.then_some(branch.pc),
+                    ..Place::default()
+                };
+                1
+            }
+            _ => {
+                self.at = Place::default();
+                1
+            }
+        }
+    }
+
+    /// A branch at `pc` is the next one.
+    fn behind(&mut self, pc: u64) {
+        if let Some(before) = self.at.fell.take()
+            && line(before) == line(pc)
+        {
+            self.full.mark(before, true);
+        }
+    }
+
+    /// Goes on to the next line, in the same cycle if it may.
+    fn cross(&mut self) -> u32 {
+        let Place {
+            second,
+            crossed,
+            passed,
+            ..
+        } = self.at;
+        let goes_on = !(second || crossed || passed);
+        self.at = Place {
+            crossed: goes_on,
+            ..Place::default()
+        };
+        u32::from(!goes_on)
+    }
+
+    /// Goes where a branch leads.
+    fn take(&mut self, branch: &Branch) -> u32 {
+        let Place {
+            second,
+            passed,
+            mixed,
+            ..
+        } = self.at;
+        let direct = matches!(branch.kind, Kind::Jump | Kind::Conditional);
+        let full = branch.kind == Kind::Conditional && self.full.has(branch.pc);
+        let late = !direct && second && (passed || mixed);
+        let goes_on = direct && !second && !passed && !full;
+        self.at = Place {
+            second: goes_on,
+            mixed: match goes_on {
+                true => mixed,
+                false => direct && second && passed,
+            },
+            ..Place::default()
+        };
+        u32::from(!goes_on) + u32::from(late)
+    }
+}
+
+fn line(address: u64) -> u64 {
+    address >> LINE_SHIFT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn branch(pc: u64, kind: Kind) -> Branch {
+        Branch::new(pc, 2, (kind, 0))
+    }
+
+    fn to(address: u64) -> CodePlace {
+        CodePlace {
+            address,
+            in_shared_object: false,
+        }
+    }
+
+    /// What a conditional branch at 0x1000 takes that goes to the next line but one, behind a jump, and a jump from there.
+    fn conditional(windows: &mut Windows) -> [u32; 2] {
+        let taken = Way::Branch(Steer::Taken(0));
+        windows.begin(
+            Way::Branch(Steer::Chosen(0)),
+            Some(&branch(0x800, Kind::IndirectJump)),
+            to(0x1000),
+        );
+        [(0x1000, 0x1080), (0x1080, 0x1100)].map(|(pc, target)| {
+            windows.begin(taken, Some(&branch(pc, Kind::Conditional)), to(target))
+        })
+    }
+
+    #[test]
+    fn an_entry_knows_what_came_when_it_was_last_predicted_wrongly() {
+        let mut windows = Windows::default();
+        assert_eq!(conditional(&mut windows), [0, 1]);
+        let wrong = Way::Branch(Steer::WrongDirection);
+        let it = Branch::new(0x1000, 2, (Kind::Conditional, 0x80));
+        let behind = branch(0x1010, Kind::Jump);
+        let taken = Way::Branch(Steer::Taken(0));
+        // It falls through, to a jump in its line.
+        windows.begin(wrong, Some(&it), to(0x1002));
+        windows.begin(taken, Some(&behind), to(0x2000));
+        assert_eq!(conditional(&mut windows), [1, 0]);
+        // No jump in its line, or it is taken.
+        windows.begin(wrong, Some(&it), to(0x1002));
+        windows.begin(Way::Line, None, to(0x1040));
+        assert_eq!(conditional(&mut windows), [0, 1]);
+        windows.begin(wrong, Some(&it), to(0x1002));
+        windows.begin(taken, Some(&behind), to(0x2000));
+        windows.begin(wrong, Some(&it), to(0x1080));
+        assert_eq!(conditional(&mut windows), [0, 1]);
+    }
+
+    #[test]
+    fn what_the_quick_predictor_has_wrong_begins_a_cycle_once_in_a_line() {
+        let mut windows = Windows::default();
+        let overridden = Way::Branch(Steer::OverriddenStraight);
+        let conditional = |pc| branch(pc, Kind::Conditional);
+        let passed = [0x1000, 0x1004, 0x1008]
+            .map(|pc| windows.begin(overridden, Some(&conditional(pc)), to(pc + 2)));
+        assert_eq!(passed, [1, 0, 0]);
+        assert_eq!(windows.begin(Way::Line, None, to(0x1040)), 0);
+        let taken = Way::Branch(Steer::Overridden(0));
+        let later = windows.begin(taken, Some(&conditional(0x1040)), to(0x2000));
+        assert_eq!(later, 1);
+        // Its target's line comes next in any case.
+        let next = windows.begin(taken, Some(&conditional(0x2000)), to(0x2040));
+        assert_eq!(next, 0);
+    }
+}
