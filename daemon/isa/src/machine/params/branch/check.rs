@@ -335,6 +335,11 @@ impl Branch {
         d.check("direction")?;
         if let Some(quick) = &self.quick {
             quick.check()?;
+            if quick.base && d.weights.is_some() {
+                return Err(
+                    "branch.quick.base is of tables, and branch.direction has weights".into(),
+                );
+            }
         }
         i.check(d)?;
         let by_addresses = d.weights.is_some()
@@ -452,7 +457,14 @@ mod tests {
         let model = crate::machine::cpu("zen5").unwrap();
         let branch = model.core.branch.as_ref().unwrap();
         assert_eq!(branch.check(), Ok(()));
-        let wrong: [(Change, &str); 3] = [
+        let wrong: [(Change, &str); 4] = [
+            (
+                |b| {
+                    let zen1 = crate::machine::cpu("zen1").unwrap();
+                    b.direction = zen1.core.branch.as_ref().unwrap().direction.clone();
+                },
+                "branch.quick.base is of tables",
+            ),
             (|b| b.starts_per_cycle = 2, "branch.two_windows goes"),
             (|b| b.branches_in_pairs = true, "branch.two_windows goes"),
             (
