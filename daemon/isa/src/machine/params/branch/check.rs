@@ -328,7 +328,7 @@ impl Branch {
         if self.two_windows && (self.branches_in_pairs || self.starts_per_cycle > 1) {
             return Err(
                 "branch.two_windows goes neither with branches_in_pairs nor with starts_per_cycle, \
-                 which is what a cycle has instead: leave these two away"
+                 which is what a cycle has instead: leave these two out"
                     .into(),
             );
         }
