@@ -15,7 +15,7 @@ use crate::cli::analysis::AnalysisArgs;
 use crate::cli::exit::{NEGATIVE, exit_code};
 use crate::cli::json::JsonOutput;
 use crate::cli::listed::{Places, programs};
-use crate::eval::programs::{Predicted, series};
+use crate::eval::programs::{Predicted, on_one_machine, series};
 
 mod text;
 
@@ -80,6 +80,7 @@ pub(super) fn run(
             unlabelled.name()
         );
     }
+    on_one_machine(jobs.iter_mut().map(|job| &mut job.row));
     if !has_clock {
         // At whatever clock they were measured, for this model it makes no difference.
         for job in &mut jobs {
