@@ -76,6 +76,7 @@ fn parameters() -> Branch {
         quick: None,
         indirect: Indirect {
             array: None,
+            led_entries: 0,
             base_entries: 1024,
             base_ways: 1,
             tables: 8,
@@ -83,6 +84,8 @@ fn parameters() -> Branch {
             ways: 1,
             tag_bits: 12,
             histories: Vec::new(),
+            address_bits: 0,
+            late: 0,
             new_is_believed: false,
         },
         btb: vec![Btb {

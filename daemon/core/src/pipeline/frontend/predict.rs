@@ -40,7 +40,7 @@ use corrector::Corrector;
 use history::{Path, geometric};
 use indirect::IndirectTargets;
 use loops::Loops;
-use mcad_isa::machine::params::branch;
+use mcad_isa::machine::params::branch::{self, History};
 pub use mcad_isa::program::BranchKind as Kind;
 use perceptron::Perceptron;
 use quick::Quick;
@@ -195,15 +195,52 @@ impl Directions {
 /// What predicts targets of indirect branches.
 #[derive(Clone)]
 enum Targets {
-    Tagged(IndirectTargets),
+    Tagged(IndirectTargets, Option<OwnHistory>),
     Array(PathTargets),
+}
+
+/// What the tables of targets see, where that is nothing of what the others do.
+#[derive(Clone)]
+struct OwnHistory {
+    path: Path,
+    /// Of the address of a taken branch's last byte.
+    seen: u64,
+}
+
+impl OwnHistory {
+    fn new(p: &branch::Indirect) -> Option<Self> {
+        let bits = p.address_bits;
+        (bits > 0).then(|| Self {
+            path: Path::new(History::Taken, &p.histories, 0..0),
+            seen: u64::MAX >> (64 - bits.min(64)) & !1,
+        })
+    }
 }
 
 impl Targets {
     fn fold(&mut self, folding: &mut Folding) {
         match self {
-            Self::Tagged(tagged) => tagged.fold(folding),
+            Self::Tagged(tagged, own) => {
+                tagged.fold(folding);
+                if let Some(own) = own {
+                    own.path.fold(folding);
+                }
+            }
             Self::Array(array) => array.fold(folding),
+        }
+    }
+
+    /// A branch whose last byte is there was taken.
+    #[inline]
+    fn take(&mut self, last_byte: u64) {
+        match self {
+            Self::Tagged(tagged, own) => {
+                tagged.take(last_byte);
+                if let Some(own) = own {
+                    own.path.take_bits(last_byte & own.seen);
+                }
+            }
+            Self::Array(array) => array.take(),
         }
     }
 
@@ -215,7 +252,8 @@ impl Targets {
         addresses: &AddressRegisters,
     ) -> indirect::Guess {
         match self {
-            Self::Tagged(tagged) => {
+            Self::Tagged(tagged, own) => {
+                let history = own.as_ref().map_or(history, |own| &own.path);
                 let guess = tagged.predict(b.pc, history);
                 tagged.update(b.target);
                 guess
@@ -258,12 +296,16 @@ impl Predictor {
     pub fn new(p: &branch::Branch) -> Self {
         let (d, i) = (&p.direction, &p.indirect);
         let mut lengths = lengths_of(d);
-        // Those of indirect branches come behind, where they have their own.
-        let (first, every) = match i.histories.is_empty() {
-            true => (0, 2),
-            false => (lengths.len(), 1),
+        // Those of indirect branches come behind, where they have lengths of their own.
+        let own = OwnHistory::new(i);
+        let (first, every) = match (i.histories.is_empty(), &own) {
+            (true, _) => (0, 2),
+            (false, None) => (lengths.len(), 1),
+            (false, Some(_)) => (0, 1),
         };
-        lengths.extend(&i.histories);
+        if own.is_none() {
+            lengths.extend(&i.histories);
+        }
         let registered = match d.path_register {
             true => d.hashed_tables as usize..lengths.len(),
             false => 0..0,
@@ -291,7 +333,7 @@ impl Predictor {
             quick_is_base: p.quick.as_ref().is_some_and(|quick| quick.base),
             targets: match i.array {
                 Some(array) => Targets::Array(PathTargets::new(i, array)),
-                None => Targets::Tagged(IndirectTargets::new(i, first, every, p.chosen)),
+                None => Targets::Tagged(IndirectTargets::new(i, first, every, p.chosen), own),
             },
             returns: ReturnStack::new(p.return_stack),
             last_returns: (p.changed_return_bubbles > 0).then(LastReturns::default),
@@ -346,10 +388,9 @@ impl Predictor {
         }
         self.path.take(b, settled);
         if b.taken {
-            self.addresses.take(b.next.wrapping_sub(1));
-            if let Targets::Array(array) = &mut self.targets {
-                array.take();
-            }
+            let last_byte = b.next.wrapping_sub(1);
+            self.addresses.take(last_byte);
+            self.targets.take(last_byte);
         }
         match &mut self.streamed {
             Some(streamed) => streamed.branch(b, steer),

@@ -403,6 +403,10 @@ pub struct Indirect {
     /// no two branches share one, as when last targets are kept in a branch target buffer.
     #[serde(default = "one")]
     pub base_ways: u32,
+    /// Entries of a table of last targets by the branch and the one that was taken last before it, in sets of eight that the latter's
+    /// address chooses; it counts where no tagged table is sure. 0: there is none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub led_entries: u32,
     /// In the place of tagged tables, which are of no use then, for branches that went to several places. The branch target buffer has where one went when it was
     /// last predicted wrongly, and all other targets are chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -422,6 +426,14 @@ pub struct Indirect {
     /// predictor's, beginning with the shortest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub histories: Vec<u32>,
+    /// These are of a history of their own, whatever the direction predictor's is of: all taken branches, and of the address of each one's last
+    /// byte the bits below this one, but the lowest (docs/BRANCHES.md, "Targets on Zen 5"). 0: they are the direction predictor's.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub address_bits: u32,
+    /// Taken branches (conditional ones where the history is of directions) that are too recent to be in it: a jump does not see the
+    /// last so many. Of tables with `ways` none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub late: u32,
     /// A new entry of a tagged table is believed at once, else when it has been right once.
     #[serde(default, skip_serializing_if = "is_default")]
     pub new_is_believed: bool,

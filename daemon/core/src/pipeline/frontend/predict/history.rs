@@ -201,6 +201,12 @@ impl Path {
         }
     }
 
+    /// Takes in these bits of a taken branch, and nothing else of it.
+    #[inline]
+    pub fn take_bits(&mut self, bits: u64) {
+        self.push(spread(bits + 1));
+    }
+
     /// Takes in a branch where the history is of directions.
     fn turn(&mut self, b: &Executed, settled: bool) {
         if b.kind == Kind::Conditional {
@@ -261,15 +267,17 @@ impl Path {
         })
     }
 
-    /// What the target of the branch at `pc` depends on with length number `n`, besides its address; 0 where there is none.
+    /// What the target of the branch at `pc` depends on with length number `n`, besides its address, if it does not see the last `late`
+    /// footprints, which are [`MAX_HISTORY`] at most with those of the length; 0 where there is none.
     #[inline]
     #[must_use]
-    pub fn towards(&self, pc: u64, n: usize) -> u64 {
+    pub fn towards(&self, pc: u64, n: usize, late: usize) -> u64 {
         let Some(length) = self.lengths.get(n) else {
             return 0;
         };
         match self.history {
-            History::Directions => self.of(length) ^ self.way.seen(pc, length.taken),
+            History::Directions => self.earlier(length, late) ^ self.way.seen(pc, length.taken),
+            History::Taken if late > 0 => self.earlier(length, late),
             History::Taken => self.seen_with(n, length).hash,
         }
     }
@@ -284,11 +292,29 @@ impl Path {
 
     #[inline(always)]
     fn of(&self, length: &Length) -> u64 {
+        let older = self.all_before(length.taken as usize);
+        self.all.wrapping_sub(older.wrapping_mul(length.weight))
+    }
+
+    /// The hash of a length as it was before the last `late` footprints.
+    #[inline]
+    fn earlier(&self, length: &Length, late: usize) -> u64 {
+        match late {
+            0 => self.of(length),
+            _ => {
+                let older = self.all_before(late + length.taken as usize);
+                let weight = older.wrapping_mul(length.weight);
+                self.all_before(late).wrapping_sub(weight)
+            }
+        }
+    }
+
+    /// The hash of all before the last `count` of them, at least one.
+    #[inline(always)]
+    fn all_before(&self, count: usize) -> u64 {
         // Before the first branch it is 0, as in places that were never written.
-        let first = self.count.wrapping_sub(length.taken as usize) % RING;
-        let before = self.before.get(first).copied().unwrap_or(0);
-        let older = before.wrapping_mul(length.weight);
-        self.all.wrapping_sub(older)
+        let first = self.count.wrapping_sub(count) % RING;
+        self.before.get(first).copied().unwrap_or(0)
     }
 }
 
@@ -318,6 +344,11 @@ mod tests {
                 for (place, length) in lengths.into_iter().enumerate() {
                     let expected = literal(&all, length as usize);
                     assert_eq!(path.hash(place), expected, "{length} at {n}");
+                    if length < MAX_HISTORY {
+                        let earlier = &all[..all.len().saturating_sub(3)];
+                        let expected = literal(earlier, length as usize);
+                        assert_eq!(path.towards(0, place, 3), expected, "{length} at {n}, late");
+                    }
                 }
             }
         }

@@ -5,7 +5,7 @@
 use mcad_isa::machine::params::branch::{Chosen, Indirect, MAX_TABLES};
 
 use super::history::{Path, mix, spread};
-use super::last_targets::{self, LastTargets, SURE};
+use super::last_targets::{self, Last, LastTargets, SURE};
 use crate::chance::Chance;
 use crate::pipeline::fold::Folding;
 
@@ -17,6 +17,24 @@ struct Entry {
     tag: u16,
     confidence: u8,
     useful: bool,
+}
+
+/// Last targets by the branch and the one that led to it.
+#[derive(Clone)]
+struct Led {
+    targets: LastTargets,
+    /// The last byte of the branch that was taken last.
+    from: u64,
+}
+
+impl Led {
+    const WAYS: u32 = 8;
+
+    /// Where the branch with this key went last behind that one, whose address chooses the set.
+    fn find(&mut self, key: u64) -> Last {
+        let set = spread(self.from);
+        self.targets.find_in(set, key ^ mix(set))
+    }
 }
 
 /// What is predicted of a branch.
@@ -35,6 +53,8 @@ pub struct IndirectTargets {
     /// Number of the first table's history, and how far on the next one's is.
     first: usize,
     every: usize,
+    /// The last branches that it does not see.
+    late: usize,
     from: Chosen,
     log: u32,
     tag_mask: u64,
@@ -43,6 +63,7 @@ pub struct IndirectTargets {
     /// Least confidence with which an entry of a tagged table is believed.
     believed: u8,
     base: LastTargets,
+    led: Option<Led>,
     entries: Box<[Entry]>,
     // Of the branch predicted last.
     places: [u32; TABLES],
@@ -67,12 +88,17 @@ impl IndirectTargets {
             tables,
             first,
             every,
+            late: p.late as usize,
             from,
             log: p.table_entries.trailing_zeros(),
             tag_mask: (1 << p.tag_bits) - 1,
             ways: p.ways as usize,
             believed: u8::from(!p.new_is_believed),
             base: LastTargets::new(p.base_entries, p.base_ways),
+            led: (p.led_entries > 0).then(|| Led {
+                targets: LastTargets::new(p.led_entries, Led::WAYS),
+                from: 0,
+            }),
             entries: vec![Entry::default(); tables << p.table_entries.trailing_zeros()].into(),
             places: [0; TABLES],
             tags: [0; TABLES],
@@ -87,20 +113,33 @@ impl IndirectTargets {
     /// Shows its tables.
     pub fn fold(&mut self, folding: &mut Folding) {
         self.base.fold(folding);
+        if let Some(led) = &mut self.led {
+            led.targets.fold(folding);
+        }
         folding.table(&mut self.entries, Entry::default());
     }
 
+    /// A branch whose last byte is there was taken.
+    #[inline]
+    pub fn take(&mut self, last_byte: u64) {
+        if let Some(led) = &mut self.led {
+            led.from = last_byte;
+        }
+    }
+
     /// Predicts where the branch at `pc` goes; `history` is the direction
-    /// predictor's.
+    /// predictor's, or its own.
     pub fn predict(&mut self, pc: u64, history: &Path) -> Guess {
         let key = spread(pc);
         let base = self.base.find(pc);
+        let led = self.led.as_mut().map(|led| led.find(key));
+        let led = led.unwrap_or_default();
         self.hit = 0;
         self.other = None;
         let mut longest = Entry::default();
         let tables = self.tables.min(TABLES);
         for n in (0..tables).rev() {
-            let x = mix(history.towards(pc, self.first + n * self.every) ^ key);
+            let x = mix(history.towards(pc, self.first + n * self.every, self.late) ^ key);
             let set = self.set(n, x, key, history);
             let tag = (x >> 28 & self.tag_mask) as u16;
             self.places[n] = set as u32;
@@ -109,7 +148,12 @@ impl IndirectTargets {
             let mut ways = entries.iter().enumerate();
             if let Some((way, entry)) = ways.find(|(_, e)| e.tag == tag && e.target != 0) {
                 if self.hit > 0 {
-                    self.other = Some(entry.target);
+                    // It learns nothing while a longer history has the branch; what led here does.
+                    self.other = Some(if led.confidence > 0 {
+                        led.target
+                    } else {
+                        entry.target
+                    });
                     break;
                 }
                 self.hit = n + 1;
@@ -117,7 +161,12 @@ impl IndirectTargets {
                 self.places[n] += way as u32;
             }
         }
-        let other = self.other.unwrap_or(base.target);
+        let without = if led.target == 0 {
+            base.target
+        } else {
+            led.target
+        };
+        let other = self.other.unwrap_or(without);
         self.other = Some(other);
         self.guess = if self.hit > 0 && longest.confidence >= self.believed {
             longest.target
@@ -155,6 +204,9 @@ impl IndirectTargets {
                 base.first = target;
             }
             base.train(target);
+        }
+        if let Some(led) = self.led.as_mut().and_then(|led| led.targets.found()) {
+            led.train(target);
         }
         let mut longest_right = false;
         if let Some(hit) = self.hit.checked_sub(1)

@@ -1,4 +1,4 @@
-//! Where indirect branches went last, by their address alone: what a branch target buffer has of them.
+//! Where indirect branches went last, by their address alone, as a branch target buffer has them, or with that of the branch before.
 
 use super::history::spread;
 use crate::pipeline::fold::Folding;
@@ -65,8 +65,14 @@ impl LastTargets {
 
     /// That of the branch at `pc`, which is the last used of its set afterwards.
     pub fn find(&mut self, pc: u64) -> Last {
-        let (key, ways) = (spread(pc), self.ways);
-        self.place = key as usize & (self.entries.len() - 1) & !(ways - 1);
+        let key = spread(pc);
+        self.find_in(key, key)
+    }
+
+    /// That of the branch with this key in the set that another key chooses.
+    pub fn find_in(&mut self, set: u64, key: u64) -> Last {
+        let ways = self.ways;
+        self.place = set as usize & (self.entries.len() - 1) & !(ways - 1);
         let Some(set) = self.entries.get_mut(self.place..self.place + ways) else {
             return Last::default();
         };

@@ -188,12 +188,26 @@ impl Indirect {
             true => d.tables.div_ceil(2),
             false => MAX_TABLES,
         };
+        let longest = self.histories.last().copied().unwrap_or(d.longest_history);
+        let most_late = match self.ways {
+            1 => MAX_HISTORY.saturating_sub(longest),
+            _ => 0,
+        };
+        let most_bits = match self.ways {
+            1 if !self.histories.is_empty() => 64,
+            _ => 0,
+        };
         check_bounds(&[
             ("indirect.tables", self.tables, 1, most),
             ("indirect.tag_bits", self.tag_bits, 4, 16),
             ("indirect.ways", self.ways, 1, self.table_entries / 2),
+            ("indirect.late", self.late, 0, most_late),
+            ("indirect.address_bits", self.address_bits, 0, most_bits),
         ])?;
         check_power("indirect.table_entries", self.table_entries, 16)?;
+        if self.led_entries > 0 {
+            check_power("indirect.led_entries", self.led_entries, 16)?;
+        }
         check_power("indirect.ways", self.ways, 1)?;
         if self.ways > 1 && (!d.path_register || self.histories.is_empty()) {
             return Err("branch.indirect.ways needs histories and direction.path_register".into());
