@@ -195,7 +195,7 @@ impl Directions {
 /// What predicts targets of indirect branches.
 #[derive(Clone)]
 enum Targets {
-    Tagged(IndirectTargets, Option<OwnHistory>),
+    Tagged(Box<IndirectTargets>, Option<OwnHistory>),
     Array(PathTargets),
 }
 
@@ -333,7 +333,10 @@ impl Predictor {
             quick_is_base: p.quick.as_ref().is_some_and(|quick| quick.base),
             targets: match i.array {
                 Some(array) => Targets::Array(PathTargets::new(i, array)),
-                None => Targets::Tagged(IndirectTargets::new(i, first, every, p.chosen), own),
+                None => {
+                    let tagged = IndirectTargets::new(i, first, every, p.chosen);
+                    Targets::Tagged(Box::new(tagged), own)
+                }
             },
             returns: ReturnStack::new(p.return_stack),
             last_returns: (p.changed_return_bubbles > 0).then(LastReturns::default),
