@@ -32,8 +32,8 @@ fn is_wrong(predictor: &mut Predictor, target: u64) -> bool {
     steer.is_wrong()
 }
 
-/// Share of wrong predictions of an indirect jump that goes as a random choice did of one of two jumps, the second of them before it being
-/// the nearest, with the others of 130 taken branches a turn always the same.
+/// Share of wrong predictions of an indirect jump that goes by which of two jumps, at random, was taken so many taken branches before it; the
+/// other ones of its 130 a turn are always the same.
 fn wrong_behind(distance: u64) -> f64 {
     let mut predictor = zen5();
     let mut random = fastrand::Rng::with_seed(3);

@@ -404,7 +404,8 @@ pub struct Indirect {
     #[serde(default = "one")]
     pub base_ways: u32,
     /// Entries of a table of last targets by the branch and the one that was taken last before it, in sets of eight that the latter's
-    /// address chooses; it counts where no tagged table is sure. 0: there is none.
+    /// address chooses; it counts where the longest history that knows the branch is not sure, before
+    /// any other once it was right. 0: there is none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub led_entries: u32,
     /// In the place of tagged tables, which are of no use then, for branches that went to several places. The branch target buffer has where one went when it was

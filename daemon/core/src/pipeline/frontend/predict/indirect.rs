@@ -132,8 +132,7 @@ impl IndirectTargets {
     pub fn predict(&mut self, pc: u64, history: &Path) -> Guess {
         let key = spread(pc);
         let base = self.base.find(pc);
-        let led = self.led.as_mut().map(|led| led.find(key));
-        let led = led.unwrap_or_default();
+        let led = (self.led.as_mut()).map_or_else(Last::default, |led| led.find(key));
         self.hit = 0;
         self.other = None;
         let mut longest = Entry::default();
