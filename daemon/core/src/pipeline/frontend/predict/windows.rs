@@ -1,7 +1,8 @@
 //! Windows of code that the predictor finds two in a cycle, as on Zen 5 (docs/BRANCHES.md, "Windows").
 //!
-//! The first one goes on into a second line if it passes no branch in its first; the second one is where a direct branch in the
-//! first goes, and ends with its line. An entry of the branch target buffer knows one branch besides its own: where it leads or,
+//! A window ends at the next branch that is known, whether that is taken or passed. The first one goes on into a second line if its
+//! own has none; the second one is where a direct branch in the first goes, or what is behind a passed one, and ends with its line.
+//! An entry of the branch target buffer knows one branch besides its own: where it leads or,
 //! behind a conditional one, in its line, whichever way came last when it was predicted wrongly.
 
 use super::marks::Marks;
@@ -15,10 +16,8 @@ struct Place {
     second: bool,
     /// In the second line of the first one.
     crossed: bool,
-    /// A branch that is known was passed in this window.
-    passed: bool,
-    /// The cycle before passed a branch in its second window: a call or return behind a second window now comes later.
-    mixed: bool,
+    /// Cycles that began behind branches that were passed.
+    begun: u32,
     /// Directions of all branches in this line are known, since one of them was overridden.
     told: bool,
     /// A branch forward that was taken to be taken, and was not, is the last one in this line.
@@ -37,7 +36,8 @@ impl Windows {
     /// A branch at `pc` that was taken before is not.
     pub fn pass(&mut self, pc: u64) {
         self.behind(pc);
-        self.at.passed = true;
+        let begun = self.end(true);
+        self.at.begun += begun;
     }
 
     /// Cycles that begin with a start, none if it is in the windows of the cycle before.
@@ -45,8 +45,12 @@ impl Windows {
         if let Some(branch) = branch {
             self.behind(branch.pc);
         }
-        let before = self.at;
-        (self.at.told, self.at.fell) = (false, None);
+        let before = std::mem::take(&mut self.at);
+        (self.at.second, self.at.crossed) = (before.second, before.crossed);
+        before.begun + self.start(way, branch, to, before.told)
+    }
+
+    fn start(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace, told: bool) -> u32 {
         match (way, branch) {
             (Way::Line, _) => self.cross(),
             // Its target's line comes next either way.
@@ -56,11 +60,11 @@ impl Windows {
                 self.cross()
             }
             (Way::Branch(Steer::OverriddenStraight), _) => {
-                if !before.told {
+                if !told {
                     self.at = Place::default();
                 }
                 self.at.told = true;
-                u32::from(!before.told)
+                u32::from(!told)
             }
             (Way::Branch(Steer::Taken(0) | Steer::Always(0)), Some(branch)) => self.take(branch),
             (Way::Branch(Steer::WrongDirection), Some(branch)) => {
@@ -91,13 +95,7 @@ impl Windows {
 
     /// Goes on to the next line, in the same cycle if it may.
     fn cross(&mut self) -> u32 {
-        let Place {
-            second,
-            crossed,
-            passed,
-            ..
-        } = self.at;
-        let goes_on = !(second || crossed || passed);
+        let goes_on = !(self.at.second || self.at.crossed);
         self.at = Place {
             crossed: goes_on,
             ..Place::default()
@@ -107,25 +105,16 @@ impl Windows {
 
     /// Goes where a branch leads.
     fn take(&mut self, branch: &Branch) -> u32 {
-        let Place {
-            second,
-            passed,
-            mixed,
-            ..
-        } = self.at;
         let direct = matches!(branch.kind, Kind::Jump | Kind::Conditional);
         let full = branch.kind == Kind::Conditional && self.full.has(branch.pc);
-        let late = !direct && second && (passed || mixed);
-        let goes_on = direct && !second && !passed && !full;
-        self.at = Place {
-            second: goes_on,
-            mixed: match goes_on {
-                true => mixed,
-                false => direct && second && passed,
-            },
-            ..Place::default()
-        };
-        u32::from(!goes_on) + u32::from(late)
+        self.end(direct && !full)
+    }
+
+    /// Ends a window, and goes on in the same cycle if it may.
+    fn end(&mut self, may: bool) -> u32 {
+        let goes_on = may && !self.at.second;
+        (self.at.second, self.at.crossed) = (goes_on, false);
+        u32::from(!goes_on)
     }
 }
 

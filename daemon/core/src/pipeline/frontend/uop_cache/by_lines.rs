@@ -1,9 +1,10 @@
 //! Delivery of whole lines, as AMD's op cache does it. Blocks of code are looked up, one a cycle and at
 //! its start, and a look-up gives two or three lines that begin in the block; what needs more of them is
 //! looked up again some cycles later. On some cores a block is looked up also where all of it comes with
-//! a line of the one before. The target of a taken branch is looked up in the same cycle as the line that the branch is
-//! in, when that begins in the branch's block, and when the target needs one look-up of another block or, where several lines come a
-//! cycle, lies farther on in its own.
+//! a line of the one before. The target of a taken branch is looked up in the same cycle as the branch's block, as the second of two,
+//! when it needs one look-up of another block or, where several lines come a cycle, lies farther on in its own, and is left by a
+//! taken branch. Where it goes on, the branch's line must begin in the branch's block and, where several lines come a cycle, the
+//! target take as many.
 //! Lines come in program order, a few a cycle. docs/ZEN5.md has the measurements.
 
 use super::pack::{Entry, NO_UOP};
@@ -23,6 +24,8 @@ pub struct State {
     block: u64,
     /// Cycle of its first look-up.
     looked_up: u64,
+    /// That was the second one of its cycle.
+    second: bool,
     /// Lines that have come from it.
     lines: u32,
     /// What was delivered last.
@@ -52,6 +55,14 @@ enum End {
     Taken,
     /// Nothing more can be delivered in this cycle.
     Cycle,
+}
+
+/// What is behind a block's code.
+enum Behind {
+    /// A taken branch.
+    Taken,
+    /// The next block.
+    GoesOn,
 }
 
 impl State {
@@ -112,7 +123,7 @@ impl State {
     fn look_up<O: Observer>(&mut self, t: &Target<'_, O>, address: u64, last: Option<Last>) {
         let block = address >> t.p.uop_cache_block_bytes.trailing_zeros();
         let Some(last) = last else {
-            (self.block, self.looked_up, self.lines) = (block, t.clock, 0);
+            (self.block, self.looked_up, self.second, self.lines) = (block, t.clock, false, 0);
             return;
         };
         if block == self.block && !last.taken {
@@ -127,10 +138,15 @@ impl State {
         };
         let follows = last.taken
             && t.p.uop_cache_follows_taken
-            && covered == 0
+            && !self.second
             && (block != self.block || t.p.uop_cache_lines_per_cycle > 1 && address > last.end)
-            && self.comes_at_once(t, block);
+            && match self.comes_at_once(t, block) {
+                Some(Behind::Taken) => true,
+                Some(Behind::GoesOn) => covered == 0,
+                None => false,
+            };
         let at = self.looked_up + own + covered - u64::from(follows);
+        self.second = follows && at >= t.clock;
         (self.block, self.looked_up, self.lines) = (block, at.max(t.clock), 0);
         // The way is taken.
         self.last = Some(Last {
@@ -139,24 +155,31 @@ impl State {
         });
     }
 
-    /// Whether all that is to come of `block` comes in the cycle of its look-up.
-    fn comes_at_once<O: Observer>(&self, t: &Target<'_, O>, block: u64) -> bool {
+    /// What is behind all that is to come of `block`, if that comes in the cycle of its look-up. Where several lines come a
+    /// cycle, code that goes on from `block` does so only behind a second line.
+    fn comes_at_once<O: Observer>(&self, t: &Target<'_, O>, block: u64) -> Option<Behind> {
         let shift = t.p.uop_cache_block_bytes.trailing_zeros();
-        let mut at = 0;
-        for n in 0..3 {
-            let (Some(line), Some(first)) = (t.queue.lines.get(n), t.queue.entries.get(at)) else {
-                return true;
-            };
-            if first.address >> shift != block {
-                return true;
+        let a_cycle = t.p.uop_cache_lines_per_cycle;
+        let (mut lines, mut at) = (0, 0);
+        for piece in 0.. {
+            let line = t.queue.lines.get(piece)?;
+            if line.begins {
+                if t.queue.entries.get(at)?.address >> shift != block {
+                    return (a_cycle == 1 || lines >= a_cycle).then_some(Behind::GoesOn);
+                }
+                lines += 1;
+            }
+            if lines > a_cycle {
+                break;
             }
             at += usize::from(line.left);
-            let last = at.checked_sub(1).and_then(|last| t.queue.entries.get(last));
-            if last.is_some_and(|entry| entry.taken) {
-                return n < t.p.uop_cache_lines_per_cycle as usize;
+            let last = t.queue.entries.get(at.checked_sub(1)?)?;
+            if last.taken {
+                let there = a_cycle == 1 || last.address >> shift == block;
+                return there.then_some(Behind::Taken);
             }
         }
-        false
+        None
     }
 
     /// Delivers what is left of the line at the front.
@@ -229,10 +252,11 @@ impl State {
             idle,
             block,
             looked_up,
+            second,
             lines,
             last,
         } = self;
-        h.add(u64::from(*idle) << 32 | u64::from(*lines));
+        h.add(u64::from(*idle) << 32 | u64::from(*lines) << 1 | u64::from(*second));
         h.add(*block);
         h.add((looked_up + AGO).saturating_sub(at.clock));
         h.add(last.map_or(0, |last| last.end << 2 | u64::from(last.taken) << 1 | 1));
