@@ -173,6 +173,26 @@ mod tests {
     }
 
     #[test]
+    fn a_window_ends_at_a_branch_that_is_passed() {
+        let mut windows = Windows::default();
+        let taken = Way::Branch(Steer::Taken(0));
+        let jump = |windows: &mut Windows, passed: &[u64]| {
+            passed.iter().for_each(|pc| windows.pass(*pc));
+            windows.begin(taken, Some(&branch(0x1030, Kind::Jump)), to(0x1000))
+        };
+        // One passed and the jump are a cycle, two are one before it, which leaves the jump a second window.
+        let begun = [&[][..], &[], &[0x1000], &[0x1000, 0x1008], &[]]
+            .map(|passed| jump(&mut windows, passed));
+        assert_eq!(begun, [0, 1, 1, 1, 1]);
+        // What is behind a passed branch ends with its line, and goes on into the next one if a cycle begins with it.
+        windows.pass(0x1000);
+        assert_eq!(windows.begin(Way::Line, None, to(0x1040)), 1);
+        assert_eq!(jump(&mut windows, &[0x1040]), 1);
+        [0x1000, 0x1008].iter().for_each(|pc| windows.pass(*pc));
+        assert_eq!(windows.begin(Way::Line, None, to(0x1040)), 1);
+    }
+
+    #[test]
     fn what_the_quick_predictor_has_wrong_begins_a_cycle_once_in_a_line() {
         let mut windows = Windows::default();
         let overridden = Way::Branch(Steer::OverriddenStraight);
