@@ -3,8 +3,8 @@
 //! looked up again some cycles later. On some cores a block is looked up also where all of it comes with
 //! a line of the one before. The target of a taken branch is looked up in the same cycle as the branch's block, as the second of two,
 //! when it needs one look-up of another block or, where several lines come a cycle, lies farther on in its own, and is left by a
-//! taken branch. Where it goes on, the branch's line must begin in the branch's block and, where several lines come a cycle, the
-//! target take as many.
+//! taken branch. Where it goes on, the branch's line must begin in the branch's block, and the target take as many lines as come a
+//! cycle.
 //! Lines come in program order, a few a cycle. docs/ZEN5.md has the measurements.
 
 use super::pack::{Entry, NO_UOP};
@@ -155,8 +155,8 @@ impl State {
         });
     }
 
-    /// What is behind all that is to come of `block`, if that comes in the cycle of its look-up. Where several lines come a
-    /// cycle, code that goes on from `block` does so only behind a second line.
+    /// What is behind all that is to come of `block`, if that comes in the cycle of its look-up: a taken branch in it, or the next
+    /// block, where as many lines come before as a cycle has.
     fn comes_at_once<O: Observer>(&self, t: &Target<'_, O>, block: u64) -> Option<Behind> {
         let shift = t.p.uop_cache_block_bytes.trailing_zeros();
         let a_cycle = t.p.uop_cache_lines_per_cycle;
@@ -165,7 +165,7 @@ impl State {
             let line = t.queue.lines.get(piece)?;
             if line.begins {
                 if t.queue.entries.get(at)?.address >> shift != block {
-                    return (a_cycle == 1 || lines >= a_cycle).then_some(Behind::GoesOn);
+                    return (lines >= a_cycle).then_some(Behind::GoesOn);
                 }
                 lines += 1;
             }
@@ -175,8 +175,7 @@ impl State {
             at += usize::from(line.left);
             let last = t.queue.entries.get(at.checked_sub(1)?)?;
             if last.taken {
-                let there = a_cycle == 1 || last.address >> shift == block;
-                return there.then_some(Behind::Taken);
+                return (last.address >> shift == block).then_some(Behind::Taken);
             }
         }
         None
