@@ -175,6 +175,13 @@ impl<O: Observer> Pipeline<O> {
         self.back.memory().reach(loads, stores)
     }
 
+    /// The instruction that was pushed last is a system call that does something.
+    pub fn kernel_ran(&mut self) {
+        if let Some(starts) = &mut self.front.queue.prediction {
+            starts.kernel_ran();
+        }
+    }
+
     /// Hands over what the system call that is pushed next does to memory; whether that matters.
     pub fn enter_kernel(&mut self, work: &[Kernel]) -> bool {
         if let Some(core) = &self.in_order {

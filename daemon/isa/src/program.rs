@@ -267,6 +267,8 @@ pub struct Instr {
     pub branch: Option<BranchKind>,
     /// From its address to that of the target in its code; 0: it has none.
     pub displacement: i32,
+    /// It calls the kernel.
+    pub calls_kernel: bool,
     /// Its code is where shared objects are mapped, which on Linux is far from where the program is.
     pub in_shared_object: bool,
     /// Inputs that it can use at another time, in [`Program::advances`].
@@ -664,7 +666,7 @@ impl Program {
         let uops = self.uops.get(instr.uops as usize..).unwrap_or(&[]);
         let unusual = instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::SHIFT)
             || !instr.advances.is_empty();
-        !instr.is(SPECIAL)
+        !(instr.is(SPECIAL) || instr.locked)
             && instr.high8_reads | instr.high8_writes == 0
             && !uops.is_empty()
             && uops.iter().all(|uop| {

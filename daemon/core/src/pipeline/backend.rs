@@ -92,6 +92,8 @@ pub struct Backend {
     memory: Memory,
     spacing: Spacing,
     locks: Locks,
+    /// Cycles by which system calls begin before the last older instruction retires, if fetch starts anew behind them.
+    system_call_ahead: Option<u32>,
     queue: DecodeQueue,
     slot_count: SlotCount,
     /// When microcode knows how far the current repeated string instruction goes.
@@ -103,7 +105,7 @@ pub struct Backend {
 parts! {
     Backend { issue, ports, retirement, entries, started, overtaken, spacing, locks, queue, slot_count }
     remembers { memory, registers }
-    fixed { rename, execute, alu_ports, sync_needs, merge_ports, load_ports, not_taken_ports, not_taken, ends, string_known }
+    fixed { rename, execute, alu_ports, sync_needs, merge_ports, load_ports, not_taken_ports, not_taken, ends, string_known, system_call_ahead }
 }
 
 impl Backend {
@@ -134,6 +136,7 @@ impl Backend {
             memory: Memory::new(&core.execute),
             spacing: Spacing::default(),
             locks: Locks::new(None),
+            system_call_ahead: None,
             queue: DecodeQueue::new(),
             slot_count: SlotCount::default(),
             ends: Retired::default(),
@@ -153,6 +156,7 @@ impl Backend {
             back.ports.wait_without_end();
             back.locks = Locks::new(model.core.execute.locked);
         }
+        back.system_call_ahead = (model.core.branch.as_ref()).and_then(|b| b.system_call_ahead);
         back
     }
 
@@ -566,7 +570,11 @@ impl Backend {
             }
             if uop.ends_fused {
                 let issued = self.issue.cycle();
-                let retired = self.retire_fused(i.inst, done, cause, first_group);
+                let written = match last && n + 1 == uops.len() {
+                    true => self.written(i, done),
+                    false => done,
+                };
+                let retired = self.retire_fused(i.inst, written, cause, first_group);
                 if O::UOPS {
                     // The first of an instruction that fetch came to from a wrong path.
                     let lost = self.issue.losses().iter();
@@ -592,14 +600,7 @@ impl Backend {
             if i.inst.reaches {
                 self.memory.call_kernel(self.ends.last);
             }
-            if i.instr.locked && self.execute.locked_blocks > 0 {
-                let why = Stall::Core(Unit::Latency);
-                self.issue.block(self.execute.locked_blocks, why);
-            }
-            if self.waits_for_string(i) {
-                // What is behind it is known before it has written all.
-                last_done = last_done.min(self.string_known + self.execute.rep_known);
-            }
+            last_done = self.known_behind(i, last_done);
         }
         last_done
     }

@@ -56,10 +56,14 @@ impl OneByOne<'_> {
                     }
                 }
             }
-            if self.memory && n + 1 == self.block.len() && !execution.kernel.is_empty() {
+            let kernel_ran = n + 1 == self.block.len() && !execution.kernel.is_empty();
+            if self.memory && kernel_ran {
                 inst.reaches = pipeline.enter_kernel(execution.kernel);
             }
             pipeline.push(self.program, inst, accesses);
+            if kernel_ran {
+                pipeline.kernel_ran();
+            }
         }
     }
 }

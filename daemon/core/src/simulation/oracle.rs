@@ -132,6 +132,9 @@ fn work(p: &Branch, mut to_do: ToDo<Order>) {
                     let (first, end) = (execution.first, execution.end.min(block.len()));
                     let address = block.address_of(first);
                     thread.pass(branches, (first, end), address, &mut steers);
+                    if end == block.len() && !execution.kernel.is_empty() {
+                        thread.kernel_ran();
+                    }
                 }
             }
             ends.push(steers.len());

@@ -191,6 +191,7 @@ fn instr(instruction: &Instruction, known: Known, uops: usize) -> Instr {
         plain: false,
         branch: branch.map(|(kind, _)| kind),
         displacement: branch.map_or(0, |(_, displacement)| displacement),
+        calls_kernel: false,
         in_shared_object: false,
     }
 }

@@ -346,7 +346,10 @@ fn finish(
         move_from: o.in_regs.first().and_then(|v| v.id).unwrap_or(RegId(0)),
         move_to: o.out_regs.first().and_then(|v| v.id).unwrap_or(RegId(0)),
         locked: prepared.form.is_some_and(|f| f.locked),
-        throughput: perf.tp.unwrap_or(0),
+        throughput: match prepared.form.is_some_and(|f| f.locked) {
+            true if core.execute.locked_retirement.is_some() => 0,
+            _ => perf.tp.unwrap_or(0),
+        },
         form: prepared.form.map_or(u32::MAX, |f| {
             let divides = core.execute.float_divisions_in_turn && facts.is(Fact::FLOAT_DIVISION);
             program.number_of_form(match f.locked && core.execute.locked_in_turn {
@@ -378,6 +381,7 @@ fn finish(
         },
         step: 0,
         branch: branch_kind(instruction),
+        calls_kernel: instruction.mnemonic() == Mnemonic::Syscall,
         displacement: 0,
         in_shared_object: false,
         advances: 0..0,
@@ -464,13 +468,16 @@ fn flags_of_operands(core: &Core, given: &Given<'_>, perf: &Perf, o: &Operands) 
         .ports
         .iter()
         .any(|(set, _)| core.ports.alu.contains(*set));
-    let locked = form.is_some_and(|f| f.locked) && !core.execute.memory_renaming_of_locked;
+    let locked = form.is_some_and(|f| f.locked);
     let alone = updates || !core.execute.memory_renaming_of_moves || !computes;
     let any = general && !o.vector && handed_on;
     let by_table = !general && !o.indexed;
     let load = |f| renamed_load(f, core.execute.table_load_latency);
-    let renamed_load = any && alone && !locked || by_table && form.is_some_and(load);
-    let renamed_store = any || by_table && form.is_some_and(renamed_store);
+    let renames = |if_locked: bool| any && (if_locked || !locked);
+    let renamed_load = alone && renames(core.execute.memory_renaming_of_locked)
+        || by_table && form.is_some_and(load);
+    let renamed_store = renames(core.execute.memory_renaming_from_locked)
+        || by_table && form.is_some_and(renamed_store);
     when(form.is_none(), flag::UNKNOWN)
         | when(
             form.is_some_and(|f| f.approximated_from.is_some()),

@@ -487,6 +487,30 @@ impl Backend {
         }
     }
 
+    /// When an instruction whose µops are done at `done` has written what it must before it retires.
+    #[inline(always)]
+    pub(super) fn written(&self, i: &Given<'_>, done: u64) -> u64 {
+        match self.execute.locked_retirement.filter(|_| i.instr.locked) {
+            Some(p) => {
+                let written = self.memory.last_written() + p.behind_writes;
+                done.max(self.retirement.last().max(written) + p.takes)
+            }
+            None => done,
+        }
+    }
+
+    /// When fetch can start anew behind an instruction that is done at `done`, which is behind a string once it is known how
+    /// far that goes.
+    pub(super) fn known_behind(&self, i: &Given<'_>, done: u64) -> u64 {
+        match i.instr.calls_kernel {
+            true => self.ends.last,
+            false if self.waits_for_string(i) => {
+                done.min(self.string_known + self.execute.rep_known)
+            }
+            false => done,
+        }
+    }
+
     #[cold]
     fn first_uop_ready(&mut self, i: &Given<'_>, known: u64, ready: u64) -> u64 {
         let (instr, mut ready) = (i.instr, ready);
@@ -503,6 +527,11 @@ impl Backend {
             };
             let own = (u64::from(instr.fused), u64::from(i.inst.stores));
             return (self.locks).start(before, ready, u64::from(instr.throughput) / 100, own);
+        }
+        if let (true, Some(ahead)) = (instr.calls_kernel, self.system_call_ahead) {
+            // Whatever registers the kernel reads, it reads later.
+            let begins = self.issue.cycle() + self.execute.issue_to_dispatch;
+            return begins.max(self.retirement.last().saturating_sub(ahead.into()));
         }
         if instr.throughput > 0 {
             let throughput = (self.short_string(i)).unwrap_or_else(|| u64::from(instr.throughput));

@@ -223,7 +223,7 @@ impl Ahead {
                 Some(now.executed + self.redirect + self.decoded_redirect)
             }
             _ if self.right_path => Some(now.executed + self.redirect),
-            Way::String => Some(now.executed),
+            Way::String | Way::Kernel => Some(now.executed),
             // Its branch was delivered in the cycle before.
             Way::Branch(steer) if steer.is_decoded() => {
                 let more = match steer {
@@ -271,7 +271,7 @@ impl Ahead {
                 Way::Line | Way::Branch(Steer::OverriddenStraight | Steer::Held) => {
                     self.behind.saturating_add(1)
                 }
-                Way::Branch(_) | Way::String => 1,
+                Way::Branch(_) | Way::String | Way::Kernel => 1,
             };
             let most = match self.behind > self.straight.0 {
                 true => self.straight.1,

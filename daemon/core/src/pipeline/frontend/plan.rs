@@ -51,7 +51,7 @@ impl Plan {
     ) -> Option<Self> {
         let from = first as usize;
         let instrs = program.instrs.get(from..from + addresses.len())?;
-        if instrs.is_empty() || instrs.iter().any(|i| i.is(flag::REP)) {
+        if instrs.is_empty() || instrs.iter().any(|i| i.is(flag::REP) || i.calls_kernel) {
             return None;
         }
         let mut insts: Box<[Inst]> = (first..)

@@ -230,6 +230,13 @@ impl Targets {
         }
     }
 
+    /// The kernel ran.
+    fn forget(&mut self) {
+        if let Self::Tagged(_, Some(own)) = self {
+            own.path.forget();
+        }
+    }
+
     /// A branch whose last byte is there was taken.
     #[inline]
     fn take(&mut self, last_byte: u64) {
@@ -272,6 +279,7 @@ impl Targets {
 pub struct Predictor {
     unknown_not_taken: bool,
     returns_fall_back: bool,
+    kernel_in_history: bool,
     path: Path,
     addresses: AddressRegisters,
     directions: Directions,
@@ -323,6 +331,7 @@ impl Predictor {
         Self {
             unknown_not_taken: p.unknown_not_taken,
             returns_fall_back: p.returns_fall_back,
+            kernel_in_history: p.kernel_in_history,
             path: Path::new(p.history, &lengths, registered),
             addresses: AddressRegisters::new(p.address_path),
             directions: Directions::new(d),
@@ -360,6 +369,14 @@ impl Predictor {
             last.fold(folding);
         }
         self.btb.fold(folding);
+    }
+
+    /// The kernel ran, and did something.
+    pub fn kernel_ran(&mut self) {
+        if self.kernel_in_history {
+            self.path.forget();
+            self.targets.forget();
+        }
     }
 
     /// Predicts a branch and learns from it.

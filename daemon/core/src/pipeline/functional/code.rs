@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::pipeline::backlog::Backlog;
 use crate::pipeline::frontend::plan::Plan;
-use crate::pipeline::frontend::predict::stream::{LINE_SHIFT, Start, Starts, Steers};
+use crate::pipeline::frontend::predict::stream::{LINE_SHIFT, Start, Starts, Steers, Way};
 use crate::pipeline::frontend::uop_cache::contents::UopCache;
 use crate::pipeline::frontend::uop_cache::groups::{Group, Groups, Pieces};
 use crate::pipeline::frontend::uop_cache::pack::{Entry, Line, Open};
@@ -235,8 +235,8 @@ impl CodeWalk {
         if let (Some(starts), Some(at)) = (&mut self.prediction, plan.starts().first()) {
             let restarted = starts.restarts();
             starts.arrive_as(at.at, start, at.branch.as_ref());
-            if restarted {
-                self.restart(program);
+            if let Some(way) = restarted {
+                self.restart(program, way);
             }
         }
         self.join(program, first);
@@ -270,8 +270,8 @@ impl CodeWalk {
         if let Some(starts) = &mut self.prediction {
             let restarted = starts.restarts();
             starts.arrive(program, inst, self.end, false);
-            if restarted {
-                self.restart(program);
+            if let Some(way) = restarted {
+                self.restart(program, way);
             }
         }
         self.join(program, inst);
@@ -285,11 +285,11 @@ impl CodeWalk {
 
     /// Fetch starts anew though control goes on.
     #[cold]
-    fn restart(&mut self, program: &Program) {
+    fn restart(&mut self, program: &Program, way: Way) {
         if self.end != self.open {
             self.close_group(program, false);
         }
-        (self.route.last, self.route.after_branch) = (Source::Decoders, false);
+        (self.route.last, self.route.after_branch) = (Source::Decoders, way == Way::Kernel);
         self.route.line = Open::default();
     }
 

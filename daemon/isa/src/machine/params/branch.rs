@@ -133,6 +133,10 @@ pub struct Branch {
     /// (`execute.rep_known`), and code comes from the decoders until control goes elsewhere.
     #[serde(default, skip_serializing_if = "is_default")]
     pub string_restarts: bool,
+    /// A system call takes its form's throughput, from so many cycles before the last instruction before it has retired; then
+    /// fetch starts anew. None: it is an instruction as others are.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub system_call_ahead: Option<u32>,
     /// Cycles in which the predictor finds nothing more after an indirect jump or call whose target is not the one in the
     /// branch target buffer (`chosen`); `indirect_bubbles` and a call's `call_bubbles` are among them.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -193,6 +197,9 @@ pub struct Branch {
     /// of all calls from before are predicted wrongly.
     #[serde(default)]
     pub kernel_empties_returns: bool,
+    /// System calls that do something leave more branches in the history than predictors see.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kernel_in_history: bool,
     /// A return with an empty return stack is predicted as an indirect branch.
     #[serde(default)]
     pub returns_fall_back: bool,

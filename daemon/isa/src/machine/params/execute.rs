@@ -81,6 +81,16 @@ pub struct Locked {
     pub near: u32,
 }
 
+/// How long a locked instruction keeps all else from retiring, from when everything older has retired and its stores are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedRetirement {
+    /// Cycles that it takes to be written and to retire.
+    pub takes: u64,
+    /// Cycles by which that begins after the last older store, another locked one's among them, was written.
+    pub behind_writes: u64,
+}
+
 /// What a load costs that crosses the end of an aligned part of memory, which the first level of cache reads at a time: it goes to
 /// its port twice. Whole programs only: a block's addresses are assumed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,6 +224,9 @@ pub struct Execute {
     /// Locked updates can be renamed.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub memory_renaming_of_locked: bool,
+    /// Loads can be renamed to what locked instructions write.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub memory_renaming_from_locked: bool,
     /// Loads that are renamed since they took their data from a store before, though rename cannot know
     /// that the addresses are equal: they are not made of the same values of the same registers, or
     /// [`Execute::memory_renaming_kept`] forbids it. 0: what addresses are made of does not matter.
@@ -253,9 +266,10 @@ pub struct Execute {
     /// Locked instructions start one behind the other, whatever their forms; else those of one form.
     #[serde(default)]
     pub locked_in_turn: bool,
-    /// Cycles in which nothing issues behind a locked instruction.
+    /// How long locked instructions keep all else from retiring, which is all that holds them apart then; none: they start as
+    /// their forms' throughput says.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub locked_blocks: u64,
+    pub locked_retirement: Option<LockedRetirement>,
     /// What locked instructions wait for where caches are modelled, thus in whole programs; none: what their forms' throughput says.
     #[serde(default, skip_serializing_if = "is_default")]
     pub locked: Option<Locked>,
@@ -409,7 +423,15 @@ impl Execute {
             b.power_of_two("crossing_loads.bytes", crossing.bytes, 8, 64)?;
             b.at_most(&[("crossing_loads.later", crossing.later, MAX_DELAY)])?;
         }
-        b.at_most(&[("locked_blocks", self.locked_blocks, MAX_DELAY)])?;
+        let locked = self.locked_retirement.unwrap_or_default();
+        b.at_most(&[
+            ("locked_retirement.takes", locked.takes, MAX_DELAY),
+            (
+                "locked_retirement.behind_writes",
+                locked.behind_writes,
+                MAX_DELAY,
+            ),
+        ])?;
         if let Some(locked) = &self.locked {
             b.at_most(&[
                 ("locked.ahead", locked.ahead.into(), MAX_DELAY),

@@ -106,7 +106,47 @@ pub fn overlay(draft: &mut Draft, path: &Path) -> Result<()> {
         )
         .into();
     }
+    if draft.cpu.layout == Layout::Zen5 {
+        take_locks_results(&mut draft.forms);
+    }
     Ok(())
+}
+
+/// Gives locked instructions the latencies that they have without the lock.
+///
+/// Chains of them take what one keeps the next from retiring, longer than any latency; behind a chain that is longer
+/// still, results are there as soon as others' (docs/ZEN5.md, "Locked instructions").
+fn take_locks_results(forms: &mut [Form]) {
+    let plain: HashMap<_, _> = (forms.iter())
+        .filter(|form| !form.locked)
+        .map(|form| (form.name.to_string(), form.perf.latencies.clone()))
+        .collect();
+    for form in forms.iter_mut().filter(|form| form.locked) {
+        // What `xchg` loads and stores have nothing to do with each other.
+        let (load, store) = match form.name.strip_prefix("XCHG (M") {
+            Some(rest) => (
+                rest.split_once(", ")
+                    .map(|(bits, reg)| format!("MOV ({}, M{bits})", reg.trim_end_matches(')'))),
+                Some(form.name.replace("XCHG", "MOV")),
+            ),
+            None => (Some(form.name.replace("_LOCK", "")), None),
+        };
+        let of = |name: Option<String>| name.and_then(|name| plain.get(&name));
+        let (load, store) = (of(load), of(store));
+        form.perf.latencies.retain_mut(|latency| {
+            let same = |known: &&Latency| {
+                (known.from, known.to, known.kind) == (latency.from, latency.to, latency.kind)
+            };
+            let known = load.into_iter().chain(store).flatten().find(same);
+            if let Some(known) = known {
+                latency.cycles = latency.cycles.min(known.cycles);
+            }
+            known.is_some() || store.is_none()
+        });
+        if let Some(indexed) = &mut form.indexed {
+            indexed.latencies.clone_from(&form.perf.latencies);
+        }
+    }
 }
 
 fn names(perf: &Perf) -> String {

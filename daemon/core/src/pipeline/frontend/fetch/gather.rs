@@ -3,6 +3,7 @@
 
 use super::super::loop_stream::Step;
 use super::super::plan::Run;
+use super::super::predict::stream::Way;
 use super::super::uop_cache::pack::{Entry, Line, Open};
 use super::FetchQueue;
 use crate::pipeline::access::Access;
@@ -35,8 +36,8 @@ impl FetchQueue {
             let number = self.insts.end() + self.detector.held();
             let restarted = starts.restarts();
             starts.arrive(program, &inst, number, self.detector.is_replaying());
-            if restarted {
-                self.restart(program);
+            if let Some(way) = restarted {
+                self.restart(program, way);
             }
         }
         self.take(program, inst, accesses);
@@ -112,14 +113,15 @@ impl FetchQueue {
         }
     }
 
-    /// Fetch starts anew though control goes on: what follows comes from the decoders.
+    /// Fetch starts anew though control goes on: what follows a string comes from the decoders, what follows a
+    /// system call as what follows a branch.
     #[cold]
-    fn restart(&mut self, program: &Program) {
+    fn restart(&mut self, program: &Program, way: Way) {
         let end = self.insts.end();
         if end != self.open {
             self.close_group(program, end);
         }
-        (self.route, self.after_branch) = (Source::Decoders, false);
+        (self.route, self.after_branch) = (Source::Decoders, way == Way::Kernel);
         self.line = Open::default();
     }
 
@@ -183,8 +185,8 @@ impl FetchQueue {
         if let (Some(starts), Some(first)) = (&mut self.prediction, run.plan.starts().first()) {
             let restarted = starts.restarts();
             starts.arrive_as(first.at, start, first.branch.as_ref());
-            if restarted {
-                self.restart(program);
+            if let Some(way) = restarted {
+                self.restart(program, way);
             }
         }
         self.join(program, first);

@@ -55,6 +55,11 @@ impl Foreteller {
         self.predictor.fold(folding);
     }
 
+    /// The kernel ran behind the last block, and did something.
+    pub fn kernel_ran(&mut self) {
+        self.predictor.kernel_ran();
+    }
+
     /// The instructions of a block from `first`, which is at `address`, to before `end` are executed
     /// next; appends what became of the branches of which it is known then.
     // By its name profilers find what prediction takes.

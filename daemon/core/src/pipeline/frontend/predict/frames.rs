@@ -8,7 +8,7 @@
 use super::Kind;
 use mcad_isa::machine::params::branch::Branch;
 
-/// What a branch does to the frames of the program's calls.
+/// What a branch, or a system call, does to the frames of the program's calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Frame {
     /// Nothing.
@@ -18,6 +18,8 @@ pub enum Frame {
     Opens,
     /// It returns.
     Closes,
+    /// It calls the kernel.
+    Empties,
 }
 
 impl Frame {
@@ -69,7 +71,7 @@ impl Frames {
         if !self.emptied || frame == Frame::Stays {
             return false;
         }
-        if visits != self.visits {
+        if visits != self.visits || frame == Frame::Empties {
             (self.visits, self.open) = (visits, Some(0));
         }
         match (frame, &mut self.open) {

@@ -20,6 +20,8 @@ use mcad_isa::machine::params::branch::{History, MAX_HISTORY};
 
 /// Odd, so that no weight vanishes; from the golden ratio (Knuth, TAOCP 3, section 6.4).
 const BASE: u64 = 0x9e37_79b9_7f4a_7c15;
+/// What the kernel's branches leave, which are the same ones every time.
+const KERNEL: u64 = 0xff51_afd7_ed55_8ccd;
 const RING: usize = MAX_HISTORY as usize;
 
 /// Spreads the bits of a key: the high half of what comes out depends on all bits of it.
@@ -198,6 +200,17 @@ impl Path {
             }
             History::Taken => {}
             History::Directions => self.turn(b, settled),
+        }
+    }
+
+    /// The kernel ran: its branches are more than anybody sees.
+    pub fn forget(&mut self) {
+        self.way = Way::default();
+        for _ in 0..RING {
+            if let Some(register) = &mut self.register {
+                register.take(KERNEL, KERNEL);
+            }
+            self.push(KERNEL);
         }
     }
 

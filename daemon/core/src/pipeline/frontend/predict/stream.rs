@@ -33,6 +33,8 @@ pub enum Way {
     Branch(Steer),
     /// A repeated string instruction whose count its microcode had not predicted is before it.
     String,
+    /// A system call is before it.
+    Kernel,
 }
 
 /// An instruction where fetch starts anew.
@@ -253,12 +255,13 @@ pub struct Starts {
     ideal: bool,
     /// The branch that was executed last, of which nobody knows where it went, and its instruction.
     pending: Option<Site>,
-    /// Fetch starts anew behind strings whose counts are not predicted.
+    /// Fetch starts anew behind strings whose counts are not predicted, and behind system calls.
     strings_restart: bool,
+    calls_restart: bool,
     /// A branch that is taken needs the line of its last byte.
     to_last_byte: bool,
-    /// The last instruction was such a one.
-    restarts: bool,
+    /// How it does behind the last instruction, if that was such a one.
+    restarts: Option<Way>,
     line: u64,
     /// Those that fetch has not come to.
     pub queue: Backlog<Start>,
@@ -288,8 +291,9 @@ impl Starts {
             ideal: p.ideal,
             pending: None,
             strings_restart: p.string_restarts,
+            calls_restart: p.system_call_ahead.is_some(),
             to_last_byte: p.fetched_to_last_byte,
-            restarts: false,
+            restarts: None,
             line: u64::MAX,
             queue: Backlog::new(),
             frames: Frames::new(p),
@@ -309,6 +313,7 @@ impl Starts {
             ideal: self.ideal,
             pending: self.pending,
             strings_restart: self.strings_restart,
+            calls_restart: self.calls_restart,
             to_last_byte: self.to_last_byte,
             restarts: self.restarts,
             line: self.line,
@@ -333,6 +338,13 @@ impl Starts {
         }
     }
 
+    /// The kernel ran behind the last instruction, and did something.
+    pub fn kernel_ran(&mut self) {
+        if let Oracle::Own(predictor) = &mut self.oracle {
+            predictor.kernel_ran();
+        }
+    }
+
     /// What the predictors make of a branch.
     #[inline]
     fn predict(&mut self, branch: &Executed) -> Steer {
@@ -354,15 +366,19 @@ impl Starts {
         };
         self.come(at, number, replayed);
         self.pending = Site::of(program, inst);
-        self.restarts = self.strings_restart
-            && inst.extra_cycles > 0
-            && instr.is_some_and(|instr| instr.is(flag::REP) && !instr.is(flag::REP_COMPARE));
+        let Some(instr) = instr else { return };
+        let repeats = instr.is(flag::REP) && !instr.is(flag::REP_COMPARE);
+        if self.strings_restart && inst.extra_cycles > 0 && repeats {
+            self.restarts = Some(Way::String);
+        } else if self.calls_restart && instr.calls_kernel {
+            self.restarts = Some(Way::Kernel);
+        }
     }
 
-    /// Whether fetch starts anew behind the last instruction, though that is no branch.
+    /// How fetch starts anew behind the last instruction, though that is no branch, if it does.
     #[inline]
     #[must_use]
-    pub fn restarts(&self) -> bool {
+    pub fn restarts(&self) -> Option<Way> {
         self.restarts
     }
 
@@ -370,7 +386,10 @@ impl Starts {
     #[inline(always)]
     pub fn arrive_as(&mut self, at: CodePlace, number: u64, branch: Option<&Site>) {
         // Most branches are in the line of what came before.
-        if at.address >> LINE_SHIFT != self.line || self.pending.is_some() || self.restarts {
+        if at.address >> LINE_SHIFT != self.line
+            || self.pending.is_some()
+            || self.restarts.is_some()
+        {
             self.come(at, number, false);
         }
         if let Some(branch) = branch {
@@ -384,11 +403,11 @@ impl Starts {
         let line = address >> LINE_SHIFT;
         let other_line = line != self.line;
         self.line = line;
-        let mut way = other_line.then_some(Way::Line);
-        if std::mem::take(&mut self.restarts) {
-            way = Some(Way::String);
-        }
-        let mut frame = Frame::Stays;
+        let mut way = self.restarts.take().or(other_line.then_some(Way::Line));
+        let mut frame = match way {
+            Some(Way::Kernel) => Frame::Empties,
+            _ => Frame::Stays,
+        };
         let mut by = None;
         let mut end = None;
         if let Some(Site { branch, instr }) = self.pending.take() {
