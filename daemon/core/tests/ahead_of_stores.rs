@@ -306,3 +306,78 @@ fn on_redwood_cove_loads_are_told_apart_by_nine_bits_of_their_address() {
     let together = beside(512);
     assert!(together > apart + 20.0, "{together} and {apart}");
 }
+
+/// Cycles a turn on Zen 5 of a store whose address comes from so many multiplications, and so many loads behind it.
+fn loads_behind(multiplications: usize, loads: u16) -> f64 {
+    let mut turn = Loop::default();
+    turn.add(&[0x45, 0x31, 0xc9], 1); // xor r9d, r9d
+    turn.add(&[0x4d, 0x0f, 0xaf, 0xc9], multiplications); // imul r9, r9
+    let store = turn.add(&[0x4a, 0x89, 0x94, 0x0e, 0x00, 0x04, 0x00, 0x00], 1); // mov [rsi+r9+1024], rdx
+    turn.add(&[0x48, 0x8b, 0x4e, 0x08], loads.into()); // mov rcx, [rsi+8]
+    turn.cycles_a_turn("zen5", 400, |_| {
+        let load = |n| support::access(store + n, false, PLACE + 8);
+        let store = support::access(store, true, PLACE + 1024);
+        [store].into_iter().chain((1..=loads).map(load)).collect()
+    })
+}
+
+/// Two of four address units take loads that go ahead of a store.
+#[test]
+fn on_zen_5_two_loads_a_cycle_go_ahead() {
+    for (multiplications, loads, measured) in [
+        (0, 32, 8.28),
+        (4, 32, 10.03),
+        (12, 16, 8.36),
+        (12, 32, 15.69),
+        (12, 48, 21.91),
+    ] {
+        let cycles = loads_behind(multiplications, loads);
+        assert!(
+            (cycles - measured).abs() <= 0.6,
+            "{multiplications}, {loads}: {cycles} for {measured}"
+        );
+    }
+}
+
+/// Cycles a turn on Zen 5 of links of a chain through memory, one after the other, by an address that is loaded each time, and a store to another
+/// place; where the load and the store of a link are says `place`, by turn and link.
+fn links(links: u16, place: impl Fn(usize, u16) -> (u64, u64)) -> f64 {
+    let mut turn = Loop::default();
+    for _ in 0..links {
+        turn.add(&[0x48, 0x8b, 0xbe, 0x00, 0x01, 0x00, 0x00], 1); // mov rdi, [rsi+256]
+        turn.add(&[0x48, 0x8b, 0x47, 0x10], 1); // mov rax, [rdi+16]
+        turn.add(&[0x48, 0x83, 0xc0, 0x01], 1); // add rax, 1
+        turn.add(&[0x48, 0x89, 0x47, 0x10], 1); // mov [rdi+16], rax
+    }
+    let other = turn.add(&[0x48, 0x89, 0x96, 0x00, 0x03, 0x00, 0x00], 1); // mov [rsi+768], rdx
+    turn.cycles_a_turn("zen5", 2048, |n| {
+        let mut accesses = Vec::new();
+        for link in 0..links {
+            let (load, store) = place(n, link);
+            accesses.push(support::access(4 * link, false, PLACE + 256));
+            accesses.push(support::access(4 * link + 1, false, PLACE + 512 + load));
+            accesses.push(support::access(4 * link + 3, true, PLACE + 512 + store));
+        }
+        accesses.push(support::access(other, true, PLACE + 768));
+        accesses
+    })
+}
+
+#[test]
+fn on_zen_5_a_load_is_renamed_to_the_last_store_of_its_instructions() {
+    // Another store comes in between every second time.
+    let cycles = links(2, |_, _| (16, 16));
+    assert!((2.0..2.6).contains(&cycles), "{cycles}");
+    // Places in turn, of which the load's is the last or the last but one.
+    let place = |n: usize| 64 * (n as u64 % 4);
+    let cycles = links(1, |n, _| (place(n), place(n + 1)));
+    assert!((1.0..2.2).contains(&cycles), "{cycles}");
+    let two = |n: usize| 64 * (n as u64 % 2);
+    let cycles = links(1, |n, _| (two(n), two(n)));
+    assert!((cycles - 4.0).abs() < 0.3, "{cycles}");
+    // Another place every eight turns is too often, every 256 is not.
+    let cycles = links(1, |n, _| (two(n / 8), two(n / 8)));
+    assert!((cycles - 4.0).abs() < 0.3, "{cycles}");
+    let cycles = links(1, |n, _| (two(n / 256), two(n / 256)));
+    assert!((1.0..1.8).contains(&cycles), "{cycles}");
+}

@@ -78,6 +78,7 @@ pub struct Backend {
     load_ports: PortSet,
     /// Ports of a conditional jump that is not taken, in programs.
     not_taken_ports: PortSet,
+    ahead_ports: PortSet,
     /// The last conditional jump was one.
     not_taken: bool,
     issue: Issue,
@@ -105,7 +106,7 @@ pub struct Backend {
 parts! {
     Backend { issue, ports, retirement, entries, started, overtaken, spacing, locks, queue, slot_count }
     remembers { memory, registers }
-    fixed { rename, execute, alu_ports, sync_needs, merge_ports, load_ports, not_taken_ports, not_taken, ends, string_known, system_call_ahead }
+    fixed { rename, execute, alu_ports, sync_needs, merge_ports, load_ports, not_taken_ports, ahead_ports, not_taken, ends, string_known, system_call_ahead }
 }
 
 impl Backend {
@@ -125,6 +126,7 @@ impl Backend {
             merge_ports: core.ports.merge,
             load_ports: core.ports.load,
             not_taken_ports: PortSet::NONE,
+            ahead_ports: PortSet::NONE,
             not_taken: false,
             issue: Issue::new(core.rename.issue_width, core.rename.most_counted()),
             ports: Ports::new(core),
@@ -152,6 +154,7 @@ impl Backend {
         back.entries = Entries::of_program(&model.core.rename);
         back.started = StartedLoads::of_program(&model.core);
         back.not_taken_ports = model.core.ports.not_taken;
+        back.ahead_ports = model.core.ports.ahead_of_stores;
         if back.memory.lines().are_modelled() {
             back.ports.wait_without_end();
             back.locks = Locks::new(model.core.execute.locked);

@@ -55,7 +55,7 @@ pub struct Memory {
     p: Execute,
     fences: Fences,
     older: OlderStores,
-    disambiguation: Disambiguation,
+    pub(super) disambiguation: Disambiguation,
     buffer: StoreBuffer,
     lines: Lines,
     renaming: Renaming,
@@ -131,7 +131,8 @@ impl Memory {
         let mut memory = Self::new(&core.execute);
         memory.disambiguation = Disambiguation::new(core.execute.disambiguation);
         if let Some(d) = core.execute.disambiguation {
-            memory.renaming.learns_after(d.renamed_after);
+            let of_instructions = core.execute.memory_renaming_of_instructions;
+            (memory.renaming).learns_after(d.renamed_after, of_instructions);
             memory.p.store_address_latency = d.address.unwrap_or(memory.p.store_address_latency);
         }
         memory.lines = Lines::of_program(core);
@@ -581,13 +582,13 @@ impl Memory {
             .flatten();
         // An update's is its load's.
         let is_update = inst.loads > 0 && access == accesses.first();
-        let known = match is_update && self.disambiguation.is_modelled() {
-            true => self.loaded_at,
-            false => at,
+        let (known, started) = match is_update && self.disambiguation.is_modelled() {
+            true => (self.loaded_at, self.loaded_at),
+            false => (at, dispatched),
         };
         self.older.address(access.copied(), known);
-        self.disambiguation.store(known);
-        self.renaming.store(self.older.count() + 1, made);
+        self.disambiguation.store(known, started);
+        (self.renaming).store(self.older.count() + 1, inst.address, made);
         self.late = Wait::First;
         if let Some(access) = access.filter(|_| self.lines.are_modelled()) {
             let lookup = Lookup {

@@ -261,12 +261,23 @@ impl Backend {
             true => i.program.inputs_of(uop).get(FIRST_INPUTS..).unwrap_or(&[]),
             false => &[],
         };
-        let started = self.start_unbound(ports, (&uop.first_inputs, others), ready);
+        let started = match self.goes_ahead_until(uop, ready) {
+            Some(until) => (self.ports).start_ahead((self.ahead_ports, ports), ready, until),
+            None => self.start_unbound(ports, (&uop.first_inputs, others), ready),
+        };
         if self.execute.vain_starts {
             let outputs = i.program.outputs_of(uop);
             self.registers.awaited(outputs, ready, started.1);
         }
         started
+    }
+
+    /// Until which cycle a load that is ready at `ready` goes ahead of stores, on the only ports where it may then.
+    #[inline]
+    fn goes_ahead_until(&self, uop: &Uop, ready: u64) -> Option<u64> {
+        let is_load = matches!(uop.kind, UopKind::Load(_)) && uop.ports.meets(self.ahead_ports);
+        let until = self.memory.disambiguation.started();
+        (is_load && ready < until).then_some(until)
     }
 
     /// The same, but for what its outputs are awaited for.

@@ -249,6 +249,10 @@ pub struct Execute {
     /// A load is renamed only to one of the last so many stores before it, whatever the others write; 0: to any in flight.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory_renaming_stores: u32,
+    /// A load that is learnt is known with instructions, and renamed to the last store of these; else to the store so many before
+    /// it. Where loads go ahead of stores, thus in whole programs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory_renaming_of_instructions: bool,
     /// The loads of instructions that update memory can be renamed too.
     #[serde(default)]
     pub memory_renaming_updates: bool,

@@ -151,6 +151,8 @@ pub struct PortLayout {
     pub merge: PortSet,
     /// A conditional jump that is not taken, in whole programs, where the instruction table has the port of those that are taken.
     pub not_taken: PortSet,
+    /// Loads that start before the addresses of all older stores are made, in whole programs; empty: all of theirs.
+    pub ahead_of_stores: PortSet,
     /// Where µops start that keep a divider, whichever port they were counted for.
     pub divider: PortSet,
     /// Ports whose vector units 512-bit operations take with others: closed to vector µops, but
@@ -236,6 +238,8 @@ struct Text {
     merge: String,
     #[serde(default)]
     not_taken: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    ahead_of_stores: String,
     divider: String,
     #[serde(default)]
     taken_by_512: String,
@@ -284,6 +288,7 @@ impl TryFrom<Text> for PortLayout {
             store_data_computes: text.store_data_computes,
             merge: set("merge", &text.merge)?,
             not_taken: set("not_taken", &text.not_taken)?,
+            ahead_of_stores: set("ahead_of_stores", &text.ahead_of_stores)?,
             divider: set("divider", &text.divider)?,
             taken_by_512: set("taken_by_512", &text.taken_by_512)?,
             pairs: set("pairs", &text.pairs)?,
@@ -333,6 +338,7 @@ impl From<PortLayout> for Text {
             store_data_computes: layout.store_data_computes,
             merge: text(layout.merge),
             not_taken: text(layout.not_taken),
+            ahead_of_stores: text(layout.ahead_of_stores),
             divider: text(layout.divider),
             taken_by_512: text(layout.taken_by_512),
             pairs: text(layout.pairs),

@@ -30,6 +30,8 @@ pub struct Disambiguation {
     waits: Box<[u8]>,
     /// When all addresses of stores so far are known.
     known: u64,
+    /// When all were begun to be made.
+    started: u64,
 }
 
 impl Disambiguation {
@@ -41,6 +43,7 @@ impl Disambiguation {
             waits: vec![0; p.loads as usize].into(),
             p,
             known: 0,
+            started: 0,
         }
     }
 
@@ -63,10 +66,18 @@ impl Disambiguation {
         at + self.p.again
     }
 
-    /// A store's address is known in cycle `at`.
+    /// A store's address is known in cycle `at`, which was begun to be made in cycle `started`.
     #[inline]
-    pub fn store(&mut self, at: u64) {
+    pub fn store(&mut self, at: u64, started: u64) {
         self.known = self.known.max(at);
+        self.started = self.started.max(started);
+    }
+
+    /// Cycle in which all addresses of older stores were begun to be made.
+    #[inline]
+    #[must_use]
+    pub fn started(&self) -> u64 {
+        self.started
     }
 
     /// The load at `pc` could start in cycle `at`, and no store has its bytes that has not been written.
@@ -147,9 +158,14 @@ impl Part for Disambiguation {
     }
 
     fn reset(&mut self, _: &Moment) {
-        let Self { p: _, waits, known } = self;
+        let Self {
+            p: _,
+            waits,
+            known,
+            started,
+        } = self;
         waits.fill(0);
-        *known = 0;
+        (*known, *started) = (0, 0);
     }
 
     /// Single blocks, whose states are compared, know all addresses.
@@ -158,8 +174,10 @@ impl Part for Disambiguation {
             p: _,
             waits: _,
             known,
+            started,
         } = self;
         h.add_future(*known, at.issue);
+        h.add_future(*started, at.issue);
     }
 }
 
@@ -181,10 +199,10 @@ mod tests {
     #[test]
     fn a_load_waits_for_all_addresses_until_it_met_none_so_many_times() {
         let mut d = predictor();
-        d.store(50);
+        d.store(50, 50);
         assert_eq!(d.load(7, 40), Way::Ahead);
         assert_eq!(d.load_behind(7, 40, 50, || 50), Way::Restarts(70));
-        d.store(60);
+        d.store(60, 60);
         for _ in 0..3 {
             assert_eq!(d.load(7, 40), Way::Waits(70));
         }
@@ -196,7 +214,7 @@ mod tests {
     #[test]
     fn one_that_waits_and_meets_a_store_goes_on_to_wait() {
         let mut d = predictor();
-        d.store(50);
+        d.store(50, 50);
         assert_eq!(d.load_behind(7, 40, 50, || 50), Way::Restarts(70));
         for _ in 0..10 {
             assert_eq!(d.load_behind(7, 40, 50, || 50), Way::Waits(60));
@@ -208,9 +226,9 @@ mod tests {
         for (between_alone, starts) in [(false, 70), (true, 65)] {
             let mut d = predictor();
             d.p.between_alone = between_alone;
-            d.store(50);
+            d.store(50, 50);
             assert_eq!(d.load_behind(7, 40, 50, || 50), Way::Restarts(70));
-            d.store(60);
+            d.store(60, 60);
             assert_eq!(d.load_behind(7, 40, 50, || 55), Way::Waits(starts));
         }
     }
@@ -218,7 +236,7 @@ mod tests {
     #[test]
     fn addresses_that_are_known_hold_nobody_up() {
         let mut d = predictor();
-        d.store(30);
+        d.store(30, 30);
         assert_eq!(d.load_behind(7, 40, 30, || 30), Way::Ahead);
         assert_eq!(d.load_behind(7, 20, 30, || 30), Way::Restarts(50));
         assert_eq!(d.load(7, 40), Way::Ahead);

@@ -2,7 +2,7 @@
 //! lie far apart; where addresses are not known at rename, only those that have been learnt; in programs, on some cores, only those
 //! that met a store for long.
 
-use super::learnt::{Learning, Learnt};
+use super::learnt::{LastStores, Learning, Learnt, Met};
 use super::older_stores;
 use super::steady::Steady;
 use crate::pipeline::backend::addresses::Made;
@@ -19,6 +19,9 @@ pub struct Renaming {
     /// What the addresses of the last stores are made of, by number; empty where it does not matter.
     stores: Box<[Made]>,
     learnt: Learnt,
+    /// Where loads look for the last store of some instructions, and which these are, by the stores' numbers.
+    last_stores: LastStores,
+    stored_by: Box<[u64]>,
     steady: Steady,
 }
 
@@ -32,13 +35,20 @@ impl Renaming {
             last: [0; 2],
             stores,
             learnt: Learnt::new(p.memory_renaming_learnt, p.memory_renaming_learnt_sets),
+            last_stores: LastStores::default(),
+            stored_by: Box::default(),
             steady: Steady::new(0),
         }
     }
 
-    /// Loads that are learnt are renamed after they met the same store so many times in a row.
-    pub fn learns_after(&mut self, times: u8) {
+    /// Loads that are learnt are renamed after they met the store so many times in a row that they look for: the last one of those
+    /// instructions that they had their data from, or the one as far back.
+    pub fn learns_after(&mut self, times: u8, of_instructions: bool) {
         self.learnt.renames_after(times);
+        if of_instructions {
+            self.last_stores = LastStores::new(true);
+            self.stored_by = vec![0; older_stores::RECENT].into();
+        }
     }
 
     /// Loads are renamed after they met a store so many times on end; 0: at once.
@@ -46,9 +56,16 @@ impl Renaming {
         self.steady = Steady::new(times);
     }
 
-    /// What the address of a store is made of.
+    /// What the address of a store, by the instruction at `by`, is made of.
     #[inline]
-    pub fn store(&mut self, number: u64, made: Made) {
+    pub fn store(&mut self, number: u64, by: u64, made: Made) {
+        if let Some(stored_by) = self
+            .stored_by
+            .get_mut(number as usize % older_stores::RECENT)
+        {
+            *stored_by = by;
+            self.last_stores.store(by, number);
+        }
         if let Some(store) = self.stores.get_mut(number as usize % older_stores::RECENT) {
             *store = made;
         }
@@ -71,6 +88,14 @@ impl Renaming {
         self.learnt.forget(inst.address)
     }
 
+    /// By what a load that is learnt looks for this store, which is so many before it.
+    fn met(&self, store: u64, back: u64) -> Met {
+        match self.stored_by.get(store as usize % older_stores::RECENT) {
+            Some(by) => Met::Store(store, *by),
+            None => Met::Back(back),
+        }
+    }
+
     /// Whether a load is renamed, which could be to the register of this store.
     pub fn possible(
         &mut self,
@@ -88,7 +113,8 @@ impl Renaming {
             let followed = !p.memory_renaming_knows_stack || made.is_of_stack();
             let known = instr.address_kept && followed && made.is_known_as(*of_store);
             if !known {
-                let learning = self.learnt.meet(inst.address, back);
+                let met = self.met(store, back);
+                let learning = self.learnt.meet(inst.address, met, &self.last_stores);
                 if learning != Learning::Renamed {
                     return learning;
                 }
@@ -111,6 +137,8 @@ impl Part for Renaming {
     fn fold(&mut self, folding: &mut Folding) {
         folding.table(&mut self.stores, Made::UNKNOWN);
         self.learnt.fold(folding);
+        self.last_stores.fold(folding);
+        folding.table(&mut self.stored_by, 0);
         self.steady.fold(folding);
     }
 
@@ -119,10 +147,14 @@ impl Part for Renaming {
             last,
             stores,
             learnt,
+            last_stores,
+            stored_by,
             steady,
         } = self;
         *last = [0; 2];
         stores.fill(Made::UNKNOWN);
+        last_stores.clear();
+        stored_by.fill(0);
         learnt.reset(end);
         steady.reset(end);
     }
@@ -133,6 +165,8 @@ impl Part for Renaming {
             last: _,
             stores: _,
             learnt,
+            last_stores: _,
+            stored_by: _,
             steady,
         } = self;
         learnt.fingerprint(at, h);

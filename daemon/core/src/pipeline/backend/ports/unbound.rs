@@ -110,6 +110,21 @@ impl Ports {
         (port, at)
     }
 
+    /// The same of one that is ready at `ready` and may start only on the first ones of its ports before `until`.
+    pub fn start_ahead(
+        &mut self,
+        (few, all): (PortSet, PortSet),
+        ready: u64,
+        until: u64,
+    ) -> (u8, u64) {
+        let few = PortSet(few.0 & all.0);
+        let first = ready.max(self.cycle + 1);
+        match self.free_of(few.0, first).0 < until {
+            true => self.start_on_any(few, ready, ready),
+            false => self.start_on_any(all, until, until),
+        }
+    }
+
     /// Nothing else may start on a port in a cycle.
     fn take(&mut self, at: u64, port: u32) {
         let place = (at & MASK) as usize;
