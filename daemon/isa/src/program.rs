@@ -662,18 +662,17 @@ impl Program {
     /// [`Instr::plain`] of an instruction whose µops are there.
     fn is_plain(&self, instr: &Instr) -> bool {
         const SPECIAL: u32 = flag::SERIALIZING | flag::SPACED | flag::DEFERRED_WRITES | flag::REP;
+        const UNUSUAL: u32 = flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::SHIFT;
         debug_assert!(instr.uops as usize <= self.uops.len());
         let uops = self.uops.get(instr.uops as usize..).unwrap_or(&[]);
-        let unusual = instr.is(flag::ELIMINABLE | flag::ADD_IMMEDIATE | flag::SHIFT)
-            || !instr.advances.is_empty();
+        let unusual = instr.is(UNUSUAL) || !instr.advances.is_empty();
         !(instr.is(SPECIAL) || instr.locked)
             && instr.high8_reads | instr.high8_writes == 0
             && !uops.is_empty()
             && uops.iter().all(|uop| {
-                let computes = uop.kind == UopKind::Compute;
                 uop.divider == 0
                     && usize::from(uop.inputs_len) <= FIRST_INPUTS
-                    && (computes || (!uop.ports.is_empty() && !unusual))
+                    && (uop.kind == UopKind::Compute || !(uop.ports.is_empty() || unusual))
             })
     }
 
