@@ -147,6 +147,9 @@ pub struct Frontend {
     /// in which it begins.
     #[serde(default)]
     pub uop_cache_lines_flow: bool,
+    /// A line that begins where a block does has no instruction that reaches the block's end: that begins another.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub uop_cache_lines_end_before_blocks: bool,
     /// Cycles between two look-ups of one block, which more lines need than come in a cycle.
     #[serde(default)]
     pub uop_cache_same_block_stall: u32,

@@ -61,8 +61,8 @@ enum End {
 enum Behind {
     /// A taken branch.
     Taken,
-    /// The next block.
-    GoesOn,
+    /// The next block, behind so many lines.
+    GoesOn { lines: u32 },
 }
 
 impl State {
@@ -138,11 +138,13 @@ impl State {
         };
         let follows = last.taken
             && t.p.uop_cache_follows_taken
-            && !self.second
+            && (!self.second || covered > 0)
             && (block != self.block || t.p.uop_cache_lines_per_cycle > 1 && address > last.end)
             && match self.comes_at_once(t, block) {
                 Some(Behind::Taken) => true,
-                Some(Behind::GoesOn) => covered == 0,
+                Some(Behind::GoesOn { lines }) => {
+                    lines < t.p.uop_cache_lines_per_cycle || covered == 0
+                }
                 None => false,
             };
         let at = self.looked_up + own + covered - u64::from(follows);
@@ -165,7 +167,7 @@ impl State {
             let line = t.queue.lines.get(piece)?;
             if line.begins {
                 if t.queue.entries.get(at)?.address >> shift != block {
-                    return (lines >= a_cycle).then_some(Behind::GoesOn);
+                    return Some(Behind::GoesOn { lines });
                 }
                 lines += 1;
             }
@@ -175,7 +177,11 @@ impl State {
             at += usize::from(line.left);
             let last = t.queue.entries.get(at.checked_sub(1)?)?;
             if last.taken {
-                return (last.address >> shift == block).then_some(Behind::Taken);
+                return match last.address >> shift == block {
+                    true => Some(Behind::Taken),
+                    false if lines < a_cycle => Some(Behind::GoesOn { lines }),
+                    false => None,
+                };
             }
         }
         None

@@ -170,6 +170,8 @@ pub fn pack(
         0 => 0,
         left => (p.uop_cache_line_entries as u8).saturating_sub(left as u8),
     };
+    // The line begins where the block does.
+    let mut whole_block = false;
     let mut erratum = false;
     let mut lcp = LcpRule::default();
     for number in from..to {
@@ -220,7 +222,10 @@ pub fn pack(
         let mut starts_line = false;
         let taken_room = p.constants_taken(left - needed);
         let is_branch = instr.is(flag::BRANCH | flag::FUSED_NEXT);
+        let block = u64::from(p.uop_cache_block_bytes);
+        let ends_block = whole_block && inst.address / block != behind / block;
         let full = needed + i32::from(extra) > left
+            || ends_block
             || constants + taken_room > room
             || (is_branch && branches == most_branches);
         if instr.microcoded || full {
@@ -230,6 +235,7 @@ pub fn pack(
             room = p.uop_cache_constants;
             slot = 0;
             starts_line = true;
+            whole_block = p.uop_cache_lines_end_before_blocks && inst.address % block == 0;
         }
         let mut push = |laminated: u16, slot: u8, microcode: bool, last: bool, starts: bool| {
             let place = instr.laminated as usize + usize::from(laminated);
