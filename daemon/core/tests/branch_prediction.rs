@@ -43,7 +43,6 @@ fn parameters() -> Branch {
         chosen_bubbles: 0,
         chosen: Chosen::default(),
         streamed_loops: None,
-        chosen_return_bubbles: 0,
         target_bits: 0,
         far_bubbles: 0,
         runs_on: false,

@@ -128,8 +128,7 @@ pub fn ideals() -> &'static [Ideal] {
                 if let Some(branch) = &mut core.branch {
                     (branch.call_bubbles, branch.return_bubbles) = (0, 0);
                     (branch.indirect_bubbles, branch.changed_return_bubbles) = (0, 0);
-                    (branch.chosen_bubbles, branch.chosen_return_bubbles) = (0, 0);
-                    branch.far_bubbles = 0;
+                    (branch.chosen_bubbles, branch.far_bubbles) = (0, 0);
                 }
             },
         },

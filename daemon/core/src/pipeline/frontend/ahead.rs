@@ -244,9 +244,12 @@ impl Ahead {
         } else {
             let of = |level: u8| self.bubbles.get(usize::from(level)).copied().unwrap_or(0);
             let bubbles = match start.way {
-                Way::Branch(Steer::Taken(level) | Steer::Always(level) | Steer::Chosen(level)) => {
-                    of(level)
-                }
+                Way::Branch(
+                    Steer::Taken(level)
+                    | Steer::Always(level)
+                    | Steer::Chosen(level)
+                    | Steer::Led(level),
+                ) => of(level),
                 Way::Branch(Steer::Overridden(level)) => of(level).max(self.overridden),
                 Way::Branch(Steer::OverriddenStraight) => self.overridden,
                 Way::Branch(Steer::Held) => self.passed,

@@ -78,6 +78,8 @@ pub enum Steer {
     Always(u8),
     /// The same, of an indirect branch or return whose target was chosen, not in the buffer.
     Chosen(u8),
+    /// The same, where the branch before it has always led there.
+    Led(u8),
     /// Taken, predicted so but not at once, and its target was in that level.
     Overridden(u8),
     /// Not taken, predicted so but not at once.
@@ -506,9 +508,10 @@ impl Predictor {
     fn indirect(&mut self, b: &Executed) -> Steer {
         let guess = (self.targets).guess(b, &self.path, &self.addresses);
         match self.find(b) {
-            Some(level) if guess.target == b.target => match guess.chosen {
-                true => Steer::Chosen(level),
-                false => Steer::Taken(level),
+            Some(level) if guess.target == b.target => match (guess.chosen, guess.led) {
+                (true, true) => Steer::Led(level),
+                (true, false) => Steer::Chosen(level),
+                (false, _) => Steer::Taken(level),
             },
             // Where no buffer has it, nothing says that there is a branch.
             _ => Steer::WrongTarget,

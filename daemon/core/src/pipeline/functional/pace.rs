@@ -84,6 +84,7 @@ impl Pace {
             | Steer::Taken(_)
             | Steer::Always(_)
             | Steer::Chosen(_)
+            | Steer::Led(_)
             | Steer::Overridden(_)
             | Steer::OverriddenStraight
             | Steer::Held => 0,

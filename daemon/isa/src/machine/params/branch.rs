@@ -42,6 +42,9 @@ pub enum Chosen {
     BehindFirst,
     /// All of a branch that has not gone to one place the last few times.
     Changing,
+    /// All of a branch that has gone elsewhere, unless it is found in one cycle with the branch before it (`two_windows`), from which it
+    /// has always gone there (`indirect.led_entries`).
+    Elsewhere,
 }
 
 /// Loops that are replayed from the decode queue, which asks no predictor: what goes otherwise in them is never foreseen ("… until a branch
@@ -144,9 +147,6 @@ pub struct Branch {
     /// Which targets the branch target buffer lacks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub chosen: Chosen,
-    /// The same after a return, besides `return_bubbles`, if since the last one such a branch was predicted.
-    #[serde(default)]
-    pub chosen_return_bubbles: u64,
     /// Bits of a target that its entry in the branch target buffer has; what is above them is the branch's own. 0: all.
     #[serde(default, skip_serializing_if = "is_default")]
     pub target_bits: u32,

@@ -44,6 +44,8 @@ pub struct Guess {
     pub target: u64,
     /// That is not what the branch target buffer has.
     pub chosen: bool,
+    /// From the branch before it has always gone there.
+    pub led: bool,
 }
 
 /// The predictor.
@@ -177,7 +179,9 @@ impl IndirectTargets {
             chosen: match self.from {
                 Chosen::BehindFirst => base.first != 0 && base.first != self.guess,
                 Chosen::Changing => base.target != self.guess || base.confidence < SURE,
+                Chosen::Elsewhere => base.changed,
             },
+            led: led.target == self.guess && !led.changed,
         }
     }
 
@@ -202,9 +206,11 @@ impl IndirectTargets {
             if base.first == 0 {
                 base.first = target;
             }
+            base.changed |= base.first != target;
             base.train(target);
         }
         if let Some(led) = self.led.as_mut().and_then(|led| led.targets.found()) {
+            led.changed |= led.target != 0 && led.target != target;
             led.train(target);
         }
         let mut longest_right = false;

@@ -11,14 +11,12 @@ use mcad_isa::machine::params::branch;
 /// How long the predictor takes from start to start, in shares of a cycle.
 #[derive(Clone)]
 pub struct Pace {
-    /// More for a call, for an indirect branch, for a return, for one that goes elsewhere than last, for a chosen target, and
-    /// for the first return behind one.
+    /// More for a call, for an indirect branch, for a return, for one that goes elsewhere than last, and for a chosen target.
     call: u32,
     indirect: u32,
     back: u32,
     back_elsewhere: u32,
     to_chosen: u32,
-    back_chosen: u32,
     /// More for a target with other bits from this one on.
     far: u32,
     far_from: u32,
@@ -37,8 +35,6 @@ pub struct Pace {
     /// What is found in pairs.
     pairs: Option<Box<Pairs>>,
     windows: Option<Box<Windows>>,
-    /// A target was chosen since the last return.
-    chosen: bool,
     /// Lost by the last start, if that was where a branch went, or since, and not made up for.
     lost: u32,
     near: NearPages,
@@ -59,7 +55,6 @@ impl Pace {
             back: shares(p.return_bubbles),
             back_elsewhere: shares(p.changed_return_bubbles),
             to_chosen: shares(p.chosen_bubbles),
-            back_chosen: shares(p.chosen_return_bubbles),
             far: shares(p.far_bubbles),
             bubbles: std::array::from_fn(|n| p.btb.get(n).map_or(0, |b| shares(b.bubbles))),
             other_page: std::array::from_fn(|n| {
@@ -88,7 +83,6 @@ impl Pace {
             target: 0,
             pairs: p.branches_in_pairs.then(Box::default),
             windows: p.two_windows.then(Box::default),
-            chosen: false,
             lost: 0,
             near: NearPages::new(p),
             to_page: shares(p.near_pages.map_or(0, |near| near.bubbles)),
@@ -137,10 +131,13 @@ impl Pace {
             self.lost -= 1;
             return 0;
         }
+        let way = match &self.windows {
+            Some(windows) => windows.settle(way),
+            None => way,
+        };
         let chosen = matches!(way, Way::Branch(Steer::Chosen(_)));
         let chosen_jump = chosen && branch.is_some_and(|b| b.kind != Kind::Return);
         self.lost = if chosen_jump { self.made_up } else { 0 };
-        self.chosen |= chosen_jump;
         let second = match (&mut self.pairs, &mut self.windows) {
             (Some(pairs), _) => pairs.is_second(way, branch, to),
             (_, Some(windows)) => {
@@ -173,13 +170,7 @@ impl Pace {
         match branch.kind {
             Kind::Call => self.start + with_target(self.call),
             Kind::IndirectCall => self.start + with_target(self.call + indirect),
-            Kind::Return => {
-                let behind = std::mem::take(&mut self.chosen);
-                self.start
-                    + self.back
-                    + if behind { self.back_chosen } else { 0 }
-                    + if chosen { self.back_elsewhere } else { 0 }
-            }
+            Kind::Return => self.start + self.back + if chosen { self.back_elsewhere } else { 0 },
             // What is left of a line behind a branch that is not taken needs nothing new.
             Kind::Conditional
                 if matches!(way, Way::Branch(Steer::OverriddenStraight | Steer::Held)) =>
@@ -242,27 +233,32 @@ mod tests {
     }
 
     #[test]
-    fn a_return_behind_a_chosen_target_takes_longer_once() {
-        let p = branches_of("zen5");
-        let mut pace = Pace::new(&p);
+    fn a_target_that_is_chosen_takes_three_cycles_on_zen_5_unless_the_branch_before_has_it() {
+        let mut pace = Pace::new(&branches_of("zen5"));
         let taken = Way::Branch(Steer::Taken(0));
         let chosen = Way::Branch(Steer::Chosen(0));
+        let led = Way::Branch(Steer::Led(0));
         // A call with its return takes four cycles, an indirect jump between the two one more, and two more if its
-        // target was chosen.
+        // target is chosen.
         let steps = [
-            (taken, Some(Kind::Call), 2),
+            (taken, Some(Kind::Call), 1),
             (Way::Line, None, 0),
             (Way::Line, None, 1),
             (taken, Some(Kind::IndirectJump), 1),
-            (taken, Some(Kind::Return), 2),
+            (taken, Some(Kind::Return), 3),
             (Way::Line, None, 0),
-            (taken, Some(Kind::Call), 2),
-            (chosen, Some(Kind::IndirectJump), 1),
+            (taken, Some(Kind::Call), 1),
+            (chosen, Some(Kind::IndirectJump), 3),
             (taken, Some(Kind::Conditional), 0),
-            (taken, Some(Kind::Return), 4),
-            (taken, Some(Kind::Return), 2),
-            (chosen, Some(Kind::IndirectCall), 2),
-            (taken, Some(Kind::Return), 4),
+            (taken, Some(Kind::Return), 3),
+            (chosen, Some(Kind::IndirectCall), 3),
+            (taken, Some(Kind::Return), 3),
+            // In the second window of a cycle, and in the first one.
+            (taken, Some(Kind::Jump), 0),
+            (led, Some(Kind::IndirectJump), 1),
+            (led, Some(Kind::IndirectJump), 3),
+            (taken, Some(Kind::Jump), 0),
+            (chosen, Some(Kind::IndirectJump), 3),
         ];
         for (n, (way, kind, shares)) in steps.into_iter().enumerate() {
             let branch = kind.map(|kind| at(0x1000, kind));

@@ -454,6 +454,7 @@ impl Starts {
                     Steer::Taken(_)
                         | Steer::Always(_)
                         | Steer::Chosen(_)
+                        | Steer::Led(_)
                         | Steer::Overridden(_)
                         | Steer::OverriddenStraight
                         | Steer::Held
@@ -487,6 +488,7 @@ impl Starts {
             Steer::Taken(level)
             | Steer::Always(level)
             | Steer::Chosen(level)
+            | Steer::Led(level)
             | Steer::Overridden(level) => {
                 if let Some(count) = self.counts.btb.get_mut(usize::from(level)) {
                     *count += 1;

@@ -88,6 +88,7 @@ impl PathTargets {
         Guess {
             target: self.guess,
             chosen: self.guess != last.target,
+            led: false,
         }
     }
 

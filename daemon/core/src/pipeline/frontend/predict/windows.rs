@@ -40,6 +40,15 @@ impl Windows {
         self.at.begun += begun;
     }
 
+    /// How a branch is steered by whose target what led to it has, too: at once if both are found in a cycle.
+    pub fn settle(&self, way: Way) -> Way {
+        match way {
+            Way::Branch(Steer::Led(level)) if self.at.second => Way::Branch(Steer::Taken(level)),
+            Way::Branch(Steer::Led(level)) => Way::Branch(Steer::Chosen(level)),
+            _ => way,
+        }
+    }
+
     /// Cycles that begin with a start, none if it is in the windows of the cycle before.
     pub fn begin(&mut self, way: Way, branch: Option<&Branch>, to: CodePlace) -> u32 {
         if let Some(branch) = branch {

@@ -403,7 +403,6 @@ impl Branch {
             ("indirect_bubbles", self.indirect_bubbles),
             ("changed_return_bubbles", self.changed_return_bubbles),
             ("chosen_bubbles", self.chosen_bubbles),
-            ("chosen_return_bubbles", self.chosen_return_bubbles),
             ("far_bubbles", self.far_bubbles),
             (
                 "near_pages.bubbles",
