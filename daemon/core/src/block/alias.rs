@@ -80,12 +80,13 @@ fn effect(d: &Described) -> Effect {
 }
 
 /// Whether any address of a block matters: loads must meet stores, or, where stores leave in pairs,
-/// two stores each other, or, where the cache has banks, loads each other.
+/// two stores each other, or, where the cache has banks, loads each other. Where stores leave more slowly than they start, that there are
+/// any does.
 #[must_use]
-pub fn matters(block: &[Described], paired_stores: bool, banks: bool) -> bool {
+pub fn matters(block: &[Described], leaving_stores: bool, banks: bool) -> bool {
     let any = |accessed: fn(&Described) -> &[Value]| block.iter().any(|d| !accessed(d).is_empty());
     let (loads, stores) = (any(|d| &d.operands.in_mems), any(|d| &d.operands.out_mems));
-    (stores && (loads || paired_stores)) || (loads && banks)
+    (stores && (loads || leaving_stores)) || (loads && banks)
 }
 
 /// A block's accesses and what it does to address registers.

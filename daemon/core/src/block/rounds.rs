@@ -186,8 +186,8 @@ impl Rounds {
         Some(cycles as f64 / period as f64)
     }
 
-    /// Cycles per iteration over the second half: of the period with which they retire, else the
-    /// steady rate, else between the first and the last.
+    /// Cycles per iteration: how fast they retire, or how fast their stores are written, if these still pile up: iterations will have to
+    /// wait for them.
     #[must_use]
     pub fn throughput(&self) -> f64 {
         if let Some(rate) = self.rate {
@@ -196,6 +196,24 @@ impl Rounds {
         let Some((first, last)) = self.window() else {
             return 0.0;
         };
+        let retired = self.retired(first, last);
+        retired.max(self.written(first, last).unwrap_or(retired))
+    }
+
+    /// Cycles in which the stores of an iteration are written, if more of them wait at the end of the iterations `first` to `last` than in
+    /// their midst, and than at their beginning.
+    fn written(&self, first: usize, last: usize) -> Option<f64> {
+        let rounds = self.rounds.get(first..=last)?;
+        let at = |n: usize| rounds.get(n).map(|r| (r.backlog.stores, r.last));
+        let [from, midst, to] = [at(0)?, at(rounds.len() / 2)?, at(rounds.len() - 1)?];
+        let written = |(stores, retired): (u64, u64)| retired + stores;
+        (from.0 < midst.0 && midst.0 < to.0)
+            .then(|| (written(to) - written(from)) as f64 / (last - first) as f64)
+    }
+
+    /// Cycles per iteration over the second half: of the period with which they retire, else the
+    /// steady rate, else between the first and the last.
+    fn retired(&self, first: usize, last: usize) -> f64 {
         let (Some(from), Some(to)) = (self.rounds.get(first), self.rounds.get(last)) else {
             return 0.0;
         };

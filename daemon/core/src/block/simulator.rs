@@ -32,6 +32,8 @@ pub struct Simulator {
     exact: Exact,
     scratch: Scratch,
     paired_stores: bool,
+    /// More stores start in a cycle than are written.
+    written_stores: bool,
     banks: bool,
     reorder_buffer: u64,
     /// Binary logarithm of the predecoder's block.
@@ -48,6 +50,7 @@ impl Simulator {
             exact: Exact::default(),
             scratch: Scratch::default(),
             paired_stores: model.core.execute.stores_together.by_line(),
+            written_stores: !model.core.ports.store_address_starts.is_empty(),
             banks: model.core.execute.loads_per_bank > 0,
             reorder_buffer: u64::from(model.core.retire.reorder_buffer),
             predecode_shift: model.core.frontend.predecode_block_bytes.trailing_zeros(),
@@ -61,7 +64,8 @@ impl Simulator {
             mode => mode,
         };
         let feeding = Feeding::new(block, mode);
-        let with_memory = matters(&block.described, self.paired_stores, self.banks);
+        let stores = self.paired_stores || self.written_stores;
+        let with_memory = matters(&block.described, stores, self.banks);
         let exact = with_memory && Exact::is_wanted(&block.model.core, options.init);
         if exact {
             self.exact.begin(options.init, block);

@@ -56,6 +56,9 @@ fn by_role(operands: &Operands, perf: &Perf, layout: &PortLayout) -> Sorted {
         };
         class.extend(std::iter::repeat_n(ports, usize::from(count)));
     }
+    if !layout.store_address_starts.is_empty() {
+        addresses.fill(layout.store_address_starts);
+    }
     // An ALU takes the data of a store that no µop computes.
     if loads.is_empty() && layout.store_data.contains(layout.alu) {
         while datas.len() < addresses.len()

@@ -141,6 +141,8 @@ pub struct PortLayout {
     pub load: PortSet,
     /// Store addresses.
     pub store_address: PortSet,
+    /// Where these start, if not there alone: tables have `store_address`, which tells them from loads. Empty: there.
+    pub store_address_starts: PortSet,
     /// Store data. Where integer ALUs are among them, they take the data of an instruction in which
     /// no µop computes it.
     pub store_data: PortSet,
@@ -231,6 +233,8 @@ struct Text {
     alu: String,
     load: String,
     store_address: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    store_address_starts: String,
     store_data: String,
     #[serde(default)]
     store_data_computes: bool,
@@ -284,6 +288,7 @@ impl TryFrom<Text> for PortLayout {
             alu: set("alu", &text.alu)?,
             load: set("load", &text.load)?,
             store_address: set("store_address", &text.store_address)?,
+            store_address_starts: set("store_address_starts", &text.store_address_starts)?,
             store_data: set("store_data", &text.store_data)?,
             store_data_computes: text.store_data_computes,
             merge: set("merge", &text.merge)?,
@@ -334,6 +339,7 @@ impl From<PortLayout> for Text {
             alu: text(layout.alu),
             load: text(layout.load),
             store_address: text(layout.store_address),
+            store_address_starts: text(layout.store_address_starts),
             store_data: text(layout.store_data),
             store_data_computes: layout.store_data_computes,
             merge: text(layout.merge),
