@@ -156,3 +156,41 @@ fn a_loop_of_several_lines_starts_with_its_end_if_it_takes_two_lines_of_the_op_c
         ],
     );
 }
+
+/// A load behind stores by the same address, which has just been made, starts behind those: four addresses a cycle.
+#[test]
+fn addresses_of_stores_are_made_by_all_four_units() {
+    in_loops(
+        "zen5",
+        |_| 0.6,
+        &[
+            (
+                "4d0fafcb4d0fafcb4d0fafcb4d0fafcb4d0fafcb4d0fafcb4d0fafcb4d0fafcb498909498949084989491049894918498949204989492849894930498949384d8b890002000049ffcf75b5",
+                29.57,
+                "eight stores",
+            ),
+            (
+                "4d0fafcb4d0fafcb4d0fafcb4d0fafcb4d0fafcb4d0fafcb4d0fafcb4d0fafcb498909498949084989491049894918498949204989492849894930498949384989094989490849894910498949184989492049894928498949304989493849890949894908498949104989491849894920498949284989493049894938498909498949084989491049894918498949204989492849894930498949384d8b890002000049ffcf0f8554ffffff",
+                35.79,
+                "32 stores",
+            ),
+        ],
+    );
+}
+
+/// More stores start than are written, two a cycle: their buffer fills, which takes hundreds of cycles.
+#[test]
+fn iterations_wait_for_stores_that_pile_up() {
+    in_loops(
+        "zen5",
+        |_| 0.05,
+        &[
+            (
+                "4883c608488d44dd0049892c244989742408498944241049ffcf75e4",
+                1.54,
+                "three stores",
+            ),
+            ("488906488946084889461048894618ffcf75ed", 2.0, "four stores"),
+        ],
+    );
+}

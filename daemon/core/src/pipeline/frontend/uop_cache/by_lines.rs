@@ -3,8 +3,8 @@
 //! looked up again some cycles later. On some cores a block is looked up also where all of it comes with
 //! a line of the one before. The target of a taken branch is looked up in the same cycle as the branch's block, as the second of two,
 //! when it needs one look-up of another block or, where several lines come a cycle, lies farther on in its own, and is left by a
-//! taken branch. Where it goes on, the branch's line must begin in the branch's block, and the target take as many lines as come a
-//! cycle.
+//! taken branch. Where it goes on in the next block, it must take fewer lines than come a cycle, or as many if the branch's line begins in
+//! the branch's block and that one goes on there, too.
 //! Lines come in program order, a few a cycle. docs/ZEN5.md has the measurements.
 
 use super::pack::{Entry, NO_UOP};
@@ -61,8 +61,10 @@ enum End {
 enum Behind {
     /// A taken branch.
     Taken,
-    /// The next block, behind so many lines.
-    GoesOn { lines: u32 },
+    /// The next block, where fewer lines come before than a cycle has.
+    Few,
+    /// The next block, where as many lines as a cycle has come before, and one begins there.
+    All,
 }
 
 impl State {
@@ -142,9 +144,8 @@ impl State {
             && (block != self.block || t.p.uop_cache_lines_per_cycle > 1 && address > last.end)
             && match self.comes_at_once(t, block) {
                 Some(Behind::Taken) => true,
-                Some(Behind::GoesOn { lines }) => {
-                    lines < t.p.uop_cache_lines_per_cycle || covered == 0
-                }
+                Some(Behind::Few) => true,
+                Some(Behind::All) => covered == 0,
                 None => false,
             };
         let at = self.looked_up + own + covered - u64::from(follows);
@@ -157,8 +158,7 @@ impl State {
         });
     }
 
-    /// What is behind all that is to come of `block`, if that comes in the cycle of its look-up: a taken branch in it, or the next
-    /// block, where as many lines come before as a cycle has.
+    /// What is behind all that is to come of `block`, if that comes in the cycle of its look-up.
     fn comes_at_once<O: Observer>(&self, t: &Target<'_, O>, block: u64) -> Option<Behind> {
         let shift = t.p.uop_cache_block_bytes.trailing_zeros();
         let a_cycle = t.p.uop_cache_lines_per_cycle;
@@ -167,7 +167,11 @@ impl State {
             let line = t.queue.lines.get(piece)?;
             if line.begins {
                 if t.queue.entries.get(at)?.address >> shift != block {
-                    return Some(Behind::GoesOn { lines });
+                    return match lines {
+                        0 => None,
+                        few if few < a_cycle => Some(Behind::Few),
+                        _ => Some(Behind::All),
+                    };
                 }
                 lines += 1;
             }
@@ -179,7 +183,7 @@ impl State {
             if last.taken {
                 return match last.address >> shift == block {
                     true => Some(Behind::Taken),
-                    false if lines < a_cycle => Some(Behind::GoesOn { lines }),
+                    false if (1..a_cycle).contains(&lines) => Some(Behind::Few),
                     false => None,
                 };
             }
