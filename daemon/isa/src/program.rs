@@ -114,6 +114,8 @@ pub struct Uop {
     pub forwarded_later: u8,
     /// More cycles of a load from a cache, and until a store's data is done with, in whole programs.
     pub vector_later: u8,
+    /// More cycles of a load over the end of what is read at a time ([`Execute::crossing_loads`](crate::machine::params::Execute)).
+    pub crossing_later: u8,
     /// Neither a register nor the instruction's own address is in the address.
     pub absolute: bool,
     /// Last µop of its fused group.
@@ -440,6 +442,8 @@ pub struct PointerLoad {
     pub forwarded_later: u8,
     /// See [`Uop::vector_later`].
     pub vector_later: u8,
+    /// See [`Uop::crossing_later`].
+    pub crossing_later: u8,
     /// See [`Uop::absolute`].
     pub absolute: bool,
 }
@@ -563,6 +567,7 @@ impl Program {
                             UopKind::StoreData(_) => forwarded.stored.vector_later,
                             _ => pointer.map_or(0, |c| c.vector_later),
                         },
+                        crossing_later: pointer.map_or(0, |c| c.crossing_later),
                         absolute: match uop.kind {
                             UopKind::StoreAddress(_) => forwarded.stored.absolute,
                             _ => pointer.is_some_and(|c| c.absolute),

@@ -133,6 +133,7 @@ fn one(program: &mut Program, instruction: &Instruction, costs: &Costs<'_>) -> K
         near: false,
         forwarded_later: 0,
         vector_later: 0,
+        crossing_later: 0,
         absolute: false,
     };
     let kinds = parts.kinds(costs.forwarding);

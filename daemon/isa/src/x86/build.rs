@@ -578,6 +578,10 @@ fn pointer_loads(core: &Core, o: &Operands, displacement: i64, absolute: bool) -
                 true => p.vector_load_later[usize::from(m.size > 16) + usize::from(m.size > 32)],
                 false => 0,
             },
+            crossing_later: (p.crossing_loads).map_or(0, |crossing| match o.vector {
+                true => crossing.vectors_later.unwrap_or(crossing.later),
+                false => crossing.later,
+            }),
             absolute,
         })
         .collect()

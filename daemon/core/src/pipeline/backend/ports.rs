@@ -267,8 +267,7 @@ impl Ports {
     pub fn occupy(&mut self, port: u8, from: u64) {
         let at = self.first_free(port, from.max(self.cycle + 1));
         if at < self.cycle + HORIZON {
-            let port = usize::from(port) & PORT_MASK;
-            self.busy[(at & MASK) as usize / 64][port] |= 1 << (at & 63);
+            self.take(at, port.into());
         }
     }
 

@@ -425,10 +425,8 @@ impl Backend {
             Loaded::Line(later) => {
                 self.after_access();
                 let longer = self.memory.longer(uop);
-                (
-                    0,
-                    later + longer + crossing.map_or(0, |crossing| crossing.later),
-                )
+                let crossing = crossing.map_or(0, |_| uop.crossing_later);
+                (0, later + longer + u64::from(crossing))
             }
             Loaded::Store(there) => (there + u64::from(uop.forwarded_later), 0),
             Loaded::Register(source) => {

@@ -99,7 +99,10 @@ pub struct CrossingLoads {
     /// Bytes of such a part, a power of two; a load that is wider always crosses its end.
     pub bytes: u32,
     /// Cycles by which its data is there later.
-    pub later: u64,
+    pub later: u8,
+    /// The same of vectors; none: as many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vectors_later: Option<u8>,
 }
 
 const fn once() -> u8 {
@@ -425,7 +428,6 @@ impl Execute {
         }
         if let Some(crossing) = &self.crossing_loads {
             b.power_of_two("crossing_loads.bytes", crossing.bytes, 8, 64)?;
-            b.at_most(&[("crossing_loads.later", crossing.later, MAX_DELAY)])?;
         }
         let locked = self.locked_retirement.unwrap_or_default();
         b.at_most(&[

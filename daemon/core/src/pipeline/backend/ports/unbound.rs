@@ -126,7 +126,7 @@ impl Ports {
     }
 
     /// Nothing else may start on a port in a cycle.
-    fn take(&mut self, at: u64, port: u32) {
+    pub(super) fn take(&mut self, at: u64, port: u32) {
         let place = (at & MASK) as usize;
         self.slots[place].in_vain |= 1 << port;
         self.busy[place / 64][port as usize & PORT_MASK] |= 1 << (at & 63);
