@@ -131,9 +131,11 @@ impl Pace {
             self.lost -= 1;
             return 0;
         }
-        let way = match &self.windows {
-            Some(windows) => windows.settle(way),
-            None => way,
+        let second = (self.windows.as_ref()).is_some_and(|windows| windows.is_second());
+        let way = match way {
+            Way::Branch(Steer::Led(level)) if second => Way::Branch(Steer::Taken(level)),
+            Way::Branch(Steer::Led(level)) => Way::Branch(Steer::Chosen(level)),
+            _ => way,
         };
         let chosen = matches!(way, Way::Branch(Steer::Chosen(_)));
         let chosen_jump = chosen && branch.is_some_and(|b| b.kind != Kind::Return);

@@ -40,13 +40,9 @@ impl Windows {
         self.at.begun += begun;
     }
 
-    /// How a branch is steered by whose target what led to it has, too: at once if both are found in a cycle.
-    pub fn settle(&self, way: Way) -> Way {
-        match way {
-            Way::Branch(Steer::Led(level)) if self.at.second => Way::Branch(Steer::Taken(level)),
-            Way::Branch(Steer::Led(level)) => Way::Branch(Steer::Chosen(level)),
-            _ => way,
-        }
+    /// Whether what comes next is found in one cycle with the branch before it.
+    pub fn is_second(&self) -> bool {
+        self.at.second
     }
 
     /// Cycles that begin with a start, none if it is in the windows of the cycle before.
