@@ -35,6 +35,14 @@ impl Code {
             .push(block_word(BlockId(known.unwrap_or(0) as u32)));
     }
 
+    /// Ends a turn and goes to `first` by a jump in the line behind.
+    fn end(&mut self, first: u64) {
+        // dec r15; jnz
+        let back = near(&[0x0f, 0x85], END + 3, END + LINE);
+        self.execute(END, (2, [&[0x49, 0xff, 0xcf][..], &back].concat()));
+        self.jumps(END + LINE, 1, first);
+    }
+
     /// Jumps through lines from `at`, so many, to `to`.
     fn jumps(&mut self, at: u64, lines: u64, to: u64) {
         for n in 0..lines {
@@ -54,19 +62,12 @@ fn near(opcode: &[u8], from: u64, to: u64) -> Vec<u8> {
 fn turn(handlers: &[u64], lines: u64) -> f64 {
     let mut code = Code::default();
     let jump = (1, vec![0xff, 0xe0]);
-    // jmp rax; dec r15; jnz
-    let end = [
-        &[0x49, 0xff, 0xcf][..],
-        &near(&[0x0f, 0x85], END + 3, END + LINE),
-    ]
-    .concat();
     for n in handlers {
         code.execute(DISPATCH, jump.clone());
         code.jumps(HANDLERS + n * ROOM, lines, DISPATCH);
     }
     code.execute(DISPATCH, jump);
-    code.execute(END, (2, end));
-    code.jumps(END + LINE, 1, DISPATCH);
+    code.end(DISPATCH);
     cycles(&code)
 }
 
@@ -122,14 +123,7 @@ fn a_jump_for_eight_places_takes_two_cycles_more_if_it_begins_a_cycle() {
             code.jumps(site + LINE, lines, next);
         }
         code.jumps(LAST, 1, END);
-        // dec r15; jnz
-        let end = [
-            &[0x49, 0xff, 0xcf][..],
-            &near(&[0x0f, 0x85], END + 3, END + LINE),
-        ]
-        .concat();
-        code.execute(END, (2, end));
-        code.jumps(END + LINE, 1, HANDLERS);
+        code.end(HANDLERS);
         let found = cycles(&code);
         assert!(
             (found / natively - 1.0).abs() < 0.08,

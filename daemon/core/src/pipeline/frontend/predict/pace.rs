@@ -131,9 +131,11 @@ impl Pace {
             self.lost -= 1;
             return 0;
         }
-        let second = (self.windows.as_ref()).is_some_and(|windows| windows.is_second());
+        let with_the_branch_before = self.windows.as_ref().is_some_and(|w| w.is_second());
         let way = match way {
-            Way::Branch(Steer::Led(level)) if second => Way::Branch(Steer::Taken(level)),
+            Way::Branch(Steer::Led(level)) if with_the_branch_before => {
+                Way::Branch(Steer::Taken(level))
+            }
             Way::Branch(Steer::Led(level)) => Way::Branch(Steer::Chosen(level)),
             _ => way,
         };
