@@ -15,6 +15,7 @@ use support::predictors::{conditional, jump};
 fn parameters() -> Branch {
     Branch {
         near_pages: None,
+        page_turn: None,
         redirect: 20,
         decoded_redirect: 0,
         decode_redirect: 8,

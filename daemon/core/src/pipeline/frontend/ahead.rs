@@ -11,12 +11,15 @@
 //! All stamps are of delivery: what lies between prediction and delivery in a pipeline that is
 //! full counts only after a redirect, whose cost has it.
 
+mod page_turns;
+
 use super::predict::Steer;
 use super::predict::frames::Frames;
 use super::predict::stream::{LINE_SHIFT, PAGE_SHIFT, Start, Way};
 use crate::memory::CodeLate;
 use crate::pipeline::backlog::Backlog;
 use mcad_isa::machine::params::branch::{Branch, MAX_BTB_LEVELS};
+use page_turns::PageTurns;
 
 /// Most lines that a predictor may be ahead.
 const RING: usize = 256;
@@ -116,6 +119,8 @@ pub struct Ahead {
     translations: Arrivals,
     /// The last page of these, and when it was there.
     translated: (u64, u64),
+    /// Those of the nearest buffer.
+    pages: PageTurns,
     /// When the last start was predicted, in shares of a cycle.
     at: u64,
     /// When the last start could be delivered.
@@ -168,6 +173,7 @@ impl Ahead {
             arrivals: Arrivals::new(p.line_misses),
             translations: Arrivals::new(p.translations),
             translated: (u64::MAX, 0),
+            pages: PageTurns::new(p),
             at: 0,
             stamp: 0,
             spacing: u64::from(p.branches_in_pairs || p.makes_up_behind_chosen),
@@ -240,6 +246,7 @@ impl Ahead {
                 return false;
             }
             self.at = self.at.max(cycle * per_cycle);
+            self.pages.restart();
             self.redirected = start.is_right_path();
         } else {
             let of = |level: u8| self.bubbles.get(usize::from(level)).copied().unwrap_or(0);
@@ -268,6 +275,10 @@ impl Ahead {
             _ => self.at / per_cycle,
         };
         let line = start.address >> LINE_SHIFT;
+        let turned = match start.way {
+            Way::Line if line == self.line => 0,
+            _ => self.pages.pass(start.address, at),
+        };
         if line != self.line {
             let before = std::mem::replace(&mut self.line, line);
             self.behind = match start.way {
@@ -302,7 +313,7 @@ impl Ahead {
             };
             at = at.max(there);
         }
-        self.stamp = at.max(self.stamp + self.spacing);
+        self.stamp = at.max(turned).max(self.stamp + self.spacing);
         true
     }
 
@@ -401,6 +412,7 @@ mod tests {
     fn cycles_a_turn(call: u32, back: u32) -> f64 {
         let mut p = branches_of("zen5");
         p.starts_per_cycle = 2;
+        p.page_turn = None;
         let turns = 1000;
         let mut starts = Backlog::new();
         starts.extend((0..3 * turns).map(|n| Start {
@@ -570,7 +582,7 @@ mod tests {
             let mut starts = Backlog::new();
             starts.extend((0..2 * depth).map(|n| Start {
                 number: n,
-                address: 0x1000 * (1 + n),
+                address: 0x40 * (1 + n),
                 way: Way::Branch(Steer::Taken(0)),
                 shares: 1,
                 frame: if n < depth {

@@ -69,6 +69,16 @@ pub struct NearPages {
     pub bubbles: u64,
 }
 
+/// Translations of predicted lines, which are made in order before these are looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageTurn {
+    /// Cycles that a line of another page than the one before waits, the predictor going on.
+    pub cycles: u64,
+    /// Lines behind one that waited which do not, whatever pages they are of, as long as no branch was predicted wrongly.
+    pub stays: u32,
+}
+
 /// Branch prediction, whole programs only: blocks are measured with every branch predicted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -114,6 +124,9 @@ pub struct Branch {
     /// A buffer of translations before the first level's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_pages: Option<NearPages>,
+    /// What a line of another page than the one before waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_turn: Option<PageTurn>,
     /// Cycles that a line of code takes longer to come from the second level than one of data.
     #[serde(default)]
     pub line_delay: u64,

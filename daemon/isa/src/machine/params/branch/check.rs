@@ -409,6 +409,10 @@ impl Branch {
                 self.near_pages.map_or(0, |near| near.bubbles),
             ),
             (
+                "page_turn.cycles",
+                self.page_turn.map_or(0, |turn| turn.cycles),
+            ),
+            (
                 "quick.bubbles",
                 self.quick.as_ref().map_or(0, |quick| quick.bubbles),
             ),
