@@ -16,6 +16,7 @@ fn parameters() -> Branch {
     Branch {
         near_pages: None,
         page_turn: None,
+        crowded_returns: None,
         redirect: 20,
         decoded_redirect: 0,
         decode_redirect: 8,

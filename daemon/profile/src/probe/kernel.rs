@@ -26,6 +26,17 @@ pub(super) const PROBES: &[Probe] = &[
         unit: "cycles per line",
         points: || behind(&chase()),
     },
+    Probe {
+        name: "kernel-calls",
+        what: "calls and their returns behind a system call and so many calls nested in each other",
+        axis: Axis {
+            name: "nested calls",
+            unit: "",
+            logarithmic: false,
+        },
+        unit: "cycles per call",
+        points: calls,
+    },
 ];
 
 const DONE: Axis = Axis {
@@ -34,6 +45,8 @@ const DONE: Axis = Axis {
     logarithmic: false,
 };
 
+/// Calls in a row.
+const CALLS: u64 = 1000;
 /// Lines of code: half of what a first level of 32 KiB and most µop caches hold.
 const LINES: u64 = 448;
 /// Lines of data: of the 768 of 48 KiB.
@@ -76,6 +89,50 @@ fn chase() -> Source {
         operations: NODES as f64,
         ..Source::default()
     }
+}
+
+/// A function that is called again and again, behind `getppid` and behind a recursion that deep.
+fn calls() -> Vec<Point> {
+    let nested = |depth: u64| match depth {
+        0 => String::new(),
+        _ => format!(
+            "    jmp 6f
+5:  dec edx
+    jz 4f
+    call 5b
+4:  ret
+6:  mov edx, {depth}
+    call 5b
+"
+        ),
+    };
+    let run = format!(
+        "    jmp 6f
+    .p2align 6
+5:
+{}    ret
+    .p2align 6
+6:  mov ecx, {CALLS}
+7:  call 5b
+{}    dec ecx
+    jnz 7b
+",
+        repeated(4, "nop dword ptr [rax + 1]"),
+        repeated(2, "nop dword ptr [rax + 1]"),
+    );
+    [0u64, 1, 2, 3, 4, 6, 8, 12]
+        .into_iter()
+        .map(|depth| {
+            let before = format!("    mov eax, 110\n    syscall\n{}", nested(depth));
+            let source = Source {
+                before,
+                run: run.clone(),
+                operations: CALLS as f64,
+                ..Source::default()
+            };
+            Point::new(depth as f64, source)
+        })
+        .collect()
 }
 
 /// `work` behind each of the things that a kernel does.

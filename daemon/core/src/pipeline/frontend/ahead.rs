@@ -268,6 +268,7 @@ impl Ahead {
                 (self.at + u64::from(start.shares) + bubbles * per_cycle).max(room * per_cycle);
         }
         frames.pass(start.frame, now.visits);
+        self.at += frames.waits(start.frame) * per_cycle;
         // Divisions take long.
         let mut at = match per_cycle {
             1 => self.at,

@@ -79,6 +79,16 @@ pub struct PageTurn {
     pub stays: u32,
 }
 
+/// Calls that wait since the return stack is nearly full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrowdedReturns {
+    /// Addresses that it may have without that, the call's among them.
+    pub entries: u32,
+    /// Cycles in which the predictor finds nothing more behind such a call, besides its other ones.
+    pub bubbles: u64,
+}
+
 /// Branch prediction, whole programs only: blocks are measured with every branch predicted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -124,6 +134,9 @@ pub struct Branch {
     /// A buffer of translations before the first level's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_pages: Option<NearPages>,
+    /// What calls wait for where the return stack is nearly full, which the kernel leaves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowded_returns: Option<CrowdedReturns>,
     /// What a line of another page than the one before waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_turn: Option<PageTurn>,

@@ -3,10 +3,11 @@
 //! A kernel whose own returns are protected against speculation (Linux' "Safe RET": each goes through
 //! a call that no return answers) leaves the return stack full of its own addresses. So whatever the
 //! stack held of the program's when the kernel came is lost, and the return of each call from before is
-//! predicted wrongly, while calls made since are answered as ever: it is enough to count those.
+//! predicted wrongly, while calls made since are answered as ever: it is enough to count those. How many addresses the stack has, the
+//! kernel's among them, is what calls wait for where it is nearly full.
 
 use super::Kind;
-use mcad_isa::machine::params::branch::Branch;
+use mcad_isa::machine::params::branch::{Branch, CrowdedReturns};
 
 /// What a branch, or a system call, does to the frames of the program's calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,11 @@ pub struct Frames {
     visits: u64,
     /// Calls since then that have not returned; `None`: it never ran, and nothing is lost.
     open: Option<u64>,
+    /// Addresses in the return stack, and how many it can have.
+    held: u64,
+    entries: u64,
+    /// What calls wait for.
+    crowded: Option<CrowdedReturns>,
     /// Returns lost so far that nobody has counted.
     pub lost: u64,
 }
@@ -54,6 +60,8 @@ impl Frames {
     pub fn new(p: &Branch) -> Self {
         Self {
             emptied: p.kernel_empties_returns && !p.ideal,
+            entries: p.return_stack.into(),
+            crowded: p.crowded_returns.filter(|_| !p.ideal),
             ..Self::default()
         }
     }
@@ -74,6 +82,12 @@ impl Frames {
         if visits != self.visits || frame == Frame::Empties {
             (self.visits, self.open) = (visits, Some(0));
         }
+        self.held = match frame {
+            Frame::Opens => (self.held + 1).min(self.entries),
+            Frame::Closes => self.held.saturating_sub(1),
+            Frame::Empties => self.entries,
+            Frame::Stays => self.held,
+        };
         match (frame, &mut self.open) {
             (Frame::Opens, Some(open)) => *open += 1,
             (Frame::Closes, Some(0)) => {
@@ -84,6 +98,18 @@ impl Frames {
             _ => {}
         }
         false
+    }
+
+    /// Cycles that a branch which has just passed takes longer since the return stack is nearly full.
+    #[inline]
+    #[must_use]
+    pub fn waits(&self, frame: Frame) -> u64 {
+        match self.crowded {
+            Some(crowded) if frame == Frame::Opens && self.held > crowded.entries.into() => {
+                crowded.bubbles
+            }
+            _ => 0,
+        }
     }
 
     /// The same for a core of which nobody has counted how often the kernel ran.
@@ -112,6 +138,42 @@ mod tests {
                 loses
             })
             .count() as u64
+    }
+
+    /// Calls among so many in a row, each of which returns at once, that wait.
+    fn waiting(frames: &mut Frames, calls: usize) -> usize {
+        (0..calls)
+            .filter(|_| {
+                frames.pass(Frame::Opens, 0);
+                let waits = frames.waits(Frame::Opens) > 0;
+                frames.pass(Frame::Closes, 0);
+                waits
+            })
+            .count()
+    }
+
+    #[test]
+    fn calls_wait_where_the_return_stack_is_nearly_full() {
+        let p = super::super::branches_of("zen5");
+        let crowded = p.crowded_returns.expect("what calls wait for");
+        assert_eq!((p.return_stack, crowded.entries), (31, 24));
+        for depth in 0..40u32 {
+            // The program's own calls, and those of the kernel, which are fewer by as many as have returned since.
+            let mut frames = Frames::new(&p);
+            (0..depth).for_each(|_| _ = frames.pass(Frame::Opens, 0));
+            let deep = depth >= crowded.entries;
+            assert_eq!(waiting(&mut frames, 9), if deep { 9 } else { 0 }, "{depth}");
+            let mut frames = Frames::new(&p);
+            frames.pass(Frame::Empties, 0);
+            (0..depth).for_each(|_| _ = frames.pass(Frame::Opens, 0));
+            (0..depth).for_each(|_| _ = frames.pass(Frame::Closes, 0));
+            let full = depth < 1 + p.return_stack - crowded.entries;
+            assert_eq!(waiting(&mut frames, 9), if full { 9 } else { 0 }, "{depth}");
+        }
+        let other = super::super::branches_of("zen4");
+        let mut frames = Frames::new(&other);
+        (0..40).for_each(|_| _ = frames.pass(Frame::Opens, 0));
+        assert_eq!(waiting(&mut frames, 9), 0);
     }
 
     #[test]

@@ -409,6 +409,10 @@ impl Branch {
                 self.near_pages.map_or(0, |near| near.bubbles),
             ),
             (
+                "crowded_returns.bubbles",
+                self.crowded_returns.map_or(0, |crowded| crowded.bubbles),
+            ),
+            (
                 "page_turn.cycles",
                 self.page_turn.map_or(0, |turn| turn.cycles),
             ),
