@@ -76,11 +76,8 @@ impl Frames {
     /// The same, of the next branch in the order of the program, which is done with then.
     #[inline]
     pub fn pass(&mut self, frame: Frame, visits: u64) -> bool {
-        if !self.emptied || frame == Frame::Stays {
+        if frame == Frame::Stays {
             return false;
-        }
-        if visits != self.visits || frame == Frame::Empties {
-            (self.visits, self.open) = (visits, Some(0));
         }
         self.held = match frame {
             Frame::Opens => (self.held + 1).min(self.entries),
@@ -88,6 +85,12 @@ impl Frames {
             Frame::Empties => self.entries,
             Frame::Stays => self.held,
         };
+        if !self.emptied {
+            return false;
+        }
+        if visits != self.visits || frame == Frame::Empties {
+            (self.visits, self.open) = (visits, Some(0));
+        }
         match (frame, &mut self.open) {
             (Frame::Opens, Some(open)) => *open += 1,
             (Frame::Closes, Some(0)) => {

@@ -332,6 +332,12 @@ impl Branch {
                 MAX_NEAR_PAGES as u32,
             ),
             (
+                "crowded_returns.entries",
+                self.crowded_returns.map_or(0, |crowded| crowded.entries),
+                0,
+                self.return_stack,
+            ),
+            (
                 "streamed_loops.taken_branches",
                 self.streamed_loops.map_or(1, |loops| loops.taken_branches),
                 1,
