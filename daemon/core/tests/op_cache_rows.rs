@@ -3,9 +3,6 @@
 
 mod support;
 
-use mcad_proto::event::Arch;
-use mcad_proto::word::{BlockId, block_word};
-
 const BLOCK: u64 = 64;
 const START: u64 = 0x40_0000;
 const ROWS: u64 = 8;
@@ -53,13 +50,7 @@ fn turn(bytes: u64, instructions: &[u64]) -> f64 {
         1,
         [&[0xe9], &(back as i32).to_le_bytes()[..]].concat(),
     ));
-    let run = |turns: usize| {
-        let words: Vec<u64> = (0..blocks.len())
-            .map(|n| block_word(BlockId(n as u32)))
-            .collect();
-        support::run("zen5", Arch::X86_64, &blocks, &words.repeat(turns)).cpus[0].cycles
-    };
-    (run(240) - run(120)) as f64 / 120.0
+    support::cycles_a_turn("zen5", &blocks)
 }
 
 #[test]

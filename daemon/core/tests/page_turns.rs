@@ -3,9 +3,6 @@
 
 mod support;
 
-use mcad_proto::event::Arch;
-use mcad_proto::word::{BlockId, block_word};
-
 const START: u64 = 0x40_0000;
 const PAGE: u64 = 4096;
 
@@ -35,13 +32,7 @@ fn turn(runs: &[(u64, u64)], apart: u64) -> f64 {
             }
         })
         .collect();
-    let run = |turns: usize| {
-        let words: Vec<u64> = (0..blocks.len())
-            .map(|n| block_word(BlockId(n as u32)))
-            .collect();
-        support::run("zen5", Arch::X86_64, &blocks, &words.repeat(turns)).cpus[0].cycles
-    };
-    (run(240) - run(120)) as f64 / 120.0
+    support::cycles_a_turn("zen5", &blocks)
 }
 
 #[test]

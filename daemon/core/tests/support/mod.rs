@@ -90,6 +90,15 @@ pub fn run<B: AsRef<[u8]>>(
     finish(simulation, words)
 }
 
+/// Cycles of a turn of a loop of these blocks on a CPU for x86-64, once it is settled.
+pub fn cycles_a_turn<B: AsRef<[u8]>>(cpu: &str, blocks: &[(u64, u16, B)]) -> f64 {
+    let words: Vec<u64> = (0..blocks.len())
+        .map(|n| block_word(BlockId(n as u32)))
+        .collect();
+    let cycles = |turns| run(cpu, Arch::X86_64, blocks, &words.repeat(turns)).cpus[0].cycles;
+    (cycles(240) - cycles(120)) as f64 / 120.0
+}
+
 /// An access of eight bytes by an instruction of the block.
 pub fn access(index: u16, store: bool, address: u64) -> u64 {
     access_word(Access {
