@@ -29,6 +29,9 @@ fn parameters() -> Branch {
         straight_lines: 0,
         straight_misses: 1,
         translations: 1,
+        translations_hold: 0,
+        translations_together: 0,
+        missed_starts: 0,
         line_delay: 0,
         ideal: false,
         unknown_not_taken: false,
@@ -103,6 +106,7 @@ fn parameters() -> Branch {
             other_page_bubbles: 0,
             passed_bubbles: 0,
             victim: Victim::LeastRecent,
+            holds_victims: false,
         }],
     }
 }
@@ -422,6 +426,7 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         other_page_bubbles: 0,
         passed_bubbles: 0,
         victim: Victim::LeastRecent,
+        holds_victims: false,
     };
     for unknown_not_taken in [false, true] {
         p.unknown_not_taken = unknown_not_taken;

@@ -11,15 +11,19 @@
 //! All stamps are of delivery: what lies between prediction and delivery in a pipeline that is
 //! full counts only after a redirect, whose cost has it.
 
+mod arrivals;
 mod page_turns;
+mod translations;
 
 use super::predict::Steer;
 use super::predict::frames::Frames;
-use super::predict::stream::{LINE_SHIFT, PAGE_SHIFT, Start, Way};
+use super::predict::stream::{LINE_SHIFT, Start, Way};
 use crate::memory::CodeLate;
 use crate::pipeline::backlog::Backlog;
+use arrivals::Arrivals;
 use mcad_isa::machine::params::branch::{Branch, MAX_BTB_LEVELS};
 use page_turns::PageTurns;
+use translations::Translations;
 
 /// Most lines that a predictor may be ahead.
 const RING: usize = 256;
@@ -56,40 +60,6 @@ impl Now {
     }
 }
 
-/// What may be on its way at once, a limited number.
-struct Arrivals {
-    /// When the last ones arrived.
-    last: Vec<u64>,
-    count: usize,
-}
-
-impl Arrivals {
-    /// So many at once.
-    fn new(at_once: u32) -> Self {
-        Self {
-            last: vec![0; at_once.max(1) as usize],
-            count: 0,
-        }
-    }
-
-    /// When the next one arrives, which is asked for in cycle `at` and takes so many cycles, at least
-    /// `spacing` behind the last one. No more than `most` are on their way then, if that is less than
-    /// may be at all.
-    fn come(&mut self, at: u64, cycles: u64, spacing: u64, most: usize) -> u64 {
-        let places = self.last.len();
-        let place = |back: usize| (self.count + places - back) % places;
-        let arrival = |back| self.last.get(place(back)).copied().unwrap_or(0);
-        let room = arrival(most.clamp(1, places));
-        let arrives = (at.max(room) + cycles).max(arrival(1) + spacing);
-        let own = place(0);
-        self.count = (self.count + 1) % places;
-        if let Some(slot) = self.last.get_mut(own) {
-            *slot = arrives;
-        }
-        arrives
-    }
-}
-
 /// Fetch of a thread.
 pub struct Ahead {
     redirect: u64,
@@ -116,11 +86,13 @@ pub struct Ahead {
     /// When the last lines that missed arrived, one for each that may be on its way.
     arrivals: Arrivals,
     /// The same of translations that the nearest buffer had not.
-    translations: Arrivals,
-    /// The last page of these, and when it was there.
-    translated: (u64, u64),
+    translations: Translations,
     /// Those of the nearest buffer.
     pages: PageTurns,
+    /// Hundredths of a cycle that a start of a line which misses takes, when the last one was done with, and whether the line has missed.
+    missed_starts: u64,
+    missed_at: u64,
+    missed: bool,
     /// When the last start was predicted, in shares of a cycle.
     at: u64,
     /// When the last start could be delivered.
@@ -171,9 +143,11 @@ impl Ahead {
             },
             behind: 0,
             arrivals: Arrivals::new(p.line_misses),
-            translations: Arrivals::new(p.translations),
-            translated: (u64::MAX, 0),
+            translations: Translations::new(p),
             pages: PageTurns::new(p),
+            missed_starts: p.missed_starts,
+            missed_at: 0,
+            missed: false,
             at: 0,
             stamp: 0,
             spacing: u64::from(p.branches_in_pairs || p.makes_up_behind_chosen),
@@ -201,16 +175,6 @@ impl Ahead {
         std::mem::take(&mut self.redirected)
     }
 
-    /// When the translation of a page is there, which is asked for in cycle `at` and takes so many cycles: who asks for the same
-    /// page again waits for the same one.
-    fn translate(&mut self, page: u64, at: u64, cycles: u64) -> u64 {
-        if page != self.translated.0 {
-            let there = self.translations.come(at, cycles, 0, usize::MAX);
-            self.translated = (page, there);
-        }
-        self.translated.1.max(at)
-    }
-
     /// Finds out when `start` can be delivered; `false`: that cannot be known yet.
     // By itself, so that who asks for few starts at a time need not load what this needs.
     #[inline(never)]
@@ -219,7 +183,7 @@ impl Ahead {
         start: &Start,
         frames: &mut Frames,
         now: &Now,
-        decoded: impl FnOnce(&Start) -> bool,
+        decoded: impl Fn(&Start) -> bool,
         late: impl FnOnce(&Start, u64) -> CodeLate,
     ) -> bool {
         let per_cycle = self.per_cycle;
@@ -301,10 +265,13 @@ impl Ahead {
                 _ => at,
             };
             let late = late(start, asked);
-            let translated = match late.translation {
+            let begins = match late.translation {
                 0 => asked,
-                cycles => self.translate(start.address >> PAGE_SHIFT, asked, cycles),
+                _ => self.translations.begin(asked, self.arrivals.latest()),
             };
+            let translated = self
+                .translations
+                .come(start.address, begins, late.translation);
             let there = match late.line {
                 0 => translated,
                 line => {
@@ -312,9 +279,14 @@ impl Ahead {
                     (self.arrivals).come(translated, cycles, self.line_spacing, most)
                 }
             };
+            self.missed = late.line > 0;
             at = at.max(there);
         }
         self.stamp = at.max(turned).max(self.stamp + self.spacing);
+        if self.missed && self.missed_starts > 0 && decoded(start) {
+            self.missed_at = (100 * self.stamp).max(self.missed_at + self.missed_starts);
+            self.stamp = self.missed_at / 100;
+        }
         true
     }
 
@@ -375,324 +347,4 @@ impl Ahead {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pipeline::frontend::predict::branches_of;
-    use crate::pipeline::frontend::predict::frames::Frame;
-
-    fn coming(line: u64) -> CodeLate {
-        CodeLate {
-            line,
-            ..CodeLate::default()
-        }
-    }
-
-    /// Cycles until fetch has begun everywhere, where each line comes so late.
-    fn cycles(p: &Branch, mut starts: Backlog<Start>, late: CodeLate) -> u64 {
-        let mut ahead = Ahead::new(p);
-        let mut frames = Frames::new(p);
-        let mut clock = 0;
-        while starts.front().is_some() {
-            let now = Now {
-                head: u64::MAX,
-                released: u64::MAX,
-                clock,
-                executed: 0,
-                visits: 0,
-            };
-            let waiting = (&mut starts, &mut frames);
-            if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_| false, |_, _| late) {
-                clock = at;
-            }
-        }
-        clock
-    }
-
-    /// Cycles in which the predictor comes to the starts of turns of a loop: a call, a return and a
-    /// jump back, all predicted and in the nearest buffer, with code in the first-level cache.
-    fn cycles_a_turn(call: u32, back: u32) -> f64 {
-        let mut p = branches_of("zen5");
-        p.starts_per_cycle = 2;
-        p.page_turn = None;
-        let turns = 1000;
-        let mut starts = Backlog::new();
-        starts.extend((0..3 * turns).map(|n| Start {
-            number: n,
-            address: 0x1000 * (1 + n % 3),
-            way: Way::Branch(Steer::Taken(0)),
-            shares: 1 + 2 * [call, back, 0][n as usize % 3],
-            frame: Frame::Stays,
-        }));
-        cycles(&p, starts, CodeLate::default()) as f64 / turns as f64
-    }
-
-    #[test]
-    fn what_may_be_kept_as_uops_is_not_asked_for_before_that_is_known() {
-        let p = branches_of("zen5");
-        let mut ahead = Ahead::new(&p);
-        let mut frames = Frames::new(&p);
-        let line = |n: u64| Start {
-            number: 8 * n,
-            address: 0x1000 + 64 * n,
-            way: Way::Line,
-            shares: 1,
-            frame: Frame::Stays,
-        };
-        let mut starts = Backlog::new();
-        starts.extend((0..4).map(line));
-        let mut asked = Vec::new();
-        for (released, expected) in [(9, 16), (9, 16), (32, u64::MAX)] {
-            let now = Now {
-                head: 0,
-                released,
-                clock: 100,
-                executed: 0,
-                visits: 0,
-            };
-            let (limit, wait) = ahead.limit(
-                (&mut starts, &mut frames),
-                &now,
-                |_| false,
-                |start, _| {
-                    asked.push(start.number);
-                    CodeLate::default()
-                },
-            );
-            assert_eq!((limit, wait), (expected, None));
-        }
-        assert_eq!(asked, [0, 8, 16, 24]);
-    }
-
-    /// Cycles a line of code that misses the first level, in runs of so many lines between jumps.
-    fn cycles_a_line(p: &Branch, run: u64, late: u64) -> f64 {
-        let lines = 4000;
-        let mut starts = Backlog::new();
-        starts.extend((0..lines).map(|n| Start {
-            number: n,
-            address: 64 * n,
-            way: match n % run {
-                0 => Way::Branch(Steer::Taken(0)),
-                _ => Way::Line,
-            },
-            shares: 1,
-            frame: Frame::Stays,
-        }));
-        cycles(p, starts, coming(late)) as f64 / lines as f64
-    }
-
-    #[test]
-    fn fewer_lines_of_straight_code_than_of_jumps_are_on_their_way_at_once() {
-        let mut p = branches_of("zen5");
-        p.line_delay = 0;
-        p.line_misses = 12;
-        p.line_spacing = 3;
-        p.straight_lines = 4;
-        p.straight_misses = 6;
-        for (run, late, expected) in [
-            // As many as may be on their way share the time that one takes.
-            (1, 60, 60.0 / 12.0),
-            (4, 60, 60.0 / 12.0),
-            (4000, 60, 60.0 / 6.0),
-            // No faster than one behind the other.
-            (1, 12, 3.0),
-            (4000, 12, 3.0),
-        ] {
-            let found = cycles_a_line(&p, run, late);
-            assert!((found - expected).abs() < 0.1, "{run} {late}: {found}");
-        }
-        // Each run of eight has some that wait.
-        let mixed = cycles_a_line(&p, 8, 60);
-        assert!((5.5..9.5).contains(&mixed), "{mixed}");
-        p.straight_lines = 0;
-        let found = cycles_a_line(&p, 4000, 60);
-        assert!((found - 5.0).abs() < 0.1, "{found}");
-    }
-
-    /// Cycles a jump to another page, each of whose translations takes so long, before a line that misses or not.
-    fn cycles_a_page(p: &Branch, late: CodeLate) -> f64 {
-        let pages = 4000;
-        let mut starts = Backlog::new();
-        starts.extend((0..pages).map(|n| Start {
-            number: n,
-            address: 4160 * n,
-            way: Way::Branch(Steer::Taken(0)),
-            shares: 1,
-            frame: Frame::Stays,
-        }));
-        cycles(p, starts, late) as f64 / pages as f64
-    }
-
-    #[test]
-    fn translations_come_before_lines_and_only_so_many_at_once() {
-        let mut p = branches_of("zen5");
-        (p.line_delay, p.line_misses, p.line_spacing) = (0, 12, 0);
-        for (at_once, translation, line, expected) in [
-            (1, 80, 0, 80.0),
-            (4, 80, 0, 20.0),
-            // Lines are on their way meanwhile.
-            (1, 80, 60, 80.0),
-            (4, 80, 360, 30.0),
-        ] {
-            p.translations = at_once;
-            let found = cycles_a_page(&p, CodeLate { translation, line });
-            assert!(
-                (found - expected).abs() < 0.03 * expected,
-                "{at_once} {translation} {line}: {found}"
-            );
-        }
-    }
-
-    #[test]
-    fn lines_of_one_page_wait_for_one_translation() {
-        let mut p = branches_of("zen5");
-        p.translations = 1;
-        let lines = 64 * 100;
-        let mut starts = Backlog::new();
-        starts.extend((0..lines).map(|n| Start {
-            number: n,
-            address: 64 * n,
-            way: Way::Line,
-            shares: 1,
-            frame: Frame::Stays,
-        }));
-        let late = CodeLate {
-            translation: 80,
-            line: 0,
-        };
-        let found = cycles(&p, starts, late) as f64 / 100.0;
-        assert!((80.0..150.0).contains(&found), "{found} cycles a page");
-    }
-
-    #[test]
-    fn bubbles_of_calls_and_returns_add_to_the_predictors_pace() {
-        for (call, back) in [(0, 0), (1, 0), (1, 2), (3, 3)] {
-            let expected = 1.5 + f64::from(call + back);
-            let found = cycles_a_turn(call, back);
-            assert!((found - expected).abs() < 0.01, "{call} {back}: {found}");
-        }
-    }
-
-    #[test]
-    fn each_return_of_a_call_from_before_the_kernel_ran_is_a_wrong_prediction() {
-        let p = branches_of("zen5");
-        assert!(p.kernel_empties_returns);
-        let depth = 20;
-        let cycles = |visit: bool| {
-            let mut ahead = Ahead::new(&p);
-            let mut frames = Frames::new(&p);
-            let mut starts = Backlog::new();
-            starts.extend((0..2 * depth).map(|n| Start {
-                number: n,
-                address: 0x40 * (1 + n),
-                way: Way::Branch(Steer::Taken(0)),
-                shares: 1,
-                frame: if n < depth {
-                    Frame::Opens
-                } else {
-                    Frame::Closes
-                },
-            }));
-            let mut clock = 0;
-            while let Some(start) = starts.front() {
-                let number = start.number;
-                let now = Now {
-                    head: number,
-                    released: if number < depth { depth } else { u64::MAX },
-                    clock,
-                    // A branch is executed when it is delivered.
-                    executed: clock,
-                    visits: u64::from(visit && number >= depth),
-                };
-                let waiting = (&mut starts, &mut frames);
-                if let (_, Some((at, _))) =
-                    ahead.limit(waiting, &now, |_| false, |_, _| CodeLate::default())
-                {
-                    clock = at;
-                }
-            }
-            (clock, frames.lost)
-        };
-        let (kept, lost) = (cycles(false), cycles(true));
-        assert_eq!((kept.1, lost.1), (0, depth));
-        let per_start = 1.0 / p.starts_per_cycle as f64;
-        let more = depth as f64 * (p.redirect as f64 - per_start);
-        let found = (lost.0 - kept.0) as f64;
-        assert!((found - more).abs() <= 1.0, "{found} {more}");
-    }
-
-    /// Cycles a jump that no buffer has, each so many lines behind the last one and its line so late.
-    fn cycles_a_decoded_jump(p: &Branch, lines: u64, late: u64) -> f64 {
-        let jumps = 1000;
-        let mut starts = Backlog::new();
-        starts.extend((0..jumps).map(|n| Start {
-            number: n,
-            address: 64 * lines * n,
-            way: Way::Branch(Steer::Decoded),
-            shares: 1,
-            frame: Frame::Stays,
-        }));
-        cycles(p, starts, coming(late)) as f64 / jumps as f64
-    }
-
-    #[test]
-    fn lines_behind_a_branch_that_no_buffer_has_are_on_their_way_when_it_is_decoded() {
-        let mut p = branches_of("zen5");
-        (p.starts_per_cycle, p.line_delay, p.line_spacing) = (1, 0, 0);
-        let decoded = (p.decode_redirect - 1) as f64;
-        for (runs_on, lines, late, expected) in [
-            (false, 1, 0, decoded),
-            (false, 1, 30, decoded + 30.0),
-            // Asked for so many cycles after the predictor began anew behind the branch before, one
-            // branch's decoding before that one's line arrived.
-            (true, 1, 0, decoded),
-            (true, 1, 30, (31.0 + decoded) / 2.0),
-            (true, 4, 30, (34.0 + decoded) / 2.0),
-            // Nobody had come there when it was decoded.
-            (true, 100, 30, decoded + 30.0),
-        ] {
-            p.runs_on = runs_on;
-            let found = cycles_a_decoded_jump(&p, lines, late);
-            assert!(
-                (found - expected).abs() < 1.1,
-                "{runs_on} {lines} {late}: {found}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_right_path_comes_later_where_it_is_decoded() {
-        let mut p = branches_of("glc");
-        p.decoded_redirect = 4;
-        let cycles = |from_decoders: bool| {
-            let mut ahead = Ahead::new(&p);
-            let mut frames = Frames::new(&p);
-            let mut starts = Backlog::new();
-            starts.extend((0..1000).map(|n| Start {
-                number: n,
-                address: 64 * n,
-                way: Way::Branch(Steer::WrongTarget),
-                shares: 1,
-                frame: Frame::Stays,
-            }));
-            let mut clock = 0;
-            while let Some(start) = starts.front() {
-                let now = Now {
-                    head: start.number,
-                    released: u64::MAX,
-                    clock,
-                    // A branch is executed when it is delivered.
-                    executed: clock,
-                    visits: 0,
-                };
-                let waiting = (&mut starts, &mut frames);
-                let late = |_: &Start, _| CodeLate::default();
-                if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_| from_decoders, late) {
-                    clock = at;
-                }
-            }
-            clock
-        };
-        assert_eq!(cycles(false), 1000 * p.redirect);
-        assert_eq!(cycles(true), 1000 * (p.redirect + p.decoded_redirect));
-    }
-}
+mod tests;

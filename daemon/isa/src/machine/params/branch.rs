@@ -131,6 +131,18 @@ pub struct Branch {
     /// Translations of code that may be on their way from the second-level buffer or the tables.
     #[serde(default = "one")]
     pub translations: u32,
+    /// Not 0: lines are looked up in order, two a cycle, and that many may wait for their translations, whether or not these are in the
+    /// nearest buffer. Each waits for so many cycles at most: tables are walked aside.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub translations_hold: u64,
+    /// One that the nearest buffer has not is asked for when all lines ahead have come into the first-level cache, with others of so
+    /// many lines; 0: at once.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub translations_together: u32,
+    /// Hundredths of a cycle from one start to the next in lines that the first-level cache had not when the predictor came to
+    /// them, where the decoders deliver.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub missed_starts: u64,
     /// A buffer of translations before the first level's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub near_pages: Option<NearPages>,
@@ -508,6 +520,9 @@ pub struct Btb {
     /// Which entry of a full set a branch gets.
     #[serde(default, skip_serializing_if = "is_default")]
     pub victim: Victim,
+    /// Behind the nearest one: it has what that has dropped, and no longer what has come back there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub holds_victims: bool,
 }
 
 /// Which entry of a full set makes room.

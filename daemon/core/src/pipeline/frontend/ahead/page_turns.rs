@@ -1,7 +1,7 @@
 //! Translations of the lines that are predicted, which are asked for one after the other: what it takes to go to another page.
 //! docs/ZEN5.md has the measurements.
 
-use super::PAGE_SHIFT;
+use crate::pipeline::frontend::predict::stream::PAGE_SHIFT;
 use mcad_isa::machine::params::branch::Branch;
 
 /// Translations that are made in a cycle.

@@ -44,6 +44,25 @@ impl Sought {
     }
 }
 
+/// An address's bit that says that a call or a return is there: no code is up there.
+const LINKS: u64 = 1 << 62;
+
+/// What an entry of a branch has.
+#[inline]
+fn key(branch: Sought) -> u64 {
+    branch.pc.wrapping_add(1) | LINKS * u64::from(branch.links)
+}
+
+/// The branch of an entry, as far as levels go by that whose branches take one each.
+fn of_key(key: u64) -> Sought {
+    Sought {
+        pc: (key & !LINKS).wrapping_sub(1),
+        other_page: false,
+        links: key & LINKS != 0,
+        back: false,
+    }
+}
+
 #[derive(Clone)]
 struct Level {
     ways: usize,
@@ -54,7 +73,7 @@ struct Level {
     jumps_alone: bool,
     by_direction: bool,
     other_page_takes_two: bool,
-    /// Addresses of branches plus one, set by set, last used first, or the last one first and the others in no order; 0: empty.
+    /// [`key`]s of branches, set by set, last used first, or the last one first and the others in no order; 0: empty.
     held: Box<[u64]>,
     /// Where any entry makes room: what the next one is drawn from.
     random: Option<Chance>,
@@ -81,11 +100,10 @@ impl Level {
     /// was not.
     #[inline]
     fn access(&mut self, branch: Sought, insert: bool) -> bool {
-        let pc = branch.pc;
         if branch.links && self.jumps_alone {
             return false;
         }
-        let key = pc.wrapping_add(1);
+        let key = key(branch);
         let set = self.set_of(branch);
         let has = self.has(set, key, insert);
         match branch.other_page && self.other_page_takes_two {
@@ -95,10 +113,19 @@ impl Level {
         }
     }
 
+    /// Puts a branch there that it has not; gives the one that had to make room.
+    fn bring(&mut self, branch: Sought) -> Option<Sought> {
+        let first = self.set_of(branch) * self.ways;
+        let place = self.place(first);
+        let dropped = *self.held.get(first + place)?;
+        self.used(first, place, key(branch));
+        Some(of_key(dropped)).filter(|_| dropped != 0)
+    }
+
     /// The entry of a branch that takes one.
     fn entry(&mut self, branch: Sought) -> Option<&mut u64> {
         let first = self.set_of(branch) * self.ways;
-        let key = branch.pc.wrapping_add(1);
+        let key = key(branch);
         let set = self.held.get_mut(first..first + self.ways)?;
         set.iter_mut().find(|held| **held == key)
     }
@@ -126,7 +153,7 @@ impl Level {
     #[inline]
     fn has(&mut self, set: usize, key: u64, insert: bool) -> bool {
         let first = set * self.ways;
-        let Some(set) = self.held.get_mut(first..first + self.ways) else {
+        let Some(set) = self.held.get(first..first + self.ways) else {
             return false;
         };
         if set.first() == Some(&key) {
@@ -136,18 +163,33 @@ impl Level {
         let place = match (found, insert) {
             (Some(place), _) => place,
             (None, false) => return false,
-            (None, true) => (set.iter().position(|held| *held == 0))
-                .or_else(|| Some(self.random.as_mut()?.below(set.len())))
-                .unwrap_or(set.len() - 1),
+            (None, true) => self.place(first),
+        };
+        self.used(first, place, key);
+        found.is_some()
+    }
+
+    /// Which entry of the set that begins there a branch gets.
+    fn place(&mut self, first: usize) -> usize {
+        let set = self.held.get(first..first + self.ways).unwrap_or(&[]);
+        (set.iter().position(|held| *held == 0))
+            .or_else(|| Some(self.random.as_mut()?.below(set.len())))
+            .unwrap_or(self.ways.saturating_sub(1))
+    }
+
+    /// The branch of that entry, which is `key` now, is the last used of its set.
+    #[inline]
+    fn used(&mut self, first: usize, place: usize, key: u64) {
+        let Some(set) = self.held.get_mut(first..=first + place) else {
+            return;
         };
         match self.random {
             Some(_) => set.swap(0, place),
-            None => set[..=place].rotate_right(1),
+            None => set.rotate_right(1),
         }
         if let Some(first) = set.first_mut() {
             *first = key;
         }
-        found.is_some()
     }
 }
 
@@ -159,6 +201,8 @@ pub struct Btb {
     holds: Option<Holds>,
     /// The branch that is being taken does not come into the nearest one.
     barred: bool,
+    /// The second level has what the nearest one has dropped.
+    victims: bool,
 }
 
 impl Btb {
@@ -171,6 +215,7 @@ impl Btb {
                 .is_some_and(|nearest| nearest.passed_bubbles > 0)
                 .then(Holds::default),
             barred: false,
+            victims: p.get(1).is_some_and(|next| next.holds_victims),
         }
     }
 
@@ -214,6 +259,9 @@ impl Btb {
     /// A branch was taken that level `found` had, or none.
     #[inline]
     pub fn take(&mut self, branch: Sought, found: Option<u8>) {
+        if self.victims && found != Some(0) {
+            return self.exchange(branch);
+        }
         let missed = found.map_or(self.levels.len(), usize::from);
         let barred = std::mem::take(&mut self.barred);
         let levels = self.levels.iter_mut().take(missed);
@@ -228,6 +276,20 @@ impl Btb {
                 .and_then(|nearest| nearest.entry(branch))
         {
             *entry = 0;
+        }
+    }
+
+    /// A branch comes into the nearest level, from the next one if it was there, which gets what had to make room.
+    fn exchange(&mut self, branch: Sought) {
+        let [nearest, next, ..] = self.levels.as_mut_slice() else {
+            return;
+        };
+        if let Some(entry) = next.entry(branch) {
+            *entry = 0;
+        }
+        let dropped = nearest.bring(branch);
+        if let Some(dropped) = dropped.filter(|dropped| !(dropped.links && next.jumps_alone)) {
+            next.bring(dropped);
         }
     }
 }
@@ -251,6 +313,7 @@ mod tests {
                 other_page_bubbles: 0,
                 passed_bubbles: 0,
                 victim: Victim::LeastRecent,
+                holds_victims: false,
             })
             .collect();
         Btb::new(&levels)
@@ -315,6 +378,7 @@ mod tests {
             other_page_bubbles: 0,
             passed_bubbles: 0,
             victim: Victim::LeastRecent,
+            holds_victims: false,
         };
         let mut btb = Btb::new(&[level(8, true), level(256, false)]);
         let call = Sought {
@@ -363,6 +427,7 @@ mod tests {
                 other_page_bubbles: 0,
                 passed_bubbles: 0,
                 victim: Victim::LeastRecent,
+                holds_victims: false,
             }]);
             let found = settled(&mut btb, 256, 1024);
             found.iter().filter(|level| level.is_some()).count()
@@ -394,6 +459,7 @@ mod tests {
                 other_page_bubbles: 0,
                 passed_bubbles: 0,
                 victim: Victim::Random,
+                holds_victims: false,
             }]);
             let branches = (1024.0 * times) as u64;
             let mut missed = 0;
@@ -422,6 +488,51 @@ mod tests {
                     "{branches} in {ways}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn the_second_level_may_have_what_the_nearest_one_drops() {
+        let level = |entries, holds_victims| branch::Btb {
+            entries,
+            ways: 4,
+            set_bytes: 16,
+            hashed: false,
+            bubbles: 0,
+            jumps_alone: holds_victims,
+            by_direction: false,
+            other_page_takes_two: false,
+            other_page_bubbles: 0,
+            passed_bubbles: 0,
+            victim: Victim::LeastRecent,
+            holds_victims,
+        };
+        // Branches in turn that both levels have room for together, calls only the nearest one.
+        for (branches, links, level_of_all) in [
+            (64, false, Some(0)),
+            (96, false, Some(1)),
+            (128, false, None),
+            (64, true, Some(0)),
+            (128, true, None),
+        ] {
+            let mut btb = Btb::new(&[level(64, false), level(32, true)]);
+            let mut found = Vec::new();
+            for _ in 0..3 {
+                found.clear();
+                for n in 0..branches {
+                    let branch = Sought {
+                        links,
+                        ..jump(n * 16)
+                    };
+                    let level = btb.find(branch);
+                    btb.take(branch, level);
+                    found.push(level);
+                }
+            }
+            assert!(
+                found.iter().all(|level| *level == level_of_all),
+                "{branches} branches, calls: {links}: {found:?}"
+            );
         }
     }
 }

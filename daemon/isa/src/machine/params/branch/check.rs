@@ -2,7 +2,7 @@
 
 use super::super::check::MAX_DELAY;
 use super::{
-    AddressPath, Branch, Contexts, Direction, Indirect, MAX_BTB_LEVELS, MAX_HISTORY,
+    AddressPath, Branch, Btb, Contexts, Direction, Indirect, MAX_BTB_LEVELS, MAX_HISTORY,
     MAX_NEAR_PAGES, MAX_TABLES, Quick, TargetArray, WEIGHT_TABLES,
 };
 
@@ -404,6 +404,8 @@ impl Branch {
             ),
             ("line_delay", self.line_delay),
             ("line_spacing", self.line_spacing),
+            ("missed_starts", self.missed_starts),
+            ("translations_hold", self.translations_hold),
             ("call_bubbles", self.call_bubbles),
             ("return_bubbles", self.return_bubbles),
             ("indirect_bubbles", self.indirect_bubbles),
@@ -453,7 +455,14 @@ impl Branch {
                 self.btb.len()
             ));
         }
-        for b in &self.btb {
+        for (n, b) in self.btb.iter().enumerate() {
+            let alike = |b: &Btb| !b.by_direction && !b.other_page_takes_two;
+            if b.holds_victims && (n != 1 || self.btb.len() != 2 || !self.btb.iter().all(alike)) {
+                return Err(
+                    "branch.btb: holds_victims is of the second of two whose branches take one entry each"
+                        .into(),
+                );
+            }
             if b.by_direction && Some(b.entries) != b.ways.checked_mul(2) {
                 return Err("branch.btb: by_direction needs two sets".into());
             }
@@ -509,6 +518,24 @@ mod tests {
             change(&mut changed);
             let refused = changed.check().unwrap_err();
             assert!(refused.starts_with(message), "{refused}");
+        }
+    }
+
+    #[test]
+    fn victims_are_in_the_second_of_two_levels() {
+        let model = crate::machine::cpu("zen5").unwrap();
+        let branch = model.core.branch.as_ref().unwrap();
+        assert!(branch.btb[1].holds_victims);
+        let changes: [fn(&mut Branch); 3] = [
+            |b| b.btb[0].holds_victims = true,
+            |b| b.btb.push(b.btb[0].clone()),
+            |b| b.btb[0].other_page_takes_two = true,
+        ];
+        for change in changes {
+            let mut changed = branch.clone();
+            change(&mut changed);
+            let refused = changed.check().unwrap_err();
+            assert!(refused.contains("holds_victims"), "{refused}");
         }
     }
 
