@@ -107,6 +107,7 @@ fn parameters() -> Branch {
             passed_bubbles: 0,
             victim: Victim::LeastRecent,
             holds_victims: false,
+            near_bytes: 0,
         }],
     }
 }
@@ -427,6 +428,7 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         passed_bubbles: 0,
         victim: Victim::LeastRecent,
         holds_victims: false,
+        near_bytes: 0,
     };
     for unknown_not_taken in [false, true] {
         p.unknown_not_taken = unknown_not_taken;

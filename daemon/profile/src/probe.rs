@@ -39,6 +39,7 @@ mod renaming;
 mod repeated;
 mod second_lines;
 mod short_loops;
+mod spread;
 mod streams;
 mod told;
 mod window;
@@ -170,6 +171,7 @@ pub fn probes() -> Vec<Probe> {
         mixes::PROBES,
         foretold::PROBES,
         code::PROBES,
+        spread::PROBES,
         near::PROBES,
     ] {
         all.extend_from_slice(part);

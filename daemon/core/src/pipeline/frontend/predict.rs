@@ -429,6 +429,7 @@ impl Predictor {
             other_page: b.kind != Kind::Return && btb::is_other_page(b.pc, b.target),
             links: matches!(b.kind, Kind::Call | Kind::IndirectCall | Kind::Return),
             back: b.target <= b.pc,
+            near: btb::is_near(b, self.btb.near_bytes()),
         };
         let found = self.btb.find(branch);
         self.btb.take(branch, found);

@@ -523,6 +523,9 @@ pub struct Btb {
     /// Behind the nearest one: it has what that has dropped, and no longer what has come back there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub holds_victims: bool,
+    /// Not 0, in the last one: direct jumps that go no farther than so many bytes take one entry, other branches two.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub near_bytes: u64,
 }
 
 /// Which entry of a full set makes room.

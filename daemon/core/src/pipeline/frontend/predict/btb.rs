@@ -2,9 +2,9 @@
 //! ([`Victim`]) makes room. A taken branch is in all levels after it was taken; a level that hits brings it into
 //! the nearer ones.
 
-use super::Executed;
 use super::hold::{Hold, Holds};
 use super::stream::PAGE_SHIFT;
+use super::{Executed, Kind};
 use crate::chance::Chance;
 use crate::pipeline::fold::Folding;
 use mcad_isa::machine::params::branch::{self, Victim};
@@ -15,6 +15,15 @@ use mcad_isa::machine::params::branch::{self, Victim};
 #[must_use]
 pub fn is_other_page(from: u64, to: u64) -> bool {
     (from ^ to) >> PAGE_SHIFT != 0
+}
+
+/// Whether a branch always goes to one place that is no farther than so many bytes.
+#[inline]
+#[must_use]
+pub fn is_near(b: &Executed, bytes: u64) -> bool {
+    bytes > 0
+        && matches!(b.kind, Kind::Conditional | Kind::Jump)
+        && b.target.abs_diff(b.pc) <= bytes
 }
 
 /// A branch, as buffers look for it.
@@ -28,6 +37,8 @@ pub struct Sought {
     pub links: bool,
     /// It goes to a lower address.
     pub back: bool,
+    /// It always goes to one place, no farther than [`Btb::near_bytes`].
+    pub near: bool,
 }
 
 impl Sought {
@@ -40,26 +51,35 @@ impl Sought {
             other_page: false,
             links: false,
             back: b.target <= b.pc,
+            near: true,
         }
     }
 }
 
-/// An address's bit that says that a call or a return is there: no code is up there.
+/// An address's bits that say that a call or a return is there, and a branch that is [`Sought::near`]: no code is up there.
 const LINKS: u64 = 1 << 62;
+const NEAR: u64 = 1 << 61;
+
+/// Whether two entries are of one branch.
+#[inline]
+fn is_same(one: u64, other: u64) -> bool {
+    (one ^ other) & !(LINKS | NEAR) == 0
+}
 
 /// What an entry of a branch has.
 #[inline]
 fn key(branch: Sought) -> u64 {
-    branch.pc.wrapping_add(1) | LINKS * u64::from(branch.links)
+    branch.pc.wrapping_add(1) | LINKS * u64::from(branch.links) | NEAR * u64::from(branch.near)
 }
 
 /// The branch of an entry, as far as levels go by that whose branches take one each.
 fn of_key(key: u64) -> Sought {
     Sought {
-        pc: (key & !LINKS).wrapping_sub(1),
+        pc: (key & !(LINKS | NEAR)).wrapping_sub(1),
         other_page: false,
         links: key & LINKS != 0,
         back: false,
+        near: key & NEAR != 0,
     }
 }
 
@@ -73,6 +93,7 @@ struct Level {
     jumps_alone: bool,
     by_direction: bool,
     other_page_takes_two: bool,
+    near_bytes: u64,
     /// [`key`]s of branches, set by set, last used first, or the last one first and the others in no order; 0: empty.
     held: Box<[u64]>,
     /// Where any entry makes room: what the next one is drawn from.
@@ -90,6 +111,7 @@ impl Level {
             jumps_alone: p.jumps_alone,
             by_direction: p.by_direction,
             other_page_takes_two: p.other_page_takes_two,
+            near_bytes: p.near_bytes,
             log_sets: (p.entries / p.ways.max(1)).trailing_zeros().clamp(1, 31),
             held: vec![0; p.entries as usize].into(),
             random: (p.victim == Victim::Random).then_some(Chance::new(0x2545_f491)),
@@ -106,14 +128,20 @@ impl Level {
         let key = key(branch);
         let set = self.set_of(branch);
         let has = self.has(set, key, insert);
-        match branch.other_page && self.other_page_takes_two {
+        match self.takes_two(branch) {
             // No code is up there.
             true => self.has(set, !key, insert) && has,
             false => has,
         }
     }
 
-    /// Puts a branch there that it has not; gives the one that had to make room.
+    /// Whether a branch takes two entries.
+    #[inline]
+    fn takes_two(&self, branch: Sought) -> bool {
+        branch.other_page && self.other_page_takes_two || self.near_bytes > 0 && !branch.near
+    }
+
+    /// Puts a branch there that it has not, of a level whose branches take one entry each; gives the one that had to make room.
     fn bring(&mut self, branch: Sought) -> Option<Sought> {
         let first = self.set_of(branch) * self.ways;
         let place = self.place(first);
@@ -122,12 +150,24 @@ impl Level {
         Some(of_key(dropped)).filter(|_| dropped != 0)
     }
 
+    /// Drops a branch.
+    fn drop(&mut self, branch: Sought) {
+        let first = self.set_of(branch) * self.ways;
+        let key = key(branch);
+        let set = self.held.get_mut(first..first + self.ways);
+        for entry in set.into_iter().flatten() {
+            if is_same(*entry, key) || is_same(*entry, !key) {
+                *entry = 0;
+            }
+        }
+    }
+
     /// The entry of a branch that takes one.
     fn entry(&mut self, branch: Sought) -> Option<&mut u64> {
         let first = self.set_of(branch) * self.ways;
         let key = key(branch);
         let set = self.held.get_mut(first..first + self.ways)?;
-        set.iter_mut().find(|held| **held == key)
+        set.iter_mut().find(|held| is_same(**held, key))
     }
 
     #[inline]
@@ -156,14 +196,14 @@ impl Level {
         let Some(set) = self.held.get(first..first + self.ways) else {
             return false;
         };
-        if set.first() == Some(&key) {
+        if set.first().is_some_and(|held| is_same(*held, key)) {
             return true;
         }
-        let found = set.iter().position(|held| *held == key);
-        let place = match (found, insert) {
-            (Some(place), _) => place,
+        let found = set.iter().position(|held| is_same(*held, key));
+        let (place, key) = match (found, insert) {
+            (Some(place), _) => (place, set.get(place).copied().unwrap_or(key)),
             (None, false) => return false,
-            (None, true) => self.place(first),
+            (None, true) => (self.place(first), key),
         };
         self.used(first, place, key);
         found.is_some()
@@ -226,6 +266,13 @@ impl Btb {
         }
     }
 
+    /// Bytes to the targets that [`Sought::near`] is about.
+    #[inline]
+    #[must_use]
+    pub fn near_bytes(&self) -> u64 {
+        self.levels.last().map_or(0, |level| level.near_bytes)
+    }
+
     /// The nearest level that has a branch; what it means that it was taken is up to [`Btb::take`].
     #[inline]
     pub fn find(&mut self, branch: Sought) -> Option<u8> {
@@ -284,12 +331,9 @@ impl Btb {
         let [nearest, next, ..] = self.levels.as_mut_slice() else {
             return;
         };
-        if let Some(entry) = next.entry(branch) {
-            *entry = 0;
-        }
-        let dropped = nearest.bring(branch);
-        if let Some(dropped) = dropped.filter(|dropped| !(dropped.links && next.jumps_alone)) {
-            next.bring(dropped);
+        next.drop(branch);
+        if let Some(dropped) = nearest.bring(branch) {
+            next.access(dropped, true);
         }
     }
 }
@@ -314,6 +358,7 @@ mod tests {
                 passed_bubbles: 0,
                 victim: Victim::LeastRecent,
                 holds_victims: false,
+                near_bytes: 0,
             })
             .collect();
         Btb::new(&levels)
@@ -326,6 +371,7 @@ mod tests {
             other_page: false,
             links: false,
             back: false,
+            near: false,
         }
     }
 
@@ -379,6 +425,7 @@ mod tests {
             passed_bubbles: 0,
             victim: Victim::LeastRecent,
             holds_victims: false,
+            near_bytes: 0,
         };
         let mut btb = Btb::new(&[level(8, true), level(256, false)]);
         let call = Sought {
@@ -428,6 +475,7 @@ mod tests {
                 passed_bubbles: 0,
                 victim: Victim::LeastRecent,
                 holds_victims: false,
+                near_bytes: 0,
             }]);
             let found = settled(&mut btb, 256, 1024);
             found.iter().filter(|level| level.is_some()).count()
@@ -460,6 +508,7 @@ mod tests {
                 passed_bubbles: 0,
                 victim: Victim::Random,
                 holds_victims: false,
+                near_bytes: 0,
             }]);
             let branches = (1024.0 * times) as u64;
             let mut missed = 0;
@@ -506,14 +555,18 @@ mod tests {
             passed_bubbles: 0,
             victim: Victim::LeastRecent,
             holds_victims,
+            near_bytes: if holds_victims { 128 } else { 0 },
         };
-        // Branches in turn that both levels have room for together, calls only the nearest one.
-        for (branches, links, level_of_all) in [
-            (64, false, Some(0)),
-            (96, false, Some(1)),
-            (128, false, None),
-            (64, true, Some(0)),
-            (128, true, None),
+        // Branches in turn that both levels have room for together: of near ones one entry each, of others two, and calls only
+        // the nearest level.
+        for (branches, near, links, level_of_all) in [
+            (64, true, false, Some(0)),
+            (96, true, false, Some(1)),
+            (128, true, false, None),
+            (80, false, false, Some(1)),
+            (96, false, false, None),
+            (64, false, true, Some(0)),
+            (80, false, true, None),
         ] {
             let mut btb = Btb::new(&[level(64, false), level(32, true)]);
             let mut found = Vec::new();
@@ -522,6 +575,7 @@ mod tests {
                 for n in 0..branches {
                     let branch = Sought {
                         links,
+                        near,
                         ..jump(n * 16)
                     };
                     let level = btb.find(branch);
@@ -531,7 +585,7 @@ mod tests {
             }
             assert!(
                 found.iter().all(|level| *level == level_of_all),
-                "{branches} branches, calls: {links}: {found:?}"
+                "{branches} branches, near: {near}, calls: {links}: {found:?}"
             );
         }
     }
