@@ -39,8 +39,8 @@ impl Translations {
         }
     }
 
-    /// When a missing translation is asked for, that the predictor has come to in cycle `at`, where the last line is there in cycle
-    /// `arrived`: then, in order, or with one before that waited for it and is not too many lines before.
+    /// When a missing translation is asked for that the predictor has come to in cycle `at`: when the last line ahead is there, in
+    /// cycle `arrived`, or together with that of a line before which waited so.
     #[inline]
     pub fn begin(&mut self, at: u64, arrived: u64) -> u64 {
         if self.together == 0 {
