@@ -343,7 +343,7 @@ fn cycles_of_pages(p: &Branch, lines: u64, translation: u64, line: u64) -> f64 {
             visits: 0,
         };
         let late = |start: &Start, _| CodeLate {
-            translation: if start.address % 4096 == 0 {
+            translation: if start.address.is_multiple_of(4096) {
                 translation
             } else {
                 0

@@ -69,7 +69,7 @@ fn is_same(one: u64, other: u64) -> bool {
 /// What an entry of a branch has.
 #[inline]
 fn key(branch: Sought) -> u64 {
-    branch.pc.wrapping_add(1) | LINKS * u64::from(branch.links) | NEAR * u64::from(branch.near)
+    branch.pc.wrapping_add(1) | (LINKS * u64::from(branch.links)) | (NEAR * u64::from(branch.near))
 }
 
 /// The branch of an entry, as far as levels go by that whose branches take one each.
@@ -138,7 +138,7 @@ impl Level {
     /// Whether a branch takes two entries.
     #[inline]
     fn takes_two(&self, branch: Sought) -> bool {
-        branch.other_page && self.other_page_takes_two || self.near_bytes > 0 && !branch.near
+        (branch.other_page && self.other_page_takes_two) || (self.near_bytes > 0 && !branch.near)
     }
 
     /// Puts a branch there that it has not, of a level whose branches take one entry each; gives the one that had to make room.

@@ -457,14 +457,14 @@ impl Branch {
         }
         for (n, b) in self.btb.iter().enumerate() {
             let alike = |b: &Btb| !b.by_direction && !b.other_page_takes_two;
-            if b.near_bytes > 0 && n + 1 != self.btb.len() {
-                return Err("branch.btb: near_bytes is of the last level".into());
-            }
             if b.holds_victims && (n != 1 || self.btb.len() != 2 || !self.btb.iter().all(alike)) {
                 return Err(
                     "branch.btb: holds_victims is of the second of two without by_direction and other_page_takes_two"
                         .into(),
                 );
+            }
+            if b.near_bytes > 0 && n + 1 != self.btb.len() {
+                return Err("branch.btb: near_bytes is of the last level".into());
             }
             if b.by_direction && Some(b.entries) != b.ways.checked_mul(2) {
                 return Err("branch.btb: by_direction needs two sets".into());
