@@ -531,7 +531,7 @@ mod tests {
         assert!(branch.btb[1].holds_victims);
         let changes: [fn(&mut Branch); 3] = [
             |b| b.btb[0].holds_victims = true,
-            |b| b.btb.push(b.btb[0].clone()),
+            |b| b.btb.extend_from_within(..1),
             |b| b.btb[0].other_page_takes_two = true,
         ];
         for change in changes {
