@@ -11,8 +11,13 @@ fn coming(line: u64) -> CodeLate {
     }
 }
 
-/// Cycles until fetch has begun everywhere, where each line comes so late.
-fn cycles(p: &Branch, mut starts: Backlog<Start>, late: CodeLate) -> u64 {
+/// Cycles until fetch has begun everywhere, from the decoders or not, where each line comes so late.
+fn cycles_where(
+    p: &Branch,
+    mut starts: Backlog<Start>,
+    from_decoders: bool,
+    late: impl Fn(&Start) -> CodeLate,
+) -> u64 {
     let mut ahead = Ahead::new(p);
     let mut frames = Frames::new(p);
     let mut clock = 0;
@@ -25,11 +30,17 @@ fn cycles(p: &Branch, mut starts: Backlog<Start>, late: CodeLate) -> u64 {
             visits: 0,
         };
         let waiting = (&mut starts, &mut frames);
-        if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_| false, |_, _| late) {
+        let limit = ahead.limit(waiting, &now, |_| from_decoders, |start, _| late(start));
+        if let (_, Some((at, _))) = limit {
             clock = at;
         }
     }
     clock
+}
+
+/// The same where all lines come as late, none from the decoders.
+fn cycles(p: &Branch, starts: Backlog<Start>, late: CodeLate) -> u64 {
+    cycles_where(p, starts, false, |_| late)
 }
 
 /// Cycles in which the predictor comes to the starts of turns of a loop: a call, a return and a
@@ -331,31 +342,14 @@ fn cycles_of_pages(p: &Branch, lines: u64, translation: u64, line: u64) -> f64 {
         shares: (n % 2) as u32,
         frame: Frame::Stays,
     }));
-    let mut ahead = Ahead::new(p);
-    let mut frames = Frames::new(p);
-    let mut clock = 0;
-    while starts.front().is_some() {
-        let now = Now {
-            head: u64::MAX,
-            released: u64::MAX,
-            clock,
-            executed: 0,
-            visits: 0,
-        };
-        let late = |start: &Start, _| CodeLate {
-            translation: if start.address.is_multiple_of(4096) {
-                translation
-            } else {
-                0
-            },
-            line,
-        };
-        let waiting = (&mut starts, &mut frames);
-        if let (_, Some((at, _))) = ahead.limit(waiting, &now, |_| false, late) {
-            clock = at;
-        }
-    }
-    clock as f64 / pages as f64
+    let late = |start: &Start| CodeLate {
+        translation: match start.address.is_multiple_of(4096) {
+            true => translation,
+            false => 0,
+        },
+        line,
+    };
+    cycles_where(p, starts, false, late) as f64 / pages as f64
 }
 
 #[test]
@@ -418,23 +412,7 @@ fn starts_of_a_line_that_missed_take_longer_where_the_decoders_deliver() {
             shares: 1,
             frame: Frame::Stays,
         }));
-        let mut ahead = Ahead::new(&p);
-        let mut frames = Frames::new(&p);
-        let mut clock = 0;
-        while starts.front().is_some() {
-            let now = Now {
-                head: u64::MAX,
-                released: u64::MAX,
-                clock,
-                executed: 0,
-                visits: 0,
-            };
-            let waiting = (&mut starts, &mut frames);
-            let (_, wait) = ahead.limit(waiting, &now, |_| from_decoders, |_, _| coming(late));
-            if let Some((at, _)) = wait {
-                clock = at;
-            }
-        }
+        let clock = cycles_where(&p, starts, from_decoders, |_| coming(late));
         clock as f64 / (lines * starts_a_line) as f64
     };
     for (late, from_decoders, expected) in [(0, true, 1.0), (10, false, 1.0), (10, true, 1.4)] {
