@@ -45,6 +45,7 @@ use overtaken::Overtaken;
 use ports::Ports;
 use queue::DecodeQueue;
 use registers::Registers;
+pub use registers::{Stamp, Stamps};
 use retire::Retirement;
 use scheduler::ready_cycle;
 use spacing::Spacing;
@@ -200,11 +201,10 @@ impl Backend {
         self.memory.found()
     }
 
-    /// The cycle in which a register's value is there.
-    #[inline]
+    /// When each register is there.
     #[must_use]
-    pub fn there(&self, reg: RegId) -> u64 {
-        self.registers.ready(reg).cycle()
+    pub fn stamps(&self) -> &Stamps {
+        self.registers.stamps()
     }
 
     /// Says whether the next laminated µop, which is of a conditional jump, is of one that is not taken.

@@ -96,7 +96,7 @@ pub struct Registers {
     p: Rename,
     fast_add_chains: bool,
     sum_to_shift: u64,
-    ready: [Stamp; PLACES],
+    ready: Stamps,
     /// See [`writer`]; of other instruction sets than x86-64 [`Output::kind`].
     writer: [u8; PLACES],
     /// Sums of immediates that rename has added to registers.
@@ -119,6 +119,9 @@ pub struct Registers {
 
 /// Places for registers: one for each number that a [`RegId`] may have, so that none need be cut off.
 const PLACES: usize = 1 << u8::BITS;
+
+/// A stamp for each.
+pub type Stamps = [Stamp; PLACES];
 
 #[inline(always)]
 fn place(reg: RegId) -> usize {
@@ -155,6 +158,13 @@ impl Registers {
     #[must_use]
     pub fn ready(&self, reg: RegId) -> Stamp {
         self.ready[place(reg)]
+    }
+
+    /// When each register is there.
+    #[inline]
+    #[must_use]
+    pub fn stamps(&self) -> &Stamps {
+        &self.ready
     }
 
     /// When the inputs are there that a µop holds itself.

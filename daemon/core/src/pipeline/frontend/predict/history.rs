@@ -303,6 +303,21 @@ impl Path {
         each.map(move |(n, length)| (n, self.seen_with(first + n, length)))
     }
 
+    /// The hashes alone of as many, of a history without a register.
+    #[inline(always)]
+    pub fn each_hash(&self, first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
+        let lengths = self.lengths.get(first..first + count).unwrap_or(&[]);
+        let (all, end) = (self.all, self.count);
+        let before: Option<&[u64; RING]> = self.before.as_ref().try_into().ok();
+        let each = lengths.iter().enumerate().rev();
+        each.map(move |(n, length)| {
+            let older = before.map_or(0, |before| {
+                before[end.wrapping_sub(length.taken as usize) % RING]
+            });
+            (n, all.wrapping_sub(older.wrapping_mul(length.weight)))
+        })
+    }
+
     #[inline(always)]
     fn of(&self, length: &Length) -> u64 {
         let older = self.all_before(length.taken as usize);
@@ -357,6 +372,8 @@ mod tests {
                 for (place, length) in lengths.into_iter().enumerate() {
                     let expected = literal(&all, length as usize);
                     assert_eq!(path.hash(place), expected, "{length} at {n}");
+                    let alone = path.each_hash(place, 1).next();
+                    assert_eq!(alone, Some((0, expected)), "{length} at {n}, alone");
                     if length < MAX_HISTORY {
                         let earlier = &all[..all.len().saturating_sub(3)];
                         let expected = literal(earlier, length as usize);

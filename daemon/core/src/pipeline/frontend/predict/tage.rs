@@ -111,6 +111,23 @@ struct Found {
     guess: bool,
 }
 
+impl Found {
+    /// Takes the first two of these tables, longest history first, in which there is a match, which is at that place.
+    #[inline(always)]
+    fn matches(&mut self, tables: impl Iterator<Item = (usize, Option<u32>)>) {
+        (self.hit, self.other) = (0, 0);
+        for (n, place) in tables {
+            if let Some(place) = place {
+                if self.hit > 0 {
+                    (self.other, self.other_place) = (n + 1, place);
+                    return;
+                }
+                (self.hit, self.hit_place) = (n + 1, place);
+            }
+        }
+    }
+}
+
 /// What of a branch's address is in its places and tags.
 #[derive(Clone, Copy, Debug, Default)]
 struct Branch {
@@ -135,6 +152,8 @@ struct Layout {
     first_length: usize,
     /// Of how many tables, the first ones, sets are of all of the branch's address and a hash of its history.
     hashed: usize,
+    /// Tables are all alike, of sets of one entry, and these by a hash of all of the address and the history.
+    is_plain: bool,
     /// Binary logarithm of the entries of each table.
     logs: [u8; MAX_TABLES as usize],
 }
@@ -165,15 +184,23 @@ impl Layout {
         (((n as u32) << self.log) + set, tag)
     }
 
+    /// The same of a layout that is plain.
+    #[inline(always)]
+    fn plain_place(&self, n: usize, hash: u64, branch: Branch) -> (u32, u16) {
+        let x = mix(hash ^ branch.key);
+        let tag = (x >> TAG_BITS_AT) as u16 & self.tag_mask;
+        (
+            ((n as u32) << self.log) + (x >> (64 - self.log)) as u32,
+            tag,
+        )
+    }
+
     /// From the place of a set's first entry to that of the one with a tag.
     #[inline(always)]
     fn find(&self, entries: &[u16], set: u32, tag: u16) -> Option<u32> {
         let has = |entry: &u16| entry >> TAG_SHIFT == tag;
         match self.ways {
-            1 => entries
-                .get(set as usize)
-                .filter(|entry| has(entry))
-                .map(|_| set),
+            1 => find_alone(entries, set, tag),
             4 => Some(set + among_four(*entries.get(set as usize..)?.first_chunk()?, tag)?),
             ways => {
                 let mut ways = entries.get(set as usize..)?.iter().take(ways as usize);
@@ -181,6 +208,13 @@ impl Layout {
             }
         }
     }
+}
+
+/// The place of an entry, if that has a tag.
+#[inline(always)]
+fn find_alone(entries: &[u16], place: u32, tag: u16) -> Option<u32> {
+    let entry = entries.get(place as usize)?;
+    (entry >> TAG_SHIFT == tag).then_some(place)
 }
 
 /// Which of four entries has a tag, the first one; all are compared at once.
@@ -237,6 +271,10 @@ impl Tage {
                 registered: p.path_register,
                 first_length,
                 hashed: p.hashed_tables as usize,
+                is_plain: p.ways.max(1) == 1
+                    && p.set_bit.is_none()
+                    && p.entries.is_empty()
+                    && !p.path_register,
                 logs,
             },
             base: vec![base::UNSEEN; p.base_entries as usize].into(),
@@ -292,18 +330,18 @@ impl Tage {
         let base_taken = counter >= self.base_taken;
         let base_sure = counter == 0 || counter == 2 * self.base_taken - 1;
         f.branch = branch;
-        f.hit = 0;
-        f.other = 0;
         let (layout, entries) = (&self.layout, &*self.entries);
-        for (n, seen) in history.each_seen(layout.first_length, self.tables) {
-            let (set, tag) = layout.place(n, seen, branch);
-            if let Some(place) = layout.find(entries, set, tag) {
-                if f.hit > 0 {
-                    (f.other, f.other_place) = (n + 1, place);
-                    break;
-                }
-                (f.hit, f.hit_place) = (n + 1, place);
-            }
+        let (first, count) = (layout.first_length, self.tables);
+        match layout.is_plain {
+            // The same, with nothing to ask at each table.
+            true => f.matches((history.each_hash(first, count)).map(|(n, hash)| {
+                let (place, tag) = layout.plain_place(n, hash, branch);
+                (n, find_alone(entries, place, tag))
+            })),
+            false => f.matches((history.each_seen(first, count)).map(|(n, seen)| {
+                let (set, tag) = layout.place(n, seen, branch);
+                (n, layout.find(entries, set, tag))
+            })),
         }
         let mut guess = Guess {
             taken: base_taken,
@@ -541,6 +579,23 @@ impl Tage {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn plain_tables_are_asked_at_the_places_that_all_tables_are() {
+        let direction = super::super::branches_of("zen5").direction;
+        let layout = Tage::new(&direction, 0).layout;
+        assert!(layout.is_plain);
+        let mut random = fastrand::Rng::with_seed(5);
+        for _ in 0..1000 {
+            let (hash, branch) = (random.u64(..), layout.branch(random.u64(..)));
+            let n = random.usize(..direction.tables as usize);
+            let seen = Seen { hash, set: 0 };
+            assert_eq!(
+                layout.plain_place(n, hash, branch),
+                layout.place(n, seen, branch)
+            );
+        }
+    }
 
     #[test]
     fn four_ways_are_compared_as_one_after_the_other() {
