@@ -20,6 +20,7 @@ mod run;
 mod sampled;
 mod share;
 mod summary;
+mod task_clock;
 mod watch;
 
 use std::ffi::OsString;
@@ -168,6 +169,9 @@ pub struct Measured {
     /// Why there are no samples, where cycles are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_sampled: Option<String>,
+    /// Why the time before the program begins, as a copy of the process that starts it, is in the cycles; none where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_from_exec: Option<String>,
     /// Where the cycles are with 95 % confidence: what runs, ticks and clock leave open.
     pub interval: Interval,
     /// What else ran; none where the system does not tell.
@@ -416,6 +420,7 @@ fn measure_on(
         user_share,
         sampled: (sampled.count() > 0 && source == Source::TimeStamp).then_some(sampled),
         not_sampled,
+        not_from_exec: runner.no_clock.filter(|_| source == Source::TimeStamp),
         interval: summary::interval(&samples, division, beside),
         load,
         last_level_kib: share_before.zip(share_after).map(Into::into),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::intercepted;
 use super::priority::{self, Level};
 use super::sampled::{Clock, Samples};
+use super::task_clock::TaskClock;
 use super::{CommandError, Experiment, Input};
 use crate::clock::{Cpu, Scope, UserCycles};
 
@@ -22,7 +23,7 @@ const SHOWN: i64 = 2000;
 pub(super) struct Ran {
     /// User cycles, where there is a counter.
     pub counted: Option<f64>,
-    /// Processor time in seconds that the kernel says was spent in user mode.
+    /// Processor time in seconds that the kernel says was spent in user mode: from `exec` on where that is known.
     pub user: f64,
     /// And in itself.
     pub system: f64,
@@ -51,6 +52,8 @@ pub(super) struct Runner<'p> {
     output: Option<(u64, u64)>,
     /// Why cycles could not be counted in the last run of which they were not.
     pub(super) no_counter: Option<String>,
+    /// Why the last run's time is not known from `exec` on.
+    pub(super) no_clock: Option<String>,
 }
 
 impl<'p> Runner<'p> {
@@ -65,6 +68,7 @@ impl<'p> Runner<'p> {
             runs: 0,
             output: None,
             no_counter: None,
+            no_clock: None,
         }
     }
 
@@ -75,18 +79,28 @@ impl<'p> Runner<'p> {
     pub(super) fn run(&mut self) -> Result<Ran, CommandError> {
         let (command, written) = self.next()?;
         let started = Instant::now();
-        let counter = |pid| UserCycles::open(Scope::Command { pid });
-        let (child, mut counter) = self.start(command, counter)?;
+        let counters = |pid| {
+            let cycles = UserCycles::open(Scope::Command { pid });
+            (cycles, TaskClock::open(pid))
+        };
+        let (child, (mut counter, clock)) = self.start(command, counters)?;
         let (status, usage) = wait(&child).map_err(doing("wait for the command"))?;
         let wall = started.elapsed().as_secs_f64();
         self.check(status, written)?;
         let counted = counter.as_mut().map_err(|e| e.to_string());
         let counted = counted.and_then(|c| c.read().map_err(|e| e.to_string()));
         let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+        let (user, system) = (seconds(usage.ru_utime), seconds(usage.ru_stime));
+        // What the kernel says has all that the child did before it became the program, too.
+        let since_exec = clock.and_then(TaskClock::seconds);
+        let program = since_exec
+            .as_ref()
+            .map_or(1.0, |since| since / (user + system).max(1e-9));
+        self.no_clock = since_exec.err().map(|why| why.to_string());
         Ok(Ran {
             counted: counted.map_err(|why| self.no_counter = Some(why)).ok(),
-            user: seconds(usage.ru_utime),
-            system: seconds(usage.ru_stime),
+            user: user * program,
+            system: system * program,
             wall,
             preempted: usage.ru_nivcsw,
         })

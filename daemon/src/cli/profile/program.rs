@@ -257,6 +257,13 @@ fn text(m: &Measured, out: &mut dyn Write) -> io::Result<()> {
         )?,
         (None, None) => writeln!(out, "over all runs")?,
     }
+    if let Some(why) = &m.not_from_exec {
+        writeln!(
+            out,
+            "             with what it is charged with before the program begins: {}",
+            escape(why)
+        )?;
+    }
     if let Some(lost) = m.lost {
         writeln!(
             out,
