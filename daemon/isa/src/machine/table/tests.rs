@@ -317,6 +317,18 @@ fn every_form_names_whose_figures_it_has() {
     }
 }
 
+/// Measured in a virtual machine it has the hypervisor's time, which no program on the CPU itself waits for.
+#[test]
+fn cpuid_takes_what_it_takes_without_a_hypervisor() {
+    for cpu in embedded_cpus() {
+        let perf = &form(cpu, "0fa2").perf;
+        let cycles = perf.tp.map_or(0, |hundredths| hundredths / 100);
+        let slowest = perf.latencies.iter().map(|l| u32::from(l.cycles)).max();
+        let slowest = slowest.unwrap_or(0).max(cycles);
+        assert!((20..1000).contains(&slowest), "{cpu}: {slowest}");
+    }
+}
+
 #[test]
 fn missing_forms_are_borrowed_and_say_so() {
     let fma = form("snb", "c4e2f5b8c2");
