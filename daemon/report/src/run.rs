@@ -61,6 +61,9 @@ pub struct Measured {
     /// What else ran; none where the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
+    /// Why what the program is charged with before it begins is in the cycles; none where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_from_exec: Option<String>,
     /// Core clock in megahertz.
     pub core_mhz: f64,
 }

@@ -87,6 +87,7 @@ impl Measure {
                 cpus: load.cpus as u64,
                 busy: load.is_busy(),
             }),
+            not_from_exec: m.not_from_exec,
             core_mhz: m.core_mhz,
         })
     }

@@ -63,6 +63,13 @@ pub(crate) fn lines(report: &Report, measured: &Measured) -> Vec<(String, bool)>
         false,
     )];
     lines.extend(certainty(measured));
+    lines.extend(measured.not_from_exec.as_ref().map(|why| {
+        let line = format!(
+            "with what the program is charged with before it begins, millions of cycles where many \
+             or large models are simulated: {why}"
+        );
+        (line, true)
+    }));
     let host = format!(
         "on {} at {:.0} MHz, by the {}",
         measured.host, measured.core_mhz, measured.source

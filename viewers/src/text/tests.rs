@@ -42,7 +42,7 @@ fn an_in_order_core_has_a_cause_for_every_lost_slot() {
 
 #[test]
 fn predictions_beside_a_measurement() {
-    let with = |model: Option<&str>, cpus: usize| {
+    let charged_with = |charged: Option<&str>, model: Option<&str>, cpus: usize| {
         let mut report = report();
         report.cpus.truncate(cpus);
         report.run.measured = Some(Measured {
@@ -67,6 +67,7 @@ fn predictions_beside_a_measurement() {
                 cpus: 4,
                 busy: true,
             }),
+            not_from_exec: charged.map(str::to_owned),
             core_mhz: 3700.4,
         });
         let text = render(&report, "text", Style::plain());
@@ -74,7 +75,9 @@ fn predictions_beside_a_measurement() {
         let end = text.find("\nWhere issue slots").unwrap();
         text[start..end].to_owned()
     };
+    let with = |model, cpus| charged_with(None, model, cpus);
     insta::assert_snapshot!(with(None, 2));
+    assert!(charged_with(Some("no such clock"), None, 2).contains("before it begins"));
     assert!(with(Some("skl"), 1).ends_with("  skl is the model of this CPU\n"));
     assert!(with(Some("glc"), 2).contains("glc is the model of this CPU; the other ratios"));
     assert!(with(Some("icl"), 2).contains("(--cpu icl is its model)"));

@@ -92,15 +92,18 @@ impl<'p> Runner<'p> {
         let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
         let (user, system) = (seconds(usage.ru_utime), seconds(usage.ru_stime));
         // What the kernel says has all that the child did before it became the program, too.
+        let charged = user + system;
         let since_exec = clock.and_then(TaskClock::seconds);
-        let program = since_exec
-            .as_ref()
-            .map_or(1.0, |since| since / (user + system).max(1e-9));
-        self.no_clock = since_exec.err().map(|why| why.to_string());
+        self.no_clock = since_exec.as_ref().err().map(ToString::to_string);
+        let all = since_exec.unwrap_or(charged);
+        let user = match charged > 0.0 {
+            true => all * user / charged,
+            false => all,
+        };
         Ok(Ran {
             counted: counted.map_err(|why| self.no_counter = Some(why)).ok(),
-            user: user * program,
-            system: system * program,
+            user,
+            system: all - user,
             wall,
             preempted: usage.ru_nivcsw,
         })

@@ -35,7 +35,7 @@ const FIRST: u64 = 1024;
 /// A branch on whose wrong paths no line was missing so many times is followed only seldom, once in so many times.
 const QUIET: u32 = 32;
 const SELDOM: u32 = 8;
-/// The cycle of what is not known on a wrong path.
+/// The cycle of what is not known on a wrong path, so that a stamp can say it and some latencies more.
 const NEVER: u64 = u64::MAX / 4;
 
 /// The last two paths behind a branch.
