@@ -177,10 +177,11 @@ fn a_truncated_trace_yields_what_it_has_and_says_what_is_missing() {
     for part in [3, 6, 9] {
         fs::write(&cut, &whole[..whole.len() * part / 10]).unwrap();
         let run = replay(cut.to_str().unwrap(), &json).run().expect(1);
-        // How many records, it says unless the cut is in a chunk's header.
         let lines = run.stderr.lines().count();
+        // In a chunk's header nobody knows how much that is.
+        let says = ["missing", "inside a chunk's header"];
         assert!(
-            lines == 1 && run.stderr.contains("cut.mcad ends at byte"),
+            lines == 1 && says.iter().any(|what| run.stderr.contains(what)),
             "{}",
             run.stderr
         );
