@@ -104,10 +104,13 @@ fn parameters() -> Branch {
             by_direction: false,
             other_page_takes_two: false,
             other_page_bubbles: 0,
+            call_bubbles: 0,
+            return_bubbles: 0,
             passed_bubbles: 0,
             victim: Victim::LeastRecent,
             holds_victims: false,
             near_bytes: 0,
+            links_take_two: false,
         }],
     }
 }
@@ -425,10 +428,13 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         by_direction: false,
         other_page_takes_two: false,
         other_page_bubbles: 0,
+        call_bubbles: 0,
+        return_bubbles: 0,
         passed_bubbles: 0,
         victim: Victim::LeastRecent,
         holds_victims: false,
         near_bytes: 0,
+        links_take_two: false,
     };
     for unknown_not_taken in [false, true] {
         p.unknown_not_taken = unknown_not_taken;

@@ -1,5 +1,6 @@
 //! Code in more pages than the nearest buffer of translations has, and branches that the decoders deliver, on Zen 5 (docs/ZEN5.md, "In
-//! more pages than 64" and "Branches from the decoders"). The figures are the host's, the least of several copies of the program.
+//! more pages than 64" and "Branches from the decoders") and Zen 4 (docs/ZEN4.md, "Code that is not at hand"). The figures are the host's, the
+//! least of several copies of the program.
 
 mod support;
 
@@ -26,14 +27,78 @@ fn row(places: &[u64], (count, before): (u16, &[u8])) -> Vec<(u64, u16, Vec<u8>)
         .collect()
 }
 
-/// Cycles a page of jumps in so many pages, so many in a row in each.
-fn page(pages: u64, jumps: u64) -> f64 {
+/// Cycles a page of jumps in so many pages, so many in a row in each, which begin at one of so many lines.
+fn page(cpu: &str, pages: u64, jumps: u64, begins: u64) -> f64 {
     // Lines of all sets.
-    let first = |page: u64| page * 7 % (LINE - jumps + 1);
+    let first = |page: u64| page * 7 % begins;
     let places: Vec<u64> = (0..pages)
         .flat_map(|page| (0..jumps).map(move |n| START + page * PAGE + (first(page) + n) * LINE))
         .collect();
-    support::cycles_a_turn("zen5", &row(&places, (0, &[]))) / pages as f64
+    support::cycles_a_turn(cpu, &row(&places, (0, &[]))) / pages as f64
+}
+
+#[test]
+fn each_line_waits_for_its_translation_on_zen_4() {
+    for (pages, jumps, natively) in [
+        (56, 4, 4.02),
+        (128, 2, 3.13),
+        (128, 4, 5.76),
+        (128, 6, 12.5),
+        (128, 12, 26.9),
+        (256, 2, 3.08),
+        (256, 4, 8.73),
+        (256, 5, 11.8),
+        (256, 8, 20.9),
+        (1024, 1, 11.75),
+    ] {
+        let found = page("zen4", pages, jumps, LINE - jumps + 2);
+        let off = (found / natively - 1.0).abs();
+        assert!(
+            off <= 0.2,
+            "{jumps} jumps in each of {pages} pages: {found:.2}, natively {natively}"
+        );
+    }
+}
+
+/// Functions that are called in a random order, each from one place, on Zen 4: calls and returns take two entries of the nearest buffer of
+/// targets.
+#[test]
+fn calls_and_returns_leave_the_nearest_buffer_of_targets_sooner_than_jumps() {
+    const FUNCTIONS: u64 = 0x80_0000;
+    // Two no-operations and a return; what the return comes to, and the next call.
+    const CODE: [u8; 9] = [0x0f, 0x1f, 0x40, 0x01, 0x0f, 0x1f, 0x40, 0x01, 0xc3];
+    const NOP: [u8; 11] = [
+        0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00,
+    ];
+    for (count, natively) in [(512u64, 4.27), (1024, 7.85), (1536, 9.5), (2048, 10.2)] {
+        let call = |at: u64, n: u64| {
+            // An odd number times `n` comes to each function once.
+            let to = FUNCTIONS + n * 683 % count * LINE;
+            let by = (to as i64 - (at + 5) as i64) as i32;
+            (to, [&[0xe8][..], &by.to_le_bytes()].concat())
+        };
+        let mut blocks = Vec::new();
+        let (first, code) = call(START, 0);
+        blocks.push((START, 1, code));
+        blocks.push((first, 3, CODE.to_vec()));
+        for n in 1..count {
+            let at = START + n * 16;
+            let (to, code) = call(at, n);
+            blocks.push((at - 11, 2, [&NOP[..], &code].concat()));
+            blocks.push((to, 3, CODE.to_vec()));
+        }
+        // dec r15; jnz
+        let end = START + (count - 1) * 16 + 5;
+        let by = (START as i64 - (end + 9) as i64) as i32;
+        let code = [&[0x49, 0xff, 0xcf, 0x0f, 0x85][..], &by.to_le_bytes()].concat();
+        blocks.push((end, 2, code));
+        let found = support::cycles_a_turn("zen4", &blocks) / count as f64;
+        let off = (found / natively - 1.0).abs();
+        assert!(
+            off <= 0.15,
+            "{count} functions: {found:.2}, natively {natively}"
+        );
+    }
 }
 
 #[test]
@@ -54,7 +119,7 @@ fn a_translation_that_is_not_at_hand_holds_up_what_is_behind() {
         (512, 4, 10.5),
         (512, 8, 22.2),
     ] {
-        let found = page(pages, jumps);
+        let found = page("zen5", pages, jumps, LINE - jumps + 1);
         let off = (found / natively - 1.0).abs();
         assert!(
             off <= 0.13,

@@ -514,9 +514,18 @@ pub struct Btb {
     /// A branch to another page of 4 KiB takes two entries.
     #[serde(default, skip_serializing_if = "is_default")]
     pub other_page_takes_two: bool,
+    /// A call or a return takes two entries.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub links_take_two: bool,
     /// Bubbles of such a branch besides those of all.
     #[serde(default, skip_serializing_if = "is_default")]
     pub other_page_bubbles: u64,
+    /// Bubbles of a call besides those of all, wherever it goes; those of another page are among them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub call_bubbles: u64,
+    /// Bubbles of a return besides those of all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub return_bubbles: u64,
     /// Which entry of a full set a branch gets.
     #[serde(default, skip_serializing_if = "is_default")]
     pub victim: Victim,

@@ -161,6 +161,7 @@ fn cycles_a_page(p: &Branch, late: CodeLate) -> f64 {
 fn translations_come_before_lines_and_only_so_many_at_once() {
     let mut p = branches_of("zen4");
     (p.line_delay, p.line_misses, p.line_spacing) = (0, 12, 0);
+    (p.translations_hold, p.translations_together) = (0, 0);
     for (at_once, translation, line, expected) in [
         (1, 80, 0, 80.0),
         (4, 80, 0, 20.0),
@@ -180,7 +181,7 @@ fn translations_come_before_lines_and_only_so_many_at_once() {
 #[test]
 fn lines_of_one_page_wait_for_one_translation() {
     let mut p = branches_of("zen4");
-    p.translations = 1;
+    (p.translations, p.translations_hold, p.translations_together) = (1, 0, 0);
     let lines = 64 * 100;
     let mut starts = Backlog::new();
     starts.extend((0..lines).map(|n| Start {

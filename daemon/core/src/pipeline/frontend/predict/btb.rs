@@ -93,6 +93,7 @@ struct Level {
     jumps_alone: bool,
     by_direction: bool,
     other_page_takes_two: bool,
+    links_take_two: bool,
     near_bytes: u64,
     /// [`key`]s of branches, set by set, last used first, or the last one first and the others in no order; 0: empty.
     held: Box<[u64]>,
@@ -111,6 +112,7 @@ impl Level {
             jumps_alone: p.jumps_alone,
             by_direction: p.by_direction,
             other_page_takes_two: p.other_page_takes_two,
+            links_take_two: p.links_take_two,
             near_bytes: p.near_bytes,
             log_sets: (p.entries / p.ways.max(1)).trailing_zeros().clamp(1, 31),
             held: vec![0; p.entries as usize].into(),
@@ -138,7 +140,9 @@ impl Level {
     /// Whether a branch takes two entries.
     #[inline]
     fn takes_two(&self, branch: Sought) -> bool {
-        (branch.other_page && self.other_page_takes_two) || (self.near_bytes > 0 && !branch.near)
+        (branch.other_page && self.other_page_takes_two)
+            || (branch.links && self.links_take_two)
+            || (self.near_bytes > 0 && !branch.near)
     }
 
     /// Puts a branch there that it has not, of a level whose branches take one entry each; gives the one that had to make room.
@@ -355,10 +359,13 @@ mod tests {
                 by_direction: false,
                 other_page_takes_two: true,
                 other_page_bubbles: 0,
+                call_bubbles: 0,
+                return_bubbles: 0,
                 passed_bubbles: 0,
                 victim: Victim::LeastRecent,
                 holds_victims: false,
                 near_bytes: 0,
+                links_take_two: false,
             })
             .collect();
         Btb::new(&levels)
@@ -422,10 +429,13 @@ mod tests {
             by_direction: false,
             other_page_takes_two: false,
             other_page_bubbles: 0,
+            call_bubbles: 0,
+            return_bubbles: 0,
             passed_bubbles: 0,
             victim: Victim::LeastRecent,
             holds_victims: false,
             near_bytes: 0,
+            links_take_two: false,
         };
         let mut btb = Btb::new(&[level(8, true), level(256, false)]);
         let call = Sought {
@@ -472,10 +482,13 @@ mod tests {
                 by_direction: false,
                 other_page_takes_two: false,
                 other_page_bubbles: 0,
+                call_bubbles: 0,
+                return_bubbles: 0,
                 passed_bubbles: 0,
                 victim: Victim::LeastRecent,
                 holds_victims: false,
                 near_bytes: 0,
+                links_take_two: false,
             }]);
             let found = settled(&mut btb, 256, 1024);
             found.iter().filter(|level| level.is_some()).count()
@@ -505,10 +518,13 @@ mod tests {
                 by_direction: false,
                 other_page_takes_two: false,
                 other_page_bubbles: 0,
+                call_bubbles: 0,
+                return_bubbles: 0,
                 passed_bubbles: 0,
                 victim: Victim::Random,
                 holds_victims: false,
                 near_bytes: 0,
+                links_take_two: false,
             }]);
             let branches = (1024.0 * times) as u64;
             let mut missed = 0;
@@ -552,10 +568,13 @@ mod tests {
             by_direction: false,
             other_page_takes_two: false,
             other_page_bubbles: 0,
+            call_bubbles: 0,
+            return_bubbles: 0,
             passed_bubbles: 0,
             victim: Victim::LeastRecent,
             holds_victims,
             near_bytes: if holds_victims { 128 } else { 0 },
+            links_take_two: false,
         };
         // Branches in turn that both levels have room for together: of near ones one entry each, of others two, and calls only
         // the nearest level.
@@ -587,6 +606,49 @@ mod tests {
                 found.iter().all(|level| *level == level_of_all),
                 "{branches} branches, near: {near}, calls: {links}: {found:?}"
             );
+        }
+    }
+
+    #[test]
+    fn calls_and_returns_may_take_two_entries() {
+        let level = branch::Btb {
+            entries: 64,
+            ways: 4,
+            set_bytes: 16,
+            hashed: false,
+            bubbles: 0,
+            jumps_alone: false,
+            by_direction: false,
+            other_page_takes_two: false,
+            links_take_two: true,
+            other_page_bubbles: 0,
+            call_bubbles: 0,
+            return_bubbles: 0,
+            passed_bubbles: 0,
+            victim: Victim::LeastRecent,
+            holds_victims: false,
+            near_bytes: 0,
+        };
+        for (branches, links, fit) in [
+            (64, false, true),
+            (32, true, true),
+            (48, true, false),
+            (80, false, false),
+        ] {
+            let mut btb = Btb::new(std::slice::from_ref(&level));
+            let mut found = 0;
+            for turn in 0..3 {
+                for n in 0..branches {
+                    let branch = Sought {
+                        links,
+                        ..jump(n * 16)
+                    };
+                    let level = btb.find(branch);
+                    btb.take(branch, level);
+                    found += u64::from(turn == 2 && level.is_some());
+                }
+            }
+            assert_eq!(found == branches, fit, "{branches}, links: {links}");
         }
     }
 }

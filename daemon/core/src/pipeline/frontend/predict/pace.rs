@@ -24,6 +24,9 @@ pub struct Pace {
     bubbles: [u32; branch::MAX_BTB_LEVELS],
     /// More for a target in another page, by the level that has the branch.
     other_page: [u32; branch::MAX_BTB_LEVELS],
+    /// More for a call, wherever it goes, and for a return, by the same.
+    calls: [u32; branch::MAX_BTB_LEVELS],
+    returns: [u32; branch::MAX_BTB_LEVELS],
     /// Lines that cost nothing behind a jump to a chosen target.
     made_up: u32,
     /// Of a start that a branch leads to, and more if that branch lies in two lines.
@@ -49,6 +52,9 @@ impl Pace {
         let shares = |cycles: u64| {
             u32::try_from(cycles.saturating_mul(p.starts_per_cycle.into())).unwrap_or(u32::MAX)
         };
+        let by_level = |bubbles: fn(&branch::Btb) -> u64| {
+            std::array::from_fn(|n| p.btb.get(n).map_or(0, |level| shares(bubbles(level))))
+        };
         Self {
             call: shares(p.call_bubbles),
             indirect: shares(p.indirect_bubbles),
@@ -56,10 +62,10 @@ impl Pace {
             back_elsewhere: shares(p.changed_return_bubbles),
             to_chosen: shares(p.chosen_bubbles),
             far: shares(p.far_bubbles),
-            bubbles: std::array::from_fn(|n| p.btb.get(n).map_or(0, |b| shares(b.bubbles))),
-            other_page: std::array::from_fn(|n| {
-                p.btb.get(n).map_or(0, |b| shares(b.other_page_bubbles))
-            }),
+            bubbles: by_level(|level| level.bubbles),
+            other_page: by_level(|level| level.other_page_bubbles),
+            calls: by_level(|level| level.call_bubbles),
+            returns: by_level(|level| level.return_bubbles),
             far_from: match p.target_bits {
                 0 => u64::BITS,
                 bits => bits,
@@ -174,7 +180,8 @@ impl Pace {
         match branch.kind {
             Kind::Call => self.start + with_target(self.call),
             Kind::IndirectCall => self.start + with_target(self.call + indirect),
-            Kind::Return => self.start + self.back + if chosen { self.back_elsewhere } else { 0 },
+            Kind::Return if chosen => self.start + self.back + self.back_elsewhere,
+            Kind::Return => self.start + self.back + Self::of(&self.returns, way),
             // What is left of a line behind a branch that is not taken needs nothing new.
             Kind::Conditional
                 if matches!(way, Way::Branch(Steer::OverriddenStraight | Steer::Held)) =>
@@ -198,25 +205,37 @@ impl Pace {
 
     /// What fetch waits for the branch target buffer in any case.
     fn waited(&self, way: Way) -> u32 {
-        let Way::Branch(Steer::Taken(level)) = way else {
-            return 0;
-        };
-        self.bubbles.get(usize::from(level)).copied().unwrap_or(0)
+        match way {
+            Way::Branch(Steer::Taken(_)) => Self::of(&self.bubbles, way),
+            _ => 0,
+        }
+    }
+
+    /// That of these which is of the level that had the branch.
+    fn of(levels: &[u32; branch::MAX_BTB_LEVELS], way: Way) -> u32 {
+        match way {
+            Way::Branch(Steer::Taken(level) | Steer::Always(level) | Steer::Overridden(level)) => {
+                levels.get(usize::from(level)).copied().unwrap_or(0)
+            }
+            _ => 0,
+        }
     }
 
     /// More for what the branch target buffer does not have of a target.
     fn reaching(&self, way: Way, from: &Branch, to: CodePlace) -> u32 {
-        let Way::Branch(Steer::Taken(level) | Steer::Always(level) | Steer::Overridden(level)) =
-            way
-        else {
+        let Way::Branch(Steer::Taken(_) | Steer::Always(_) | Steer::Overridden(_)) = way else {
             return 0;
         };
         let far = if self.is_far(from, to) { self.far } else { 0 };
-        let by_level = self.other_page.get(usize::from(level)).copied();
-        match is_other_page(from.pc, to.address) {
-            true => far + by_level.unwrap_or(0),
-            false => far,
-        }
+        let page = match is_other_page(from.pc, to.address) {
+            true => Self::of(&self.other_page, way),
+            false => 0,
+        };
+        let call = match from.kind {
+            Kind::Call | Kind::IndirectCall => Self::of(&self.calls, way),
+            _ => 0,
+        };
+        far + page.max(call)
     }
 }
 

@@ -432,7 +432,18 @@ impl Branch {
                 "btb.bubbles",
                 self.btb
                     .iter()
-                    .map(|b| b.bubbles.max(b.other_page_bubbles).max(b.passed_bubbles))
+                    .map(|b| {
+                        [
+                            b.bubbles,
+                            b.other_page_bubbles,
+                            b.call_bubbles,
+                            b.return_bubbles,
+                            b.passed_bubbles,
+                        ]
+                        .into_iter()
+                        .max()
+                        .unwrap_or(0)
+                    })
                     .max()
                     .unwrap_or(0),
             ),
