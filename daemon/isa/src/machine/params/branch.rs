@@ -517,7 +517,7 @@ pub struct Btb {
     /// A call or a return takes two entries.
     #[serde(default, skip_serializing_if = "is_default")]
     pub links_take_two: bool,
-    /// Bubbles of such a branch besides those of all.
+    /// Bubbles of a branch to another page besides those of all.
     #[serde(default, skip_serializing_if = "is_default")]
     pub other_page_bubbles: u64,
     /// Bubbles of a call besides those of all, wherever it goes; those of another page are among them.
