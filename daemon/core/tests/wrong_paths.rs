@@ -21,6 +21,8 @@ enum Arm {
     Idle(usize),
     /// An addition to the register that addresses are made of.
     Moves,
+    /// The same, and each address is made of a copy.
+    MovesWhatIsCopied,
 }
 
 /// A core that follows wrong paths, or one that does not.
@@ -38,17 +40,22 @@ type Blocks = Vec<(u64, u16, Vec<u8>)>;
 /// Turns with a branch on what a load brings, taken at random if `random`, from so many KiB: the blocks, the words of these and of as many
 /// turns more, and the number of the former.
 fn program(arm: Arm, kib: u64, random: bool) -> (Blocks, Vec<u64>, usize) {
+    let copies = matches!(arm, Arm::MovesWhatIsCopied);
     let arm = match arm {
         Arm::Idle(nops) => vec![0x90; nops],
-        Arm::Moves => vec![0x48, 0x83, 0xc2, 0x08], // add rdx, 8
+        Arm::Moves | Arm::MovesWhatIsCopied => vec![0x48, 0x83, 0xc2, 0x08], // add rdx, 8
     };
-    // add rsi, [rdi + rdx]; test rsi, r8; jz behind the arm
-    let mut head = vec![0x48, 0x03, 0x34, 0x17, 0x4c, 0x85, 0xc6, 0x0f, 0x84];
+    let mut head = match copies {
+        true => vec![0x48, 0x89, 0xd1, 0x48, 0x03, 0x34, 0x0f], // mov rcx, rdx; add rsi, [rdi + rcx]
+        false => vec![0x48, 0x03, 0x34, 0x17],                  // add rsi, [rdi + rdx]
+    };
+    // test rsi, r8; jz behind the arm
+    head.extend([0x4c, 0x85, 0xc6, 0x0f, 0x84]);
     head.extend((arm.len() as i32).to_le_bytes());
     let mut tail = vec![0x49, 0xff, 0xcb, 0x0f, 0x85]; // dec r11; jnz to the first
     let back = -((head.len() + arm.len() + tail.len() + 4) as i32);
     tail.extend(back.to_le_bytes());
-    let mut blocks = vec![(0x1000, 3, head)];
+    let mut blocks = vec![(0x1000, if copies { 4 } else { 3 }, head)];
     let mut push = |instructions: usize, bytes: &[u8]| {
         let (at, _, before) = blocks.last().unwrap();
         let at = at + before.len() as u64;
@@ -73,7 +80,11 @@ fn program(arm: Arm, kib: u64, random: bool) -> (Blocks, Vec<u64>, usize) {
             half = words.len();
         }
         words.push(block_word(BlockId(0)));
-        words.push(support::access(0, false, DATA + next() % (kib * 16) * 64));
+        words.push(support::access(
+            u16::from(copies),
+            false,
+            DATA + next() % (kib * 16) * 64,
+        ));
         if random && next() % 2 == 0 {
             words.extend((1..last).map(|n| block_word(BlockId(n))));
         }
@@ -124,12 +135,14 @@ fn lines_of_loads_behind_the_joint_are_there() {
 
 #[test]
 fn what_follows_from_either_way_is_not_known_on_the_other() {
-    for cpu in ["glc", "zen4"] {
-        let (follows, does_not) = turns(cpu, Arm::Moves, 192);
-        assert!(
-            (follows - does_not).abs() < 0.2,
-            "{cpu}: {follows} {does_not}"
-        );
+    for cpu in ["glc", "zen4", "zen5"] {
+        for arm in [Arm::Moves, Arm::MovesWhatIsCopied] {
+            let (follows, does_not) = turns(cpu, arm, 192);
+            assert!(
+                (follows - does_not).abs() < 0.2,
+                "{cpu}: {follows} {does_not}"
+            );
+        }
     }
 }
 

@@ -334,6 +334,11 @@ impl Walk<'_> {
         if ends || starts >= self.executed || self.in_flight > self.paths.reorder_buffer {
             return false;
         }
+        // Rename does it: where any number of moves is eliminated, its µop reads and writes nothing.
+        if instr.is(flag::ELIMINABLE) {
+            self.there[usize::from(instr.move_to.0)] = self.there(instr.move_from);
+            return true;
+        }
         if let Some(uop) = simple(self.program, instr) {
             self.compute(uop, starts);
             return true;
@@ -357,10 +362,9 @@ impl Walk<'_> {
                 }
                 _ => Some(ready),
             };
-            let moved = instr.is(flag::ELIMINABLE);
             for output in self.program.outputs_of(uop) {
-                let latency = if moved { 0 } else { u64::from(output.latency) };
-                self.write(output.reg, done.map_or(NEVER, |done| done + latency));
+                let at = done.map_or(NEVER, |done| done + u64::from(output.latency));
+                self.write(output.reg, at);
             }
             self.resolved = done.map_or(NEVER, |done| done + 1);
         }

@@ -2,7 +2,7 @@
 
 use crate::lists::part;
 use crate::pipeline::inst::Inst;
-use mcad_isa::program::{Instr, Laminated, Program, Uop};
+use mcad_isa::program::{Instr, Laminated, Program, Uop, flag};
 use mcad_isa::regs::RegId;
 
 /// Instructions of a path that are remembered.
@@ -206,6 +206,10 @@ impl Trail {
 /// What an instruction writes.
 pub(super) fn written(program: &Program, instr: &Instr) -> Set {
     let mut all = Set::default();
+    if instr.is(flag::ELIMINABLE) {
+        all.add(instr.move_to);
+        return all;
+    }
     if let Some(uop) = simple(program, instr) {
         for output in part(&uop.outputs, 0..usize::from(uop.outputs_len)) {
             all.add(output.reg);
