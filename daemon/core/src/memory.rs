@@ -31,7 +31,7 @@ pub mod tlb;
 
 use crate::pipeline::fold::Folding;
 use mcad_isa::machine::hierarchy::{
-    Caches, FirstLevel, LINE_BYTES, Level as LevelParams, PageCache,
+    Caches, FirstLevel, LINE_BYTES, Level as LevelParams, OnItsWay, PageCache,
 };
 use mcad_isa::machine::params::Core;
 
@@ -84,6 +84,7 @@ pub struct Memory {
     /// Lines that came into the first level since somebody asked.
     filled: u64,
     fills_hold_up_stores: bool,
+    on_its_way: OnItsWay,
     /// When lines come into the first level, since somebody asked, where they hold up loads; the first ones of them, where nobody does.
     arrivals: Option<Vec<u64>>,
     perfect_l1d: bool,
@@ -101,6 +102,16 @@ pub struct Memory {
     pub counts: Counts,
     /// The same by instruction, of those that miss.
     pub by_instruction: MissesByInstruction,
+}
+
+/// Cycles beyond a hit that a load in cycle `at` takes, of a line that is in the first level from `there` on.
+#[inline]
+fn late(p: &OnItsWay, there: u64, at: u64) -> u64 {
+    let wait = there.saturating_sub(at);
+    match wait <= p.before && there + p.behind > at {
+        true => p.late,
+        false => wait,
+    }
 }
 
 /// The first and the last line of so many bytes.
@@ -144,6 +155,7 @@ impl Memory {
             l2_written: l2.written_bytes_per_cycle.map(Share::of_a_line),
             filled: 0,
             fills_hold_up_stores: caches.fills_hold_up_stores,
+            on_its_way: caches.on_its_way.unwrap_or_default(),
             arrivals: caches.fills_hold_up_loads.then(Vec::new),
             l3_rate: Bandwidth::new(l3.map_or(l2.bytes_per_cycle, |l3| l3.bytes_per_cycle)),
             dram_rate: Bandwidth::new(dram.bytes_per_cycle),
@@ -283,7 +295,7 @@ impl Memory {
             at += self.translate(Side::Data, page, at).late;
         }
         if let Some(place) = self.l1d.find(Key(line)) {
-            at = at.max(self.l1d.state(place).at());
+            at += late(&self.on_its_way, self.l1d.state(place).at(), at);
         } else if !self.perfect_l1d {
             if !self.shared.pages.is_touched(page) {
                 return None;
@@ -427,7 +439,8 @@ impl Memory {
         {
             return false;
         }
-        let there = |state: &State| state.at() <= at && !state.is_prefetched();
+        let behind = if write { 0 } else { self.on_its_way.behind };
+        let there = |state: &State| state.at() + behind <= at && !state.is_prefetched();
         let Some(state) = self.l1d.find_if(Key(line), there) else {
             return false;
         };
@@ -464,8 +477,12 @@ impl Memory {
                 let state = self.l1d.state(place);
                 let seen = *state;
                 *state = state.dirty(write).prefetched(false);
-                if seen.at() > at {
-                    answer.late += seen.at() - at;
+                let late = match write {
+                    true => seen.at().saturating_sub(at),
+                    false => late(&self.on_its_way, seen.at(), at),
+                };
+                if late > 0 {
+                    answer.late += late;
                     answer.from = seen.level();
                 }
                 if seen.is_prefetched() {

@@ -43,6 +43,7 @@ fn core() -> Core {
         l2: level(256, L2),
         l3: Some(level(4096, L3)),
         fill_buffers: 10,
+        on_its_way: None,
         fills_hold_up_stores: false,
         fills_hold_up_loads: false,
         first_store_alone: false,
@@ -191,6 +192,40 @@ fn a_hit_under_a_miss_costs_the_rest() {
     assert_eq!((second.late, second.from), (DRAM - L1 - 100, Level::Dram));
     let third = memory.load(request(16, at + 1000));
     assert_eq!((third.late, third.from), (0, Level::L1));
+}
+
+/// As measured on Zen 4 (docs/ZEN4.md, "Lines on their way").
+#[test]
+fn a_load_of_a_line_that_is_nearly_there_asks_the_second_level_itself() {
+    let mut core = core();
+    core.execute.load_latency = 4;
+    let zen4 = mcad_isa::machine::cpu("zen4").unwrap();
+    core.cache.as_mut().unwrap().on_its_way = zen4.core.cache.unwrap().on_its_way;
+    let second = |after: u64, write: bool| {
+        let mut memory = memory(&core);
+        // Eight others of its set push it out of the first level.
+        for (n, line) in (0..=8).map(|n| (n, 0x10_0000 + n * 4096)) {
+            memory.load(request(line, 1000 * n));
+        }
+        let at = 100_000;
+        assert_eq!(memory.load(request(0x10_0000, at)).late, L2 - 4);
+        let request = request(0x10_0008, at + after);
+        let answer = match write {
+            true => memory.store(request),
+            false => memory.load(request),
+        };
+        assert_eq!(answer.from == Level::L2, answer.late > 0);
+        answer.late
+    };
+    for after in 0..30 {
+        let expected = match after {
+            0..=3 => 10 - after,
+            4..=12 => 8,
+            _ => 0,
+        };
+        assert_eq!(second(after, false), expected, "{after} cycles behind");
+        assert_eq!(second(after, true), 10u64.saturating_sub(after));
+    }
 }
 
 #[test]

@@ -91,6 +91,19 @@ pub enum PageCache {
     Memory,
 }
 
+/// What a load takes that comes to a line on its way into the first-level data cache, where it asks the second level itself and
+/// does not wait for what is coming.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OnItsWay {
+    /// From so many cycles before the line is there for who asked first; who comes sooner waits for the same.
+    pub before: u64,
+    /// Until so many cycles behind that, when the line is in the cache.
+    pub behind: u64,
+    /// Cycles beyond a load that hits.
+    pub late: u64,
+}
+
 /// Caches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,6 +121,9 @@ pub struct Caches {
     pub fill_buffers: u32,
     /// Lines that may be on their way into the second level.
     pub l2_fill_buffers: u32,
+    /// Loads of lines on their way into the first-level data cache; none: they have their data as soon as the line is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_its_way: Option<OnItsWay>,
     /// A line that comes into the first-level data cache takes a cycle in which no store is written there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fills_hold_up_stores: bool,
@@ -336,6 +352,12 @@ impl Caches {
         }
         within("cache.fill_buffers", self.fill_buffers, 1, 256)?;
         within("cache.l2_fill_buffers", self.l2_fill_buffers, 1, 256)?;
+        if let Some(p) = self.on_its_way {
+            delay("cache.on_its_way.late", p.late, MAX_DELAY)?;
+            // None waits less than if it waited for the line.
+            delay("cache.on_its_way.before", p.before, p.late)?;
+            delay("cache.on_its_way.behind", p.behind, MAX_DELAY)?;
+        }
         within("cache.store_buffer", self.store_buffer, 1, 512)
     }
 
@@ -464,11 +486,18 @@ mod tests {
         let good = model.core.cache.unwrap();
         assert_eq!(good.check(), Ok(()));
         type Change = fn(&mut Caches);
-        let wrong: [(&str, Change); 4] = [
+        let wrong: [(&str, Change); 5] = [
             ("cache.l1d", |c| c.l1d.ways = 7),
             ("cache.l2.latency", |c| c.l2.latency = 0),
             ("cache.fill_buffers", |c| c.fill_buffers = 0),
             ("cache.l2.bytes_per_cycle", |c| c.l2.bytes_per_cycle = 0.0),
+            ("cache.on_its_way.before", |c| {
+                c.on_its_way = Some(OnItsWay {
+                    before: 9,
+                    behind: 0,
+                    late: 8,
+                });
+            }),
         ];
         for (name, change) in wrong {
             let mut caches = good;
