@@ -79,7 +79,13 @@ fn json_has_every_run_and_what_it_rests_on() {
             ["user", "kernel", "behind_cpuid"].map(|n| number(&sampled[n]));
         assert!((share - user / (user + kernel)).abs() < 1e-9, "{sampled}");
         assert!(behind <= user && sampled["lost"] == 0, "{sampled}");
-        assert_eq!(sampled["runs"], samples.len());
+        // Where runs were made again, the last ones may have come when there were enough.
+        let (runs, enough) = (sampled["runs"].as_u64().unwrap(), user + kernel >= 24_000.0);
+        let all = samples.len() as u64;
+        assert!(
+            runs == all || runs < all && enough,
+            "{runs} of {all}: {sampled}"
+        );
     } else {
         assert_eq!(
             json["source"] == "time-stamp",
