@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use mcad_core::pipeline::frontend::predict::history::{footprint, geometric};
 use mcad_core::pipeline::frontend::predict::{Executed, Kind, Predictor, Steer};
 use mcad_isa::machine::params::branch::{
-    Branch, Btb, Chosen, Direction, History, Indirect, Replacement, Victim,
+    Branch, Btb, Chosen, Direction, History, Indirect, Replacement,
 };
 use support::predictors::{conditional, jump};
 
@@ -98,19 +98,8 @@ fn parameters() -> Branch {
             entries: 4096,
             ways: 8,
             set_bytes: 16,
-            hashed: false,
             bubbles: 0,
-            jumps_alone: false,
-            by_direction: false,
-            other_page_takes_two: false,
-            other_page_bubbles: 0,
-            call_bubbles: 0,
-            return_bubbles: 0,
-            passed_bubbles: 0,
-            victim: Victim::LeastRecent,
-            holds_victims: false,
-            near_bytes: 0,
-            links_take_two: false,
+            ..Btb::default()
         }],
     }
 }
@@ -422,19 +411,8 @@ fn branches_that_are_not_in_the_btb_are_found_at_decode_or_not_at_all() {
         entries: 16,
         ways: 4,
         set_bytes: 16,
-        hashed: false,
         bubbles: 0,
-        jumps_alone: false,
-        by_direction: false,
-        other_page_takes_two: false,
-        other_page_bubbles: 0,
-        call_bubbles: 0,
-        return_bubbles: 0,
-        passed_bubbles: 0,
-        victim: Victim::LeastRecent,
-        holds_victims: false,
-        near_bytes: 0,
-        links_take_two: false,
+        ..Btb::default()
     };
     for unknown_not_taken in [false, true] {
         p.unknown_not_taken = unknown_not_taken;

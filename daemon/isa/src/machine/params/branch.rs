@@ -486,7 +486,7 @@ pub struct Indirect {
 }
 
 /// One level of branch target buffer: where the taken branches are and where they go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Btb {
     /// Branches that it holds.

@@ -353,19 +353,9 @@ mod tests {
                 entries,
                 ways,
                 set_bytes: 16,
-                hashed: false,
                 bubbles: 0,
-                jumps_alone: false,
-                by_direction: false,
                 other_page_takes_two: true,
-                other_page_bubbles: 0,
-                call_bubbles: 0,
-                return_bubbles: 0,
-                passed_bubbles: 0,
-                victim: Victim::LeastRecent,
-                holds_victims: false,
-                near_bytes: 0,
-                links_take_two: false,
+                ..branch::Btb::default()
             })
             .collect();
         Btb::new(&levels)
@@ -423,19 +413,9 @@ mod tests {
             entries,
             ways: 4,
             set_bytes: 16,
-            hashed: false,
             bubbles: 0,
             jumps_alone,
-            by_direction: false,
-            other_page_takes_two: false,
-            other_page_bubbles: 0,
-            call_bubbles: 0,
-            return_bubbles: 0,
-            passed_bubbles: 0,
-            victim: Victim::LeastRecent,
-            holds_victims: false,
-            near_bytes: 0,
-            links_take_two: false,
+            ..branch::Btb::default()
         };
         let mut btb = Btb::new(&[level(8, true), level(256, false)]);
         let call = Sought {
@@ -478,17 +458,7 @@ mod tests {
                 set_bytes: 16,
                 hashed,
                 bubbles: 0,
-                jumps_alone: false,
-                by_direction: false,
-                other_page_takes_two: false,
-                other_page_bubbles: 0,
-                call_bubbles: 0,
-                return_bubbles: 0,
-                passed_bubbles: 0,
-                victim: Victim::LeastRecent,
-                holds_victims: false,
-                near_bytes: 0,
-                links_take_two: false,
+                ..branch::Btb::default()
             }]);
             let found = settled(&mut btb, 256, 1024);
             found.iter().filter(|level| level.is_some()).count()
@@ -512,19 +482,9 @@ mod tests {
                 entries: 1024,
                 ways: 64,
                 set_bytes: 16,
-                hashed: false,
                 bubbles: 0,
-                jumps_alone: false,
-                by_direction: false,
-                other_page_takes_two: false,
-                other_page_bubbles: 0,
-                call_bubbles: 0,
-                return_bubbles: 0,
-                passed_bubbles: 0,
                 victim: Victim::Random,
-                holds_victims: false,
-                near_bytes: 0,
-                links_take_two: false,
+                ..branch::Btb::default()
             }]);
             let branches = (1024.0 * times) as u64;
             let mut missed = 0;
@@ -562,19 +522,11 @@ mod tests {
             entries,
             ways: 4,
             set_bytes: 16,
-            hashed: false,
             bubbles: 0,
             jumps_alone: holds_victims,
-            by_direction: false,
-            other_page_takes_two: false,
-            other_page_bubbles: 0,
-            call_bubbles: 0,
-            return_bubbles: 0,
-            passed_bubbles: 0,
-            victim: Victim::LeastRecent,
             holds_victims,
             near_bytes: if holds_victims { 128 } else { 0 },
-            links_take_two: false,
+            ..branch::Btb::default()
         };
         // Branches in turn that both levels have room for together: of near ones one entry each, of others two, and calls only
         // the nearest level.
@@ -615,19 +567,9 @@ mod tests {
             entries: 64,
             ways: 4,
             set_bytes: 16,
-            hashed: false,
             bubbles: 0,
-            jumps_alone: false,
-            by_direction: false,
-            other_page_takes_two: false,
             links_take_two: true,
-            other_page_bubbles: 0,
-            call_bubbles: 0,
-            return_bubbles: 0,
-            passed_bubbles: 0,
-            victim: Victim::LeastRecent,
-            holds_victims: false,
-            near_bytes: 0,
+            ..branch::Btb::default()
         };
         for (branches, links, fit) in [
             (64, false, true),

@@ -432,7 +432,7 @@ impl Branch {
                 "btb.bubbles",
                 self.btb
                     .iter()
-                    .map(|b| {
+                    .flat_map(|b| {
                         [
                             b.bubbles,
                             b.other_page_bubbles,
@@ -440,9 +440,6 @@ impl Branch {
                             b.return_bubbles,
                             b.passed_bubbles,
                         ]
-                        .into_iter()
-                        .max()
-                        .unwrap_or(0)
                     })
                     .max()
                     .unwrap_or(0),
