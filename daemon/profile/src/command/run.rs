@@ -96,14 +96,11 @@ impl<'p> Runner<'p> {
         let since_exec = clock.and_then(TaskClock::seconds);
         self.no_clock = since_exec.as_ref().err().map(ToString::to_string);
         let all = since_exec.unwrap_or(charged);
-        let user = match charged > 0.0 {
-            true => all * user / charged,
-            false => all,
-        };
+        let (user, system) = divided(all, user, system);
         Ok(Ran {
             counted: counted.map_err(|why| self.no_counter = Some(why)).ok(),
             user,
-            system: all - user,
+            system,
             wall,
             preempted: usage.ru_nivcsw,
         })
@@ -341,6 +338,15 @@ fn wait(child: &Child) -> io::Result<(ExitStatus, libc::rusage)> {
     }
 }
 
+/// So much time, divided into the program's and the kernel's as what the kernel charged of both.
+fn divided(all: f64, user: f64, system: f64) -> (f64, f64) {
+    let charged = user + system;
+    // A part of one, so that rounding makes none of it more than all.
+    let share = if charged > 0.0 { user / charged } else { 1.0 };
+    let user = all * share;
+    (user, all - user)
+}
+
 /// Where output goes that nobody reads. Not `/dev/null`, for which GNU `grep` ends at the first match
 /// and `tar` reads no file: they would do less than in the run that was predicted.
 fn sink() -> Result<Stdio, CommandError> {
@@ -375,4 +381,26 @@ fn fingerprint(file: &mut File) -> io::Result<(u64, u64)> {
 
 fn doing(doing: &'static str) -> impl FnOnce(io::Error) -> CommandError {
     move |source| CommandError::System { doing, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::divided;
+
+    #[test]
+    fn no_part_of_the_time_is_more_than_all() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..100_000 {
+            let all = random.f64();
+            let user = f64::from(random.u32(0..100_000)) / 1e6;
+            for system in [0.0, f64::from(random.u32(0..100)) / 1e6] {
+                let (program, kernel) = divided(all, user, system);
+                assert!(
+                    program <= program + kernel && kernel >= 0.0,
+                    "{all}: {user}, {system}"
+                );
+                assert!(system > 0.0 || (program, kernel) == (all, 0.0));
+            }
+        }
+    }
 }
